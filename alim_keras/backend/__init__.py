@@ -1,0 +1,38 @@
+"""The only code that knows a framework; one module per Keras backend.
+
+A backend module offers `Trainer` (a `train_step` around
+`PartialLabelModel.training_loss`), collectives (`all_gather`,
+`num_replicas`, `replica_index`), `scatter_rows`, `compiled` and
+`save_served_model`.
+"""
+
+import keras
+
+from alim_keras.errors import EnvironmentLacksError
+
+if keras.config.backend() == "tensorflow":
+    from alim_keras.backend.tensorflow import Trainer
+    from alim_keras.backend.tensorflow import all_gather
+    from alim_keras.backend.tensorflow import compiled
+    from alim_keras.backend.tensorflow import make_strategy
+    from alim_keras.backend.tensorflow import num_replicas
+    from alim_keras.backend.tensorflow import replica_index
+    from alim_keras.backend.tensorflow import save_served_model
+    from alim_keras.backend.tensorflow import scatter_rows
+else:
+    raise EnvironmentLacksError(
+        "alim_keras runs on Keras's TensorFlow backend. Set "
+        "KERAS_BACKEND=tensorflow before the first import of keras. "
+        f"Received: keras.config.backend()={keras.config.backend()!r}"
+    )
+
+__all__ = [
+    "Trainer",
+    "all_gather",
+    "compiled",
+    "make_strategy",
+    "num_replicas",
+    "replica_index",
+    "save_served_model",
+    "scatter_rows",
+]

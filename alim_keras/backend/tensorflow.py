@@ -1,0 +1,151 @@
+"""TensorFlow: the gradient step, collectives over replicas, SavedModel."""
+
+import contextlib
+import os
+
+import keras
+import tensorflow as tf
+
+from alim_keras.errors import ConfigError
+
+
+class Trainer:
+    """`train_step` and `test_step` of `PartialLabelModel` on TensorFlow.
+
+    All that is particular to a method happens in `training_loss`, written
+    with `keras.ops`; here are only the tape, the loss scale and the update.
+    """
+
+    def train_step(self, data):
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            loss, probabilities = self.training_loss(x, y, sample_weight)
+            loss = loss + self.regularisation() / num_replicas()
+            loss = self.optimizer.scale_loss(loss)
+        weights = self.trainable_weights
+        self.optimizer.apply_gradients(
+            zip(tape.gradient(loss, weights), weights)
+        )
+        return self.compute_metrics(
+            x, y, probabilities, sample_weight=sample_weight
+        )
+
+    def test_step(self, data):
+        logs = super().test_step(data)
+        # The loss parts are not computed on validation data: a 0.0 for them
+        # in the history would be a lie.
+        return {k: v for k, v in logs.items() if k not in self.training_logs}
+
+
+def num_replicas():
+    """Returns the number of replicas that take part in the current step."""
+    return tf.distribute.get_strategy().num_replicas_in_sync
+
+
+def replica_index():
+    """Returns this replica's place in the global batch, 0 without a strategy.
+
+    An integer or an int32 scalar tensor.
+    """
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return 0
+    return context.replica_id_in_sync_group
+
+
+def all_gather(x):
+    """Concatenates a `(B, ...)` tensor over all replicas; has a gradient.
+
+    Every update of training state is a function of gathered tensors, so all
+    replicas assign the same value and none drifts away.
+    """
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return x
+    return context.all_gather(x, axis=0)
+
+
+def scatter_rows(variable, index, rows):
+    """Sets `variable[index] = rows` in place, in O(rows)."""
+    rows = tf.cast(rows, variable.dtype)
+    variable.value.scatter_update(tf.IndexedSlices(rows, index))
+
+
+def compiled(function, jit_compile=False):
+    """Returns `function` as a graph function."""
+    return tf.function(function, jit_compile=jit_compile)
+
+
+def make_strategy(name, replicas=None):
+    """Returns a strategy's scope for `--distribute`, and its replica count.
+
+    Args:
+        name: `"none"` or `"mirrored"`.
+        replicas: How many devices to use. Defaults to all GPUs, or the one
+            CPU. More than one on a CPU splits it into logical devices, which
+            is slower than one and serves to try a distributed run out.
+
+    Returns:
+        A pair: a context manager and the number of replicas.
+    """
+    if name == "none":
+        return contextlib.nullcontext(), 1
+    gpus = tf.config.list_physical_devices("GPU")
+    kind = "GPU" if gpus else "CPU"
+    if not gpus and replicas and replicas > 1:
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        try:
+            tf.config.set_logical_device_configuration(
+                cpu, [tf.config.LogicalDeviceConfiguration()] * replicas
+            )
+        except (RuntimeError, ValueError):
+            pass  # Too late in this process; the count below decides.
+    devices = [d.name for d in tf.config.list_logical_devices(kind)]
+    if replicas and replicas > len(devices):
+        raise ConfigError(
+            f"--distribute=mirrored found {len(devices)} {kind} device(s). "
+            f"Ask for at most that many. Received: replicas={replicas}"
+        )
+    devices = devices[:replicas] if replicas else devices
+    strategy = tf.distribute.MirroredStrategy(devices)
+    return strategy.scope(), len(devices)
+
+
+def save_served_model(network, path, image_shape, class_names=None):
+    """Writes `network` (images to probabilities) as a SavedModel.
+
+    Its `serve` takes a batch of images of any size, `(B, H, W, C)`, uint8 or
+    float32 in `[0, 255]`, and returns `(B, num_classes)` float32. Signatures:
+    `serving_default` (uint8) and `serve_float` (float32). Class names, one
+    per line, are the asset `class_names.txt`. Nothing else is inside.
+    """
+    channels = image_shape[-1]
+    served = tf.Module()
+    served.network_variables = [v.value for v in network.variables]
+
+    @tf.function
+    def serve(images):
+        return network(tf.cast(images, tf.float32), training=False)
+
+    def signature(dtype):
+        spec = tf.TensorSpec((None, None, None, channels), dtype, "images")
+        return serve.get_concrete_function(spec)
+
+    served.serve = serve
+    signatures = {
+        "serving_default": signature(tf.uint8),
+        "serve_float": signature(tf.float32),
+    }
+    if class_names is None:
+        tf.saved_model.save(served, path, signatures)
+        return
+    names = os.path.join(os.path.dirname(path), ".assets", "class_names.txt")
+    os.makedirs(os.path.dirname(names), exist_ok=True)
+    with open(names, "w", encoding="utf-8") as file:
+        file.write("".join(f"{name}\n" for name in class_names))
+    try:
+        served.class_names = tf.saved_model.Asset(names)
+        tf.saved_model.save(served, path, signatures)
+    finally:
+        os.remove(names)
+        os.rmdir(os.path.dirname(names))

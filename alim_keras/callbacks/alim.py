@@ -1,0 +1,211 @@
+"""The Adjusting Label Importance Mechanism as a Keras callback."""
+
+import keras
+import numpy as np
+
+from alim_keras import backend
+from alim_keras import ops
+from alim_keras.layers import PseudoLabelTable
+
+
+class ALIM(keras.callbacks.Callback):
+    """Gives non-candidate labels the weight lambda, so sets can be corrected.
+
+    It works on every model that owns a `PseudoLabelTable`. List it before
+    `BackupAndRestore`, so that a backup holds the new lambda.
+
+    Lambda is 0 through epoch `warmup_epochs` (e0, counted from 1); at the end
+    of that epoch and of each later one it is set anew.
+
+    Args:
+        norm: `"onehot"` (Eq. 4) or `"scale"` (Eq. 5). Defaults to `"onehot"`.
+        scale_factor: K of Eq. 5. Defaults to `1.0`.
+        lam: `"adaptive"` (Eq. 6) or a number in `[0, 1]` to use after the
+            warm-up. 0 is the method without ALIM. Defaults to `"adaptive"`.
+        noise_rate: eta, the share of wrong sets, in `[0, 1]`; needed by
+            `lam="adaptive"`. 0 keeps lambda at 0.
+        warmup_epochs: e0. Defaults to `80`.
+        update: When the pseudo labels are recomputed. `"step"`: in every
+            training step, blended into the table with the momentum phi (the
+            authors' code). `"epoch"`: by one inference pass over `data` at the
+            end of each epoch, unblended (the paper's Algorithm 1). Defaults
+            to `"step"`.
+        data: For `update="epoch"`: batches `(x, candidates)` over the whole
+            training set, x with `"image"` and `"index"`; see
+            `alim_keras.data.eval_dataset`.
+        pseudo_label_momentum: phi: a pair (first epoch, end of training) to
+            move linearly between, or a number. Defaults to the model's own
+            `(0.95, 0.8)`. Only for `update="step"`.
+        labels: True labels `(N,)` of the training set, where known. They are
+            used for one thing: the log `pseudo_label_accuracy`.
+
+    Logs: `lambda`; `outside` (share of this epoch's examples whose pseudo
+    label lies outside their set, from the model); with `labels`,
+    `pseudo_label_accuracy` (uses true labels).
+
+    Raises:
+        ValueError: If an argument is out of range.
+        TypeError: If the model owns no `PseudoLabelTable`.
+
+    Example:
+
+    ```python
+    model.fit(data, epochs=100, callbacks=[alim_keras.callbacks.ALIM(
+        norm="scale", noise_rate=0.3, warmup_epochs=20)])
+    ```
+
+    Reference:
+    - [Xu et al., 2023](https://arxiv.org/abs/2301.12077)
+    """
+
+    def __init__(
+        self,
+        norm="onehot",
+        scale_factor=1.0,
+        lam="adaptive",
+        noise_rate=None,
+        warmup_epochs=80,
+        update="step",
+        data=None,
+        pseudo_label_momentum=None,
+        labels=None,
+    ):
+        super().__init__()
+        _one_of("norm", norm, ("onehot", "scale"))
+        _one_of("update", update, ("step", "epoch"))
+        if not (np.isfinite(scale_factor) and scale_factor > 0):
+            raise ValueError(
+                "Argument `scale_factor` must be positive. "
+                f"Received: scale_factor={scale_factor}"
+            )
+        if lam != "adaptive":
+            _in_unit_range("lam", lam, "'adaptive' or a number")
+        elif noise_rate is None:
+            raise ValueError(
+                "Argument `lam='adaptive'` needs `noise_rate`, the share of "
+                "candidate sets that are wrong (eta); a guess such as 0.2 "
+                "does, or give a fixed `lam`. Received: noise_rate=None"
+            )
+        if noise_rate is not None:
+            _in_unit_range("noise_rate", noise_rate, "a number")
+        if update == "epoch" and data is None:
+            raise ValueError(
+                "Argument `update='epoch'` needs `data`, the training set in "
+                "inference form (see alim_keras.data.eval_dataset). "
+                "Received: data=None"
+            )
+        if np.isscalar(pseudo_label_momentum):
+            pseudo_label_momentum = (pseudo_label_momentum,) * 2
+        for phi in pseudo_label_momentum or ():
+            _in_unit_range("pseudo_label_momentum", phi, "numbers")
+        self.norm = norm
+        self.scale_factor = scale_factor
+        self.lam = lam
+        self.noise_rate = noise_rate
+        self.warmup_epochs = warmup_epochs
+        self.update = update
+        self.data = data
+        self.pseudo_label_momentum = pseudo_label_momentum
+        self.labels = labels
+
+    def set_model(self, model):
+        super().set_model(model)
+        table = getattr(model, "pseudo_label_table", None)
+        if not isinstance(table, PseudoLabelTable):
+            raise TypeError(
+                f"ALIM needs a model with a pseudo-label table; {model.name} "
+                f"({type(model).__name__}) keeps no pseudo labels. Use a "
+                "subclass of alim_keras.PartialLabelModel such as PiCO."
+            )
+        self.table = table
+        if self.labels is not None and len(self.labels) != table.num_examples:
+            raise ValueError(
+                f"Argument `labels` must have one label for each of the "
+                f"{table.num_examples} training examples. Received: "
+                f"{len(self.labels)} labels"
+            )
+
+    def on_train_begin(self, logs=None):
+        table = self.table
+        table.use_onehot.assign(float(self.norm == "onehot"))
+        table.scale_factor.assign(self.scale_factor)
+        table.update_in_step.assign(float(self.update == "step"))
+        if self.update == "epoch":
+            self._infer = backend.compiled(self.model.infer_scores)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self.pseudo_label_momentum:
+            start, end = self.pseudo_label_momentum
+            share = epoch / self.params["epochs"]
+            self.table.momentum.assign(start + (end - start) * share)
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.update == "epoch":
+            self._update_all(epoch)
+        else:
+            self._update_lambda(epoch, self.table.candidate_ratio.numpy())
+        if logs is not None:
+            logs["lambda"] = float(self.table.lam.numpy())
+            if self.labels is not None:
+                settled = self.model.pseudo_labels.numpy()
+                known = settled.max(axis=1) > 0.0
+                right = settled.argmax(axis=1) == np.asarray(self.labels)
+                logs["pseudo_label_accuracy"] = float(right[known].mean())
+
+    def _update_lambda(self, epoch, ratios):
+        """Sets lambda for the next epoch from this epoch's Eq. 6 values."""
+        if epoch + 1 < self.warmup_epochs:
+            lam = 0.0
+        elif self.lam == "adaptive":
+            lam = ops.adaptive_lambda(ratios, self.noise_rate)
+        else:
+            lam = self.lam
+        self.table.lam.assign(lam)
+
+    def _update_all(self, epoch):
+        """Algorithm 1: lambda and all pseudo labels from one inference pass."""
+        index, scores, candidates = [], [], []
+        for x, y in self.data:
+            index.append(keras.ops.convert_to_numpy(x["index"]))
+            scores.append(
+                keras.ops.convert_to_numpy(self._infer(x["image"]))
+            )
+            candidates.append(keras.ops.convert_to_numpy(y))
+        index, scores, candidates = map(
+            np.concatenate, (index, scores, candidates)
+        )
+        ratios = np.full((self.table.num_examples,), np.nan, "float32")
+        ratios[index] = ops.candidate_ratio(scores, candidates)
+        self.table.candidate_ratio.assign(ratios)
+        self._update_lambda(epoch, ratios)
+        if epoch + 1 < self.model.pseudo_label_start:
+            return
+        table = self.table.table.numpy()
+        table[index] = ops.pseudo_labels(
+            scores,
+            candidates,
+            self.table.lam,
+            self.norm,
+            self.scale_factor,
+        )
+        self.table.table.assign(table)
+
+
+def _one_of(name, value, allowed):
+    if value not in allowed:
+        raise ValueError(
+            f"Invalid value for argument `{name}`. Expected one of "
+            f"{allowed}. Received: {name}={value!r}"
+        )
+
+
+def _in_unit_range(name, value, kind):
+    try:
+        fits = 0.0 <= float(value) <= 1.0
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"Argument `{name}` must be {kind} in [0, 1]. "
+            f"Received: {name}={value!r}"
+        )

@@ -1,0 +1,73 @@
+"""Stateless random numbers: a draw is a function of its keys and of nothing else.
+
+`keras.random` keeps a state that no checkpoint holds, and its Beta and Gamma
+have no XLA kernel. Here a number depends only on (seed, epoch, example index,
+slot, stream), so the order of examples, the number of replicas, the place
+where it is computed (accelerator or tf.data) and a restart do not change it.
+The generator is a chain of 32-bit integer hashes (the "lowbias32" mixer).
+
+Reference:
+- [Wellons, 2018](https://nullprogram.com/blog/2018/07/31/)
+"""
+
+import zlib
+
+import keras
+
+
+def _hash(x):
+    """Mixes uint32 values so that every input bit reaches every output bit."""
+    ops = keras.ops
+    u32 = lambda value: ops.cast(value, "uint32")  # noqa: E731
+    x = ops.bitwise_xor(x, ops.right_shift(x, u32(16)))
+    x = ops.multiply(x, u32(0x7FEB352D))
+    x = ops.bitwise_xor(x, ops.right_shift(x, u32(15)))
+    x = ops.multiply(x, u32(0x846CA68B))
+    return ops.bitwise_xor(x, ops.right_shift(x, u32(16)))
+
+
+def bits(seed, epoch, index, slots, stream):
+    """Returns 32 random bits for every example and slot.
+
+    Args:
+        seed: Integer, scalar. The run's seed.
+        epoch: Integer, scalar or `(batch_size,)`.
+        index: Integer tensor `(batch_size,)`. The example's place in the
+            data set.
+        slots: Integer. How many numbers per example.
+        stream: String. The name of the use ("weak", "mixup", ...): different
+            streams are independent.
+
+    Returns:
+        A uint32 tensor `(batch_size, slots)`.
+    """
+    ops = keras.ops
+    golden = ops.cast(0x9E3779B9, "uint32")
+
+    def absorb(state, value):
+        value = ops.cast(value, "uint32")
+        return _hash(ops.add(ops.bitwise_xor(state, value), golden))
+
+    index = ops.convert_to_tensor(index)
+    state = ops.cast(zlib.crc32(stream.encode()), "uint32")
+    state = absorb(state, seed)
+    state = absorb(state, epoch)
+    state = absorb(state, index)
+    slot = ops.expand_dims(ops.cast(ops.arange(slots), "uint32"), 0)
+    return absorb(ops.expand_dims(state, 1), slot)
+
+
+def uniform(seed, epoch, index, slots, stream):
+    """Returns float32 draws from [0, 1), `(batch_size, slots)`; see `bits`.
+
+    Example:
+
+    >>> alim_keras.draws.uniform(0, 3, np.array([7, 8]), 2, "weak").shape
+    (2, 2)
+    """
+    ops = keras.ops
+    # 24 bits: every value is exact in float32 and 1.0 cannot appear.
+    mantissa = ops.right_shift(
+        bits(seed, epoch, index, slots, stream), ops.cast(8, "uint32")
+    )
+    return ops.cast(mantissa, "float32") * (2.0**-24)

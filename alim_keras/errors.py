@@ -1,0 +1,42 @@
+"""The errors a user can meet, each with the exit code its command ends with.
+
+A message says, in one line, what is wrong, where, what was expected and how
+to mend it. The commands print it to stderr and exit with `exit_code`; library
+callers catch the class.
+"""
+
+
+class AlimError(Exception):
+    """Base of every error that is the user's to mend, not a bug."""
+
+    exit_code = 1
+
+
+class ConfigError(AlimError, ValueError):
+    """A flag, preset or argument that cannot work."""
+
+    exit_code = 2
+
+
+class DataError(AlimError, ValueError):
+    """Images, labels or candidate sets that are missing or unsound."""
+
+    exit_code = 3
+
+
+class NonFiniteError(AlimError, ArithmeticError):
+    """Training produced a loss that is NaN or infinite."""
+
+    exit_code = 4
+
+
+class CheckpointError(AlimError, RuntimeError):
+    """A checkpoint or run folder that does not fit the run asked for."""
+
+    exit_code = 5
+
+
+class EnvironmentLacksError(AlimError, RuntimeError):
+    """A package, device or network connection that was asked for is absent."""
+
+    exit_code = 6

@@ -1,0 +1,51 @@
+"""Writes a run's artefacts again, from one of its checkpoints.
+
+    python -m alim_keras.export runs/digits-pico-onehot-seed0
+
+Makes `saved_model/`, `model.keras` and `labels.csv` in the run folder.
+"""
+
+import sys
+
+from alim_keras import cli
+from alim_keras.cli import export_flags
+from alim_keras.cli import train_flags
+from alim_keras.errors import CheckpointError
+
+
+def main(settings):
+    """Exports the run named on the command line."""
+    import keras
+
+    from alim_keras.data.candidate_sets import CandidateSets
+    from alim_keras.runs import artefacts
+    from alim_keras.runs import build
+    from alim_keras.runs.folder import RunFolder
+
+    folder = RunFolder(settings.run)
+    if not folder.checkpoint.exists():
+        raise CheckpointError(
+            f"There is no checkpoint in {folder.path}. Give the folder of a "
+            "run that finished at least one epoch."
+        )
+    with folder.lock():
+        run = cli.read_flags(folder.file("run.flags"), train_flags.COMMAND)
+        keras.config.set_dtype_policy(run.precision)
+        candidates = CandidateSets.load(folder.file("candidates.npz"))
+        folder.check_candidates(candidates.content_hash)
+        training = build.training_data(run, candidates)
+        model = build.model(run, training.data, len(training.trained))
+        build.compile_model(run, model)
+        which = "best" if settings.checkpoint == "selected" else "last"
+        folder.checkpoint.restore(model, which)
+        artefacts.write_artefacts(folder, model, training)
+    state = folder.checkpoint.state
+    epoch = state["best"]["epoch"] if which == "best" else state["epochs"]
+    print(
+        f"Wrote saved_model, model.keras and labels.csv of epoch {epoch} "
+        f"into {folder.path}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(cli.run(export_flags.COMMAND, main))

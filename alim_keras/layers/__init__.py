@@ -1,0 +1,7 @@
+"""Stateful parts of the methods; everything they keep is a Keras weight."""
+
+from alim_keras.layers.embedding_queue import EmbeddingQueue
+from alim_keras.layers.prototypes import Prototypes
+from alim_keras.layers.pseudo_label_table import PseudoLabelTable
+
+__all__ = ["EmbeddingQueue", "Prototypes", "PseudoLabelTable"]

@@ -1,0 +1,118 @@
+"""Losses of partial label learning, each a `keras.losses.Loss`."""
+
+import keras
+
+from alim_keras.ops import TINY
+
+# Marks an entry of `SupervisedContrastive`'s `y_true` that takes no part.
+LEFT_OUT = -1.0
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class CandidateCrossentropy(keras.losses.Loss):
+    """Classifier-consistent loss: `-log sum_{c in S} P_c`.
+
+    For a set of one it is the cross-entropy, so one loss serves candidate
+    sets and clean labels; for a full set it is zero.
+
+    Call arguments:
+        y_true: Multi-hot tensor `(B, C)`; `S`.
+        y_pred: Tensor `(B, C)` of probabilities; `P`.
+
+    Example:
+
+    >>> loss = alim_keras.losses.CandidateCrossentropy()
+    >>> loss([[1.0, 0.0, 1.0]], [[0.2, 0.5, 0.3]])  # -log 0.5
+    0.6931472
+
+    Reference:
+    - [Feng et al., 2020](https://arxiv.org/abs/2007.08929)
+    """
+
+    def __init__(
+        self,
+        reduction="sum_over_batch_size",
+        name="candidate_crossentropy",
+        dtype=None,
+    ):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+
+    def call(self, y_true, y_pred):
+        ops = keras.ops
+        inside = ops.sum(
+            ops.cast(y_true, "float32") * ops.cast(y_pred, "float32"), axis=-1
+        )
+        # Rounding may carry a sum of probabilities past 1.
+        return -ops.log(ops.clip(inside, TINY, 1.0))
+
+
+def positive_mask(labels, memory_labels):
+    """Which memory entries are positives of which anchor (PiCO, Eq. 3).
+
+    Args:
+        labels: Integer tensor `(B,)`: the anchors' pseudo classes.
+        memory_labels: Integer tensor `(M,)`: those of the entries compared
+            with; -1 marks an entry without a class, a negative for all.
+
+    Returns:
+        A float32 tensor `(B, M)`: 1 where the classes are equal.
+
+    Example:
+
+    >>> alim_keras.losses.positive_mask([0, 1], [0, 1, -1])
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+    ops = keras.ops
+    labels = ops.expand_dims(ops.cast(labels, "int64"), 1)
+    memory_labels = ops.expand_dims(ops.cast(memory_labels, "int64"), 0)
+    return ops.cast(ops.equal(labels, memory_labels), "float32")
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class SupervisedContrastive(keras.losses.Loss):
+    """Supervised contrastive loss over anchors and a memory.
+
+    For each anchor: minus the mean, over its positives, of the log-softmax of
+    `similarity / temperature` over all entries that take part.
+
+    Args:
+        temperature: tau. Defaults to `0.07`.
+
+    Call arguments:
+        y_true: Tensor `(B, M)`: 1 positive, 0 negative, -1 left out (the
+            anchor itself). An anchor without a positive costs 0.
+        y_pred: Tensor `(B, M)` of cosine similarities.
+
+    Reference:
+    - [Khosla et al., 2020](https://arxiv.org/abs/2004.11362)
+    - [Wang et al., 2022](https://arxiv.org/abs/2201.08984) (PiCO, Eq. 3)
+    """
+
+    def __init__(
+        self,
+        temperature=0.07,
+        reduction="sum_over_batch_size",
+        name="supervised_contrastive",
+        dtype=None,
+    ):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        if not temperature > 0:
+            raise ValueError(
+                "Argument `temperature` must be positive. "
+                f"Received: temperature={temperature}"
+            )
+        self.temperature = temperature
+
+    def call(self, y_true, y_pred):
+        ops = keras.ops
+        y_true = ops.cast(y_true, "float32")
+        logits = ops.cast(y_pred, "float32") / self.temperature
+        logits = ops.where(y_true == LEFT_OUT, -1e9, logits)
+        positive = ops.cast(y_true > 0.0, "float32")
+        log_softmax = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
+        count = ops.sum(positive, axis=-1)
+        total = ops.sum(positive * log_softmax, axis=-1)
+        return -total / ops.maximum(count, 1.0)
+
+    def get_config(self):
+        return {**super().get_config(), "temperature": self.temperature}

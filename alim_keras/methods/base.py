@@ -1,0 +1,394 @@
+"""The training step that every partial label learning method shares."""
+
+import dataclasses
+from typing import Any
+
+import keras
+
+from alim_keras import backend
+from alim_keras import draws
+from alim_keras import losses
+from alim_keras import ops
+from alim_keras.layers import PseudoLabelTable
+from alim_keras.methods import checks
+from alim_keras.methods.clock import EpochClock
+from alim_keras.methods.mixing import BetaQuantile
+from alim_keras.networks import classifier_head
+
+
+@dataclasses.dataclass
+class Batch:
+    """What one replica's step works on.
+
+    Attributes:
+        weak: Weak views, normalised, `(B, H, W, channels)`.
+        strong: Strong views, likewise.
+        index: Integer `(B,)`, rows of the pseudo-label table.
+        candidates: Multi-hot float32 `(B, C)`.
+        sample_weight: `(B,)` or None.
+    """
+
+    weak: Any
+    strong: Any
+    index: Any
+    candidates: Any
+    sample_weight: Any
+
+
+class PartialLabelModel(backend.Trainer, keras.Model):
+    """A classifier that learns from candidate sets; base of all methods.
+
+    It owns the pseudo-label table, mixup and coupled weight decay. A method
+    is a subclass that overrides `encode` (its forward pass), `scores` (the P
+    of Eq. 3 and Eq. 6) and `method_losses` (its losses, and the updates of
+    its own state).
+
+    Args:
+        backbone: A `keras.Model` from normalised images `(B, H, W, channels)`
+            to features `(B, F)`.
+        num_classes: C.
+        num_examples: N, the size of the training set.
+        views: An `alim_keras.augment.Views`, which makes the weak and the
+            strong view inside the step. None takes `x["weak"]` and
+            `x["strong"]`, or the image itself where they are missing.
+        mean: Per-channel mean of the images, in units of `[0, 1]`. Defaults
+            to `0.0`.
+        std: Per-channel standard deviation, likewise. Defaults to `1.0`.
+        mixup_weight: Weight of the mixup loss; 0 leaves mixup out. Defaults
+            to `0.0`.
+        mixup_alpha: zeta of Beta(zeta, zeta). Defaults to `4.0`.
+        pseudo_label_momentum: Pair: phi of the first epoch and the value it
+            moves to, linearly. Defaults to `(0.95, 0.8)`.
+        pseudo_label_start: First epoch, counted from 1, that changes the
+            table. Defaults to `1`.
+        weight_decay: L2 coefficient of all trainable weights, biases and
+            batch normalisation included, through the gradient (as PyTorch's
+            SGD; Keras's own `weight_decay` is decoupled, which is about ten
+            times weaker at momentum 0.9). Defaults to `0.0`.
+        seed: Seed of the random draws inside the step. Defaults to `0`.
+
+    Call arguments:
+        inputs: Images `(B, H, W, channels)`, uint8 or float in `[0, 255]`,
+            or a training batch's dict with the key `"image"`. Images of
+            another size are resized.
+
+    Returns:
+        Class probabilities, float32 `(B, C)`.
+
+    Training batches are `(x, y)` or `(x, y, sample_weight)`: `x` a dict with
+    `"image"` and `"index"` (the example's row in the table), `y` the
+    candidate sets, multi-hot `(B, C)`. For evaluation `y` is a candidate set
+    or a one-hot label. Sample weights scale an example's losses; the table,
+    prototypes and queue take it in all the same.
+    """
+
+    loss_names = ("cls",)
+
+    def __init__(
+        self,
+        backbone,
+        num_classes,
+        num_examples,
+        *,
+        views=None,
+        mean=0.0,
+        std=1.0,
+        mixup_weight=0.0,
+        mixup_alpha=4.0,
+        pseudo_label_momentum=(0.95, 0.8),
+        pseudo_label_start=1,
+        weight_decay=0.0,
+        seed=0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.backbone = backbone
+        self.num_classes = num_classes
+        self.num_examples = num_examples
+        self.views = views
+        self.mean = mean
+        self.std = std
+        self.mixup_weight = mixup_weight
+        self.mixup_alpha = mixup_alpha
+        self.pseudo_label_momentum = tuple(pseudo_label_momentum)
+        self.pseudo_label_start = pseudo_label_start
+        self.weight_decay = weight_decay
+        self.seed = seed
+        self.image_shape, self.feature_dim = checks.check_backbone(backbone)
+        checks.synchronise_batch_norm(backbone)
+
+        scale, offset = checks.rescaling(mean, std)
+        self.normalisation = keras.layers.Rescaling(scale, offset)
+        self.normalisation.build((None, *self.image_shape))
+        self.resizing = keras.layers.Resizing(*self.image_shape[:2])
+        self.resizing.build((None, *self.image_shape))
+        self.classifier = classifier_head(self.feature_dim, num_classes)
+        self.pseudo_label_table = PseudoLabelTable(
+            num_examples, num_classes, name="pseudo_label_table"
+        )
+        if mixup_weight:
+            self.loss_names = (*self.loss_names, "mix")
+            self.mixup_quantile = BetaQuantile(mixup_alpha)
+        self.epoch = self.add_weight(
+            name="epoch", shape=(), dtype="int32", trainable=False
+        )
+        # Step at which each part of the loss first became NaN or infinite.
+        self.non_finite_step = self.add_weight(
+            name="non_finite_step",
+            shape=(len(self.loss_names),),
+            initializer=keras.initializers.Constant(-1),
+            dtype="int64",
+            trainable=False,
+        )
+        self.cross_entropy = keras.losses.CategoricalCrossentropy(
+            from_logits=True
+        )
+        self.evaluation_loss = losses.CandidateCrossentropy()
+        self.parts = {
+            name: keras.metrics.Mean(name=f"{name}_loss")
+            for name in self.loss_names
+        }
+        self.outside = keras.metrics.Mean(name="outside")
+        self.built = True
+
+    @property
+    def pseudo_labels(self):
+        """The table `(N, C)`: what the model believes of every example."""
+        return self.pseudo_label_table.table
+
+    @property
+    def training_logs(self):
+        """Names of the logs that exist in training only."""
+        return {part.name for part in self.parts.values()} | {"outside"}
+
+    def encode(self, images, training=False):
+        """Runs the networks on normalised images.
+
+        Returns:
+            A dict with at least `"logits"`, float32 `(B, C)`.
+        """
+        features = self.backbone(images, training=training)
+        return {"logits": self.classifier(features)}
+
+    def scores(self, outputs):
+        """Returns the P of Eq. 3 and Eq. 6, `(B, C)`, from `encode`'s dict."""
+        return keras.ops.softmax(outputs["logits"])
+
+    def method_losses(self, outputs, targets, batch):
+        """Returns the loss parts, and updates the method's own state.
+
+        Args:
+            outputs: `encode` of the weak views, in training mode.
+            targets: Pseudo labels of the batch, `(B, C)`, without gradient.
+            batch: A `Batch`.
+
+        Returns:
+            A dict from the names in `loss_names` to pairs (weight, loss).
+        """
+        loss = self.cross_entropy(
+            targets, outputs["logits"], sample_weight=batch.sample_weight
+        )
+        return {"cls": (1.0, loss)}
+
+    def call(self, inputs, training=False):
+        images = inputs
+        if isinstance(inputs, dict):
+            images = inputs["image"] if "image" in inputs else inputs["weak"]
+        outputs = self.encode(self.prepare(images), training=training)
+        return keras.ops.softmax(outputs["logits"])
+
+    def prepare(self, images):
+        """Resizes to the backbone's size if needed, and normalises."""
+        images = keras.ops.cast(images, "float32")
+        if tuple(images.shape[1:3]) != tuple(self.image_shape[:2]):
+            images = self.resizing(images)
+        return self.normalisation(images)
+
+    def training_loss(self, x, y, sample_weight=None):
+        """One step up to, and without, the gradient.
+
+        Returns:
+            A pair: the loss to differentiate, without weight decay and
+            divided by the number of replicas, and the classifier's
+            probabilities `(B, C)` on the weak views.
+        """
+        batch = self._batch(x, y, sample_weight)
+        outputs = self.encode(batch.weak, training=True)
+        targets = self.pseudo_label_table.refresh(
+            batch.index,
+            keras.ops.stop_gradient(self.scores(outputs)),
+            batch.candidates,
+            active=self.epoch + 1 >= self.pseudo_label_start,
+        )
+        targets = keras.ops.stop_gradient(targets)
+        parts = self.method_losses(outputs, targets, batch)
+        if self.mixup_weight:
+            loss = self._mixup_loss(targets, batch)
+            parts["mix"] = (self.mixup_weight, loss)
+        total = sum(weight * loss for weight, loss in parts.values())
+        self._track(total, parts, targets, batch)
+        return total, keras.ops.softmax(outputs["logits"])
+
+    def mixup_partner(self, batch_size):
+        """Which example of the batch each one is mixed with, `(B,)`.
+
+        Neighbours are paired: the batch is in random order already, and a
+        pair stays together when replicas split the batch. The reference code
+        takes the partner from a second, independently shuffled batch.
+        """
+        index = keras.ops.arange(batch_size)
+        partner = keras.ops.bitwise_xor(index, keras.ops.ones_like(index))
+        return keras.ops.where(partner < batch_size, partner, 0)
+
+    def regularisation(self):
+        """Coupled weight decay, plus what the layers ask for themselves."""
+        total = sum(self.losses) if self.losses else 0.0
+        if self.weight_decay:
+            squares = sum(
+                keras.ops.sum(keras.ops.square(weight))
+                for weight in self.trainable_variables
+            )
+            total = total + 0.5 * self.weight_decay * squares
+        return total
+
+    def compute_loss(
+        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
+    ):
+        """Evaluation loss: `-log sum_{c in S} P_c`, for any candidate set."""
+        return self.evaluation_loss(y, y_pred, sample_weight=sample_weight)
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        **kwargs,
+    ):
+        """`keras.Model.fit`, with the epoch made known to step and data."""
+        checks.check_fit(self, kwargs)
+        clock = EpochClock(getattr(x, "epoch_counter", None))
+        if isinstance(callbacks, keras.callbacks.CallbackList):
+            callbacks.callbacks.insert(0, clock)
+            clock.set_model(self)
+            clock.set_params(callbacks.params)
+        else:
+            callbacks = [clock, *keras.tree.flatten(callbacks or [])]
+        return super().fit(
+            x, y, batch_size, epochs, verbose, callbacks, **kwargs
+        )
+
+    def infer_scores(self, images):
+        """`scores` in inference mode, for images as in `call`."""
+        return self.scores(self.encode(self.prepare(images), training=False))
+
+    def inference_network(self):
+        """Returns the classifier alone: images to probabilities.
+
+        It shares its weights with this model; the table, the key encoder and
+        all else that only training needs is not in it.
+        """
+        channels = self.image_shape[-1]
+        inputs = keras.Input((None, None, channels), name="images")
+        x = self.normalisation(self.resizing(inputs))
+        x = self.classifier(self.backbone(x, training=False))
+        outputs = keras.layers.Softmax(name="probabilities", dtype="float32")(x)
+        return keras.Model(inputs, outputs, name="classifier")
+
+    def export(self, filepath, class_names=None):
+        """Writes the classifier as a SavedModel; see `inference_network`.
+
+        Args:
+            filepath: Folder to write.
+            class_names: Names of the C classes, shipped as an asset.
+        """
+        checks.check_class_names(class_names, self.num_classes)
+        backend.save_served_model(
+            self.inference_network(), filepath, self.image_shape, class_names
+        )
+
+    def _batch(self, x, y, sample_weight):
+        checks.check_batch(x, y, self.num_classes)
+        if "weak" in x:
+            weak, strong = x["weak"], x["strong"]
+        elif self.views is not None:
+            images, index = x["image"], x["index"]
+            weak = self.views.weak(images, self.epoch, index)
+            strong = self.views.strong(images, self.epoch, index)
+        else:
+            weak = strong = x["image"]
+        return Batch(
+            self.prepare(weak),
+            self.prepare(strong),
+            x["index"],
+            keras.ops.cast(y, "float32"),
+            sample_weight,
+        )
+
+    def _mixup_loss(self, targets, batch):
+        draw = draws.uniform(self.seed, self.epoch, batch.index, 1, "mixup")
+        coefficient = self.mixup_quantile(draw[:, 0])
+        coefficient = keras.ops.maximum(coefficient, 1.0 - coefficient)
+        partner = self.mixup_partner(keras.ops.shape(batch.index)[0])
+
+        def mixed(rows):
+            other = keras.ops.take(rows, partner, axis=0)
+            return ops.mixup(rows, other, coefficient)
+
+        logits = self.encode(mixed(batch.weak), training=True)["logits"]
+        return self.cross_entropy(
+            mixed(targets), logits, sample_weight=batch.sample_weight
+        )
+
+    def _track(self, total, parts, targets, batch):
+        size = keras.ops.shape(batch.index)[0]
+        replicas = backend.num_replicas()
+        values = [parts[name][1] * replicas for name in self.loss_names]
+        for name, value in zip(self.loss_names, values):
+            self.parts[name].update_state(value, sample_weight=size)
+        self._loss_tracker.update_state(total * replicas, sample_weight=size)
+        inside = keras.ops.take_along_axis(
+            batch.candidates,
+            keras.ops.expand_dims(keras.ops.argmax(targets, axis=-1), -1),
+            axis=-1,
+        )
+        self.outside.update_state(1.0 - inside)
+        values = keras.ops.expand_dims(keras.ops.stack(values), 0)
+        finite = keras.ops.all(
+            keras.ops.isfinite(backend.all_gather(values)), axis=0
+        )
+        step = keras.ops.cast(self.optimizer.iterations, "int64")
+        first = keras.ops.logical_and(~finite, self.non_finite_step < 0)
+        self.non_finite_step.assign(
+            keras.ops.where(first, step, self.non_finite_step)
+        )
+
+    def get_config(self):
+        serialise = keras.saving.serialize_keras_object
+        return {
+            **super().get_config(),
+            "backbone": serialise(self.backbone),
+            "num_classes": self.num_classes,
+            "num_examples": self.num_examples,
+            "views": serialise(self.views) if self.views else None,
+            "mean": self.mean,
+            "std": self.std,
+            "mixup_weight": self.mixup_weight,
+            "mixup_alpha": self.mixup_alpha,
+            "pseudo_label_momentum": self.pseudo_label_momentum,
+            "pseudo_label_start": self.pseudo_label_start,
+            "weight_decay": self.weight_decay,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        for name in ("backbone", "views"):
+            if config[name] is not None:
+                config[name] = keras.saving.deserialize_keras_object(
+                    config[name]
+                )
+        return cls(**config)

@@ -1,0 +1,111 @@
+"""What `PartialLabelModel` asks of its backbone, its batches and `fit`."""
+
+import keras
+import numpy as np
+
+from alim_keras import backend
+
+
+def check_backbone(backbone):
+    """Builds the backbone if need be; returns image shape and feature size."""
+    shape = getattr(backbone, "input_shape", None)
+    if not (isinstance(shape, tuple) and len(shape) == 4 and all(shape[1:])):
+        raise ValueError(
+            "Argument `backbone` must be a keras.Model that takes images of "
+            "one fixed shape, (None, height, width, channels); give it a "
+            "keras.Input of that shape. Received: "
+            f"backbone.input_shape={shape}"
+        )
+    feature = tuple(backbone.output_shape)
+    if len(feature) != 2 or feature[1] is None:
+        raise ValueError(
+            "Argument `backbone` must return one feature vector per image, "
+            "(None, features): end it with global pooling. Received: "
+            f"backbone.output_shape={feature}"
+        )
+    return tuple(shape[1:]), feature[1]
+
+
+def synchronise_batch_norm(network):
+    """Makes batch statistics those of the global batch, on many replicas.
+
+    Left alone, each replica would keep its own moving averages and only the
+    first one's would be saved.
+    """
+    if backend.num_replicas() == 1:
+        return
+    for layer in network._flatten_layers():
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.synchronized = True
+
+
+def rescaling(mean, std):
+    """Returns Rescaling's scale and offset: (x / 255 - mean) / std."""
+    mean, std = np.asarray(mean, "float64"), np.asarray(std, "float64")
+    if not (np.all(std > 0) and np.all(np.isfinite(mean))):
+        raise ValueError(
+            "Arguments `mean` and `std` must be finite, and `std` positive. "
+            f"Received: mean={mean.tolist()}, std={std.tolist()}"
+        )
+    return (1.0 / (255.0 * std)).tolist(), (-mean / std).tolist()
+
+
+def check_class_names(class_names, num_classes):
+    """Raises unless there is one name per class (or none at all)."""
+    if class_names is not None and len(class_names) != num_classes:
+        raise ValueError(
+            f"Argument `class_names` must name all {num_classes} classes. "
+            f"Received: {len(class_names)} names"
+        )
+
+
+def check_batch(x, y, num_classes):
+    """Raises, by name, if a training batch has another form than needed."""
+    if not isinstance(x, dict) or "index" not in x:
+        keys = sorted(x) if isinstance(x, dict) else type(x).__name__
+        raise ValueError(
+            "Training needs x to be a dict with 'image' and 'index' (the "
+            "example's row in the pseudo-label table), for example "
+            "{'image': images, 'index': numpy.arange(len(images))}. "
+            f"Received: x={keys}"
+        )
+    if "image" not in x and not {"weak", "strong"} <= set(x):
+        raise ValueError(
+            "Training needs x['image'], or both x['weak'] and x['strong']. "
+            f"Received: x with keys {sorted(x)}"
+        )
+    if y is None:
+        raise ValueError(
+            "Training needs y, the candidate sets, multi-hot (batch, "
+            f"{num_classes}). Received: y=None"
+        )
+    if not hasattr(y, "shape") or hasattr(y, "row_splits"):
+        raise ValueError(
+            "y must be a dense multi-hot tensor; turn ragged lists of labels "
+            "into one with alim_keras.data.validate_candidates. Received: "
+            f"y of type {type(y).__name__}"
+        )
+    if len(y.shape) != 2 or y.shape[1] != num_classes:
+        raise ValueError(
+            "y must be candidate sets, multi-hot (batch, num_classes="
+            f"{num_classes}); class numbers become sets of one by "
+            f"keras.ops.one_hot. Received: y.shape={tuple(y.shape)}"
+        )
+
+
+def check_fit(model, arguments):
+    """Refuses, by name, what `fit` cannot do right."""
+    if arguments.get("class_weight") is not None:
+        raise ValueError(
+            "Argument `class_weight` does not work with candidate sets: Keras "
+            "would take the weight of the first candidate. Pass per-example "
+            "weights as `sample_weight`."
+        )
+    strategy = model.distribute_strategy
+    if strategy.num_replicas_in_sync > 1 and model.steps_per_execution > 1:
+        raise ValueError(
+            "`steps_per_execution` above 1 does not work under a distribution "
+            "strategy in Keras (keras issue 19246). Compile with "
+            "steps_per_execution=1. Received: steps_per_execution="
+            f"{model.steps_per_execution}"
+        )

@@ -1,0 +1,30 @@
+"""Tells the model, and its data, which epoch it is."""
+
+import keras
+
+
+class EpochClock(keras.callbacks.Callback):
+    """Sets the epoch and the momentum of the pseudo labels as an epoch begins.
+
+    `PartialLabelModel.fit` puts it first, so that random draws and schedules
+    follow the epoch Keras counts, also after `initial_epoch=` or
+    `BackupAndRestore`.
+
+    Args:
+        epoch_counter: The `EpochCounter` of the training data set, or None
+            for data that was not made by `alim_keras.data.train_dataset`.
+    """
+
+    def __init__(self, epoch_counter=None):
+        super().__init__()
+        self.epoch_counter = epoch_counter
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self.epoch_counter is not None:
+            self.epoch_counter.epoch = epoch
+        self.model.epoch.assign(epoch)
+        start, end = self.model.pseudo_label_momentum
+        share = epoch / self.params["epochs"]
+        table = self.model.pseudo_label_table
+        table.momentum.assign(start + (end - start) * share)
+        table.forget_ratios()

@@ -1,0 +1,225 @@
+"""PiCO: contrastive partial label learning with prototypes; ALIM's default."""
+
+import keras
+
+from alim_keras import backend
+from alim_keras import losses
+from alim_keras import ops
+from alim_keras.layers import EmbeddingQueue
+from alim_keras.layers import Prototypes
+from alim_keras.methods import checks
+from alim_keras.methods.base import PartialLabelModel
+from alim_keras.networks import projection_head
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class PiCO(PartialLabelModel):
+    """PiCO as ALIM's authors train it; with `callbacks.ALIM` it is ALIM.
+
+    A step: classify and embed the weak views; update the pseudo labels; move
+    the prototypes and the key encoder; embed the strong views with the key
+    encoder; contrast the weak embeddings with both views of the global batch
+    and the queue, where equal pseudo classes are positives. The loss is
+    `cls + contrastive_weight * cont + mixup_weight * mix`.
+
+    Args:
+        backbone: See `PartialLabelModel`; so are `num_classes`,
+            `num_examples` and all keyword arguments not listed here.
+        num_classes: C.
+        num_examples: N.
+        embedding_dim: Size of the embeddings. Defaults to `128`.
+        queue_size: Embeddings kept from earlier batches. Defaults to `8192`.
+        key_momentum: Of the key encoder's moving average, over parameters
+            only; its batch normalisation keeps statistics of its own.
+            Defaults to `0.999`.
+        prototype_momentum: Of the class means. Defaults to `0.99`.
+        temperature: tau of the contrastive loss. Defaults to `0.07`.
+        prototype_temperature: Of the softmax over cosine similarities to the
+            prototypes. Defaults to `0.07`.
+        scores_from: `"prototypes"`, as in the authors' code, or
+            `"classifier"`, as in the paper: the P of Eq. 3 and Eq. 6.
+            Defaults to `"prototypes"`.
+        contrastive_weight: Defaults to `0.5`.
+        mixup_weight: Defaults to `1.0`; ALIM's setting. 0 turns mixup off.
+
+    Example:
+
+    ```python
+    model = alim_keras.PiCO(
+        alim_keras.networks.small_cnn((28, 28, 1)), num_classes=10,
+        num_examples=len(images), views=alim_keras.augment.Views())
+    model.compile(optimizer=keras.optimizers.SGD(0.01, momentum=0.9))
+    data = alim_keras.data.train_dataset(images, candidates, batch_size=128)
+    model.fit(data, epochs=20, callbacks=[
+        alim_keras.callbacks.ALIM(noise_rate=0.3, warmup_epochs=5)])
+    ```
+
+    References:
+    - [Wang et al., 2022](https://arxiv.org/abs/2201.08984) (PiCO)
+    - [Xu et al., 2023](https://arxiv.org/abs/2301.12077) (ALIM)
+    """
+
+    loss_names = ("cls", "cont")
+
+    def __init__(
+        self,
+        backbone,
+        num_classes,
+        num_examples,
+        *,
+        embedding_dim=128,
+        queue_size=8192,
+        key_momentum=0.999,
+        prototype_momentum=0.99,
+        temperature=0.07,
+        prototype_temperature=0.07,
+        scores_from="prototypes",
+        contrastive_weight=0.5,
+        mixup_weight=1.0,
+        **kwargs,
+    ):
+        super().__init__(
+            backbone,
+            num_classes,
+            num_examples,
+            mixup_weight=mixup_weight,
+            **kwargs,
+        )
+        if scores_from not in ("prototypes", "classifier"):
+            raise ValueError(
+                "Argument `scores_from` must be 'prototypes' or 'classifier'. "
+                f"Received: scores_from={scores_from!r}"
+            )
+        self.embedding_dim = embedding_dim
+        self.queue_size = queue_size
+        self.key_momentum = key_momentum
+        self.prototype_momentum = prototype_momentum
+        self.temperature = temperature
+        self.prototype_temperature = prototype_temperature
+        self.scores_from = scores_from
+        self.contrastive_weight = contrastive_weight
+
+        self.projection = projection_head(self.feature_dim, embedding_dim)
+        self.key_encoder = self._key_encoder()
+        self.prototypes = Prototypes(
+            num_classes, embedding_dim, prototype_momentum, name="prototypes"
+        )
+        self.queue = EmbeddingQueue(queue_size, embedding_dim, name="queue")
+        self.contrastive_loss = losses.SupervisedContrastive(temperature)
+
+    def encode(self, images, training=False):
+        features = self.backbone(images, training=training)
+        embeddings = ops.unit_norm(self.projection(features))
+        return {
+            "logits": self.classifier(features),
+            "embeddings": embeddings,
+            # With the prototypes as they were before this batch.
+            "similarities": self.prototypes(
+                keras.ops.stop_gradient(embeddings)
+            ),
+        }
+
+    def scores(self, outputs):
+        if self.scores_from == "classifier":
+            return keras.ops.softmax(outputs["logits"])
+        similarities = outputs["similarities"]
+        return keras.ops.softmax(similarities / self.prototype_temperature)
+
+    def method_losses(self, outputs, targets, batch):
+        parts = super().method_losses(outputs, targets, batch)
+        pseudo_class = self._pseudo_class(outputs, batch)
+        embeddings = outputs["embeddings"]
+        self.prototypes.update(
+            keras.ops.stop_gradient(embeddings), pseudo_class
+        )
+        self._move_key_encoder()
+        keys = self.key_encoder(batch.strong, training=True)
+        keys = keras.ops.stop_gradient(ops.unit_norm(keys))
+        loss = self._contrast(
+            embeddings, keys, pseudo_class, batch.sample_weight
+        )
+        parts["cont"] = (self.contrastive_weight, loss)
+        return parts
+
+    def _pseudo_class(self, outputs, batch):
+        """Most likely class under `(S + lambda (1 - S)) P`, `(B,)` int64."""
+        z = ops.weighted_probabilities(
+            keras.ops.softmax(outputs["logits"]),
+            batch.candidates,
+            self.pseudo_label_table.lam,
+        )
+        return keras.ops.cast(keras.ops.argmax(z, axis=-1), "int64")
+
+    def _contrast(self, embeddings, keys, pseudo_class, sample_weight):
+        all_keys = backend.all_gather(keys)
+        all_classes = backend.all_gather(pseudo_class)
+        memory = keras.ops.concatenate(
+            [backend.all_gather(embeddings), all_keys, self.queue.embeddings]
+        )
+        classes = keras.ops.concatenate(
+            [all_classes, all_classes, self.queue.labels]
+        )
+        positives = losses.positive_mask(pseudo_class, classes)
+        size = keras.ops.shape(pseudo_class)[0]
+        myself = backend.replica_index() * size + keras.ops.arange(size)
+        place = keras.ops.arange(keras.ops.shape(classes)[0])
+        is_self = keras.ops.expand_dims(myself, 1) == place
+        mask = keras.ops.where(is_self, losses.LEFT_OUT, positives)
+        similarities = keras.ops.matmul(
+            embeddings, keras.ops.transpose(memory)
+        )
+        loss = self.contrastive_loss(
+            mask, similarities, sample_weight=sample_weight
+        )
+        self.queue.enqueue(all_keys, all_classes)
+        return loss
+
+    def _key_encoder(self):
+        """A copy of backbone and projection that takes no gradient."""
+
+        def copy(network):
+            twin = network.__class__.from_config(network.get_config())
+            twin.set_weights(network.get_weights())
+            checks.synchronise_batch_norm(twin)
+            return twin
+
+        encoder = keras.Sequential(
+            [
+                keras.Input(self.image_shape),
+                copy(self.backbone),
+                copy(self.projection),
+            ],
+            name="key_encoder",
+        )
+        # Not `encoder.trainable = False`: that would put its batch
+        # normalisation into inference mode.
+        for variable in encoder.trainable_variables:
+            variable.trainable = False
+        return encoder
+
+    def _move_key_encoder(self):
+        m = self.key_momentum
+        for key, query in self._key_and_query():
+            key.assign(m * key + (1.0 - m) * keras.ops.stop_gradient(query))
+
+    def _key_and_query(self):
+        """Pairs of key and query parameters; batch statistics not among them."""
+        twin, projection = self.key_encoder.layers
+        pairs = zip(
+            twin.weights + projection.weights,
+            self.backbone.weights + self.projection.weights,
+        )
+        return [(k, q) for k, q in pairs if q.trainable]
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "embedding_dim": self.embedding_dim,
+            "queue_size": self.queue_size,
+            "key_momentum": self.key_momentum,
+            "prototype_momentum": self.prototype_momentum,
+            "temperature": self.temperature,
+            "prototype_temperature": self.prototype_temperature,
+            "scores_from": self.scores_from,
+            "contrastive_weight": self.contrastive_weight,
+        }

@@ -1,0 +1,87 @@
+"""Metrics that understand candidate sets.
+
+Keras's own `CategoricalAccuracy` compares with the *first* candidate of a
+multi-hot row; these do not.
+"""
+
+import keras
+
+
+def covering(y_true, y_pred):
+    """`y_true` at the largest prediction: 1 where the set covers it, `(B,)`."""
+    ops = keras.ops
+    top = ops.expand_dims(ops.argmax(y_pred, axis=-1), -1)
+    y_true = ops.cast(y_true, "float32")
+    return ops.squeeze(ops.take_along_axis(y_true, top, axis=-1), -1)
+
+
+def approximated(y_true, y_pred):
+    """Prediction restricted to the set, renormalised, at its argmax, `(B,)`.
+
+    0 where the largest prediction lies outside the set.
+    """
+    ops = keras.ops
+    inside = ops.cast(y_true, "float32") * ops.cast(y_pred, "float32")
+    total = ops.maximum(ops.sum(inside, axis=-1), 1e-37)
+    return covering(y_true, y_pred) * ops.max(inside, axis=-1) / total
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class CandidateAccuracy(keras.metrics.MeanMetricWrapper):
+    """Share of examples whose prediction lies in the candidate set.
+
+    With sets of one (clean labels) this is plain accuracy.
+
+    Example:
+
+    >>> metric = alim_keras.metrics.CandidateAccuracy()
+    >>> metric.update_state([[0, 1, 1]], [[0.1, 0.2, 0.7]])
+    >>> metric.result()
+    1.0
+    """
+
+    def __init__(self, name="accuracy", dtype=None):
+        super().__init__(covering, name=name, dtype=dtype)
+
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype}
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class CoveringRate(CandidateAccuracy):
+    """`CandidateAccuracy` under the name of the model-selection criterion.
+
+    A perfect classifier reaches 1 - eta on noisy sets, not 1.
+
+    Reference:
+    - [Wang et al., 2025](https://arxiv.org/abs/2502.10184)
+    """
+
+    def __init__(self, name="covering_rate", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class ApproximatedAccuracy(keras.metrics.MeanMetricWrapper):
+    """Mean probability, within the set, of the predicted label.
+
+    The softmax is restricted to the candidate set and renormalised; an
+    example whose prediction lies outside its set counts 0.
+
+    Example:
+
+    >>> metric = alim_keras.metrics.ApproximatedAccuracy()
+    >>> p = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]]
+    >>> metric.update_state([[1, 1, 0], [1, 0, 1]], p)
+    >>> metric.result()  # (0.6 / 0.9 + 0) / 2
+    0.33333334
+
+    Reference:
+    - [Wang et al., 2025](https://arxiv.org/abs/2502.10184)
+    """
+
+    def __init__(self, name="approximated_accuracy", dtype=None):
+        super().__init__(approximated, name=name, dtype=dtype)
+
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype}

@@ -1,0 +1,70 @@
+"""Backbones, from an image to a feature vector, and heads."""
+
+import os
+
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.networks.applications import application
+from alim_keras.networks.cifar_resnet import cifar_resnet18
+from alim_keras.networks.heads import classifier_head
+from alim_keras.networks.heads import projection_head
+from alim_keras.networks.small_cnn import small_cnn
+
+NETWORKS = {"cifar_resnet18": cifar_resnet18, "small_cnn": small_cnn}
+
+
+def make_backbone(name, input_shape, width=None, weights=None):
+    """Returns a backbone by name, as the commands' `--network` does.
+
+    Args:
+        name: A key of `NETWORKS`, or a class of keras.applications such as
+            `"ResNet50V2"`.
+        input_shape: `(H, W, channels)`.
+        width: Filters of the first stage; None for the network's default.
+        weights: A file of weights, `"imagenet"` (keras.applications only),
+            or None to start from random ones.
+
+    Returns:
+        A pair: the `keras.Model`, and whether it expects normalised images
+        (True) or pixels in `[0, 255]` (False, keras.applications).
+
+    Raises:
+        ConfigError: If the name is unknown or an argument does not fit it.
+        DataError: If the file of weights is missing or does not fit.
+        EnvironmentLacksError: If ImageNet weights cannot be had.
+    """
+    if weights not in (None, "imagenet") and not os.path.isfile(weights):
+        raise DataError(
+            f"There is no file of weights at {weights}. Give a file that "
+            f"keras wrote for {name}, or 'imagenet' for keras.applications."
+        )
+    if name not in NETWORKS:
+        return application(name, input_shape, width, weights), False
+    arguments = {} if width is None else {"width": width}
+    backbone = NETWORKS[name](tuple(input_shape), **arguments)
+    if weights == "imagenet":
+        raise ConfigError(
+            f"There are no ImageNet weights for {name}; use a network of "
+            "keras.applications, or a file of weights. Received: "
+            "weights='imagenet'"
+        )
+    if weights:
+        try:
+            backbone.load_weights(weights)
+        except (OSError, ValueError) as error:
+            first_line = str(error).strip().splitlines()[0]
+            raise DataError(
+                f"The weights in {weights} do not fit {name}: {first_line}"
+            ) from error
+    return backbone, True
+
+
+__all__ = [
+    "NETWORKS",
+    "application",
+    "cifar_resnet18",
+    "classifier_head",
+    "make_backbone",
+    "projection_head",
+    "small_cnn",
+]

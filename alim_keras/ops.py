@@ -1,0 +1,281 @@
+"""Equations 1 to 8 of ALIM as pure functions of `keras.ops`.
+
+Every formula of the paper stands here once; the rest of the package calls it.
+Shapes: B examples, C classes, D embedding dimensions. Arithmetic is float32
+whatever the input's dtype.
+
+Reference:
+- [Xu et al., 2023](https://arxiv.org/abs/2301.12077) (ALIM, NeurIPS 2023)
+"""
+
+import keras
+
+# Smallest probability that takes part in a ratio or a logarithm. It lies in
+# the normal range of float32, so nothing underflows to a denormal on a GPU.
+TINY = 1e-37
+
+
+def _float32(x):
+    return keras.ops.cast(x, "float32")
+
+
+def candidate_weights(candidates, lam):
+    """Weight of every label: `S + lambda (1 - S)`, the bracket of Eq. 3.
+
+    Args:
+        candidates: Multi-hot tensor `(B, C)`; `S`.
+        lam: Scalar, or `(B, 1)` for one value per example, in `[0, 1]`.
+
+    Returns:
+        A float32 tensor `(B, C)`: 1 on candidates, `lam` elsewhere.
+
+    Example:
+
+    >>> alim_keras.ops.candidate_weights([[1.0, 0.0, 1.0]], 0.25)
+    [[1.0, 0.25, 1.0]]
+    """
+    candidates = _float32(candidates)
+    return candidates + _float32(lam) * (1.0 - candidates)
+
+
+def onehot(z):
+    """Eq. 4: 1 at the largest entry of each row, 0 elsewhere.
+
+    Ties go to the lowest class. A row of zeros is a tie over all classes.
+
+    Args:
+        z: Tensor `(B, C)` of non-negative numbers.
+
+    Returns:
+        A float32 tensor `(B, C)`.
+    """
+    z = _float32(z)
+    return keras.ops.one_hot(
+        keras.ops.argmax(z, axis=-1), z.shape[-1], dtype="float32"
+    )
+
+
+def scale(z, scale_factor=1.0):
+    """Eq. 5: `z^(1/K) / sum_j z_j^(1/K)`.
+
+    Computed as a softmax of `log(z) / K`, so that a small K does not
+    underflow. Exact zeros stay zero; a row of zeros becomes uniform.
+
+    Args:
+        z: Tensor `(B, C)` of non-negative numbers.
+        scale_factor: `K > 0`, a float or scalar tensor. 1 only normalises,
+            smaller sharpens. Defaults to `1.0`.
+
+    Returns:
+        A float32 tensor `(B, C)` whose rows sum to 1.
+
+    Example:
+
+    >>> alim_keras.ops.scale([[0.1, 0.3]], scale_factor=0.5)
+    [[0.1, 0.9]]
+    """
+    ops = keras.ops
+    z = _float32(z)
+    logits = ops.log(ops.maximum(z, TINY)) / _float32(scale_factor)
+    # Exact zeros must not come back as TINY ** (1 / K) when K is large.
+    top = ops.max(logits, axis=-1, keepdims=True)
+    powers = ops.where(z > 0.0, ops.exp(logits - top), 0.0)
+    total = ops.sum(powers, axis=-1, keepdims=True)
+    uniform = ops.ones_like(powers) / z.shape[-1]
+    return ops.where(total > 0.0, powers / ops.maximum(total, TINY), uniform)
+
+
+def normalise(z, norm="onehot", scale_factor=1.0):
+    """`Normalize(z)` of Eq. 3, by Eq. 4 (`"onehot"`) or Eq. 5 (`"scale"`)."""
+    if norm == "onehot":
+        return onehot(z)
+    if norm == "scale":
+        return scale(z, scale_factor)
+    raise ValueError(
+        "Invalid value for argument `norm`. Expected 'onehot' or 'scale'. "
+        f"Received: norm={norm!r}"
+    )
+
+
+def weighted_probabilities(probabilities, candidates, lam):
+    """`(S + lambda (1 - S)) P`, what Eq. 3 normalises.
+
+    A row in which this product is zero everywhere (P underflowed on all
+    labels that count) falls back to the candidate weights themselves, that
+    is to a uniform belief over the candidate set.
+    """
+    ops = keras.ops
+    weights = candidate_weights(candidates, lam)
+    z = weights * _float32(probabilities)
+    alive = ops.max(z, axis=-1, keepdims=True) > 0.0
+    return ops.where(alive, z, weights)
+
+
+def pseudo_labels(
+    probabilities, candidates, lam, norm="onehot", scale_factor=1.0
+):
+    """Eq. 3: `w = Normalize((S + lambda (1 - S)) P)`.
+
+    `lam=0` is Eq. 1, which trusts the candidate set fully; `lam=1` is Eq. 2,
+    which ignores it.
+
+    Args:
+        probabilities: Tensor `(B, C)`; `P`, rows sum to 1.
+        candidates: Multi-hot tensor `(B, C)`; `S`.
+        lam: Scalar in `[0, 1]`, or `(B, 1)`.
+        norm: `"onehot"` (Eq. 4) or `"scale"` (Eq. 5). Defaults to `"onehot"`.
+        scale_factor: `K` of Eq. 5. Defaults to `1.0`.
+
+    Returns:
+        A float32 tensor `(B, C)` whose rows sum to 1.
+
+    Example:
+
+    >>> p, s = [[0.7, 0.2, 0.1]], [[0.0, 1.0, 1.0]]
+    >>> alim_keras.ops.pseudo_labels(p, s, lam=0.2)  # .14 < .2
+    [[0.0, 1.0, 0.0]]
+    >>> alim_keras.ops.pseudo_labels(p, s, lam=0.4)  # .28 > .2
+    [[1.0, 0.0, 0.0]]
+    """
+    z = weighted_probabilities(probabilities, candidates, lam)
+    return normalise(z, norm, scale_factor)
+
+
+def uniform_over_candidates(candidates):
+    """`S / |S|`: the belief before anything was learnt, `(B, C)`."""
+    candidates = _float32(candidates)
+    size = keras.ops.sum(candidates, axis=-1, keepdims=True)
+    return candidates / keras.ops.maximum(size, 1.0)
+
+
+def candidate_ratio(probabilities, candidates):
+    """Eq. 6's value: `max(S P) / max((1 - S) P)` of each example.
+
+    The larger, the better the candidate set agrees with the prediction; an
+    example whose label leaves its set at a given lambda has a ratio below it.
+
+    Args:
+        probabilities: Tensor `(B, C)`; `P`.
+        candidates: Multi-hot tensor `(B, C)`; `S`.
+
+    Returns:
+        A float32 tensor `(B,)`. `inf` where all C classes are candidates:
+        such a set can never be wrong, and `adaptive_lambda` leaves it out.
+        Finite everywhere else.
+
+    Example:
+
+    >>> alim_keras.ops.candidate_ratio([[0.7, 0.2, 0.1]], [[0.0, 1.0, 1.0]])
+    [0.2857143]
+    """
+    ops = keras.ops
+    probabilities = _float32(probabilities)
+    candidates = _float32(candidates)
+    inside = ops.max(candidates * probabilities, axis=-1)
+    outside = ops.max((1.0 - candidates) * probabilities, axis=-1)
+    full = ops.min(candidates, axis=-1) > 0.0
+    # 0 / 0 (P underflowed everywhere) is no evidence either way: ratio 1.
+    inside = ops.maximum(inside, TINY)
+    ratio = inside / ops.maximum(outside, TINY)
+    largest = ops.cast(3e38, "float32")
+    ratio = ops.minimum(ratio, largest)
+    return ops.where(full, ops.full_like(ratio, float("inf")), ratio)
+
+
+def adaptive_lambda(ratios, noise_rate):
+    """Eq. 6: the `noise_rate` quantile of the candidate ratios.
+
+    The quantile is the order statistic of rank `floor(n * noise_rate)`,
+    counted from 0 in ascending order, over the n ratios that are finite: about
+    a share `noise_rate` of the examples lies below it, hence gets its label
+    outside its set. Clamped to `[0, 1]` (the paper's range; the published
+    commands clamp too). `nan` (not seen) and `inf` (full sets) are left out;
+    with nothing left, or a noise rate of 0, lambda is 0.
+
+    Args:
+        ratios: Tensor `(n,)` from `candidate_ratio`.
+        noise_rate: Scalar eta in `[0, 1]`.
+
+    Returns:
+        A float32 scalar in `[0, 1]`.
+
+    Example:
+
+    >>> alim_keras.ops.adaptive_lambda([0.4, 0.1, 3.0, 0.2], noise_rate=0.5)
+    0.4
+    """
+    ops = keras.ops
+    ratios = ops.reshape(_float32(ratios), (-1,))
+    noise_rate = _float32(noise_rate)
+    usable = ops.isfinite(ratios)
+    ranked = ops.sort(ops.where(usable, ratios, float("inf")))
+    count = ops.sum(ops.cast(usable, "int32"))
+    # + 1e-3: 10 * float32(0.3) is 3.0000001, 100 * float32(0.29) 28.999998;
+    # a rank that is whole on paper must not drop by one in float32.
+    rank = ops.floor(ops.cast(count, "float32") * noise_rate + 1e-3)
+    rank = ops.clip(ops.cast(rank, "int32"), 0, ops.maximum(count - 1, 0))
+    lam = ops.clip(ops.take(ranked, rank), 0.0, 1.0)
+    nothing = ops.logical_or(count < 1, noise_rate <= 0.0)
+    return ops.where(nothing, 0.0, lam)
+
+
+def mixup(first, second, coefficient):
+    """Eq. 7 (images) and Eq. 8 (targets): `a x_i + (1 - a) x_j`.
+
+    Args:
+        first: Tensor `(B, ...)`.
+        second: Tensor of the same shape.
+        coefficient: Tensor `(B,)`, one `a` in `[0, 1]` per example.
+
+    Returns:
+        A float32 tensor shaped like `first`.
+    """
+    first, second = _float32(first), _float32(second)
+    coefficient = keras.ops.reshape(
+        _float32(coefficient), (-1,) + (1,) * (len(first.shape) - 1)
+    )
+    return coefficient * first + (1.0 - coefficient) * second
+
+
+def unit_norm(x):
+    """Rows scaled to length 1; a row of zeros stays zero."""
+    x = _float32(x)
+    square = keras.ops.sum(keras.ops.square(x), axis=-1, keepdims=True)
+    # The rsqrt of a clamped square: no NaN gradient at a row of zeros.
+    return x * keras.ops.rsqrt(keras.ops.maximum(square, 1e-24))
+
+
+def prototype_update(prototypes, embeddings, labels, momentum):
+    """Moving average of the class means on the unit sphere (PiCO, Eq. 6).
+
+    Equal to going through the batch in order with
+    `prototypes[y] = m prototypes[y] + (1 - m) q` and normalising all rows
+    once at the end. Closed form for the samples i1..ik of class c:
+    `m^k prototypes[c] + (1 - m) sum_j m^(k - j) q_ij`.
+
+    Args:
+        prototypes: Tensor `(C, D)`; unit rows, or zero where a class was
+            never seen (such a row stays zero).
+        embeddings: Tensor `(B, D)` of unit rows.
+        labels: Integer tensor `(B,)`: the pseudo class of each embedding.
+        momentum: `m` in `[0, 1]`.
+
+    Returns:
+        A float32 tensor `(C, D)`.
+
+    Reference:
+    - [Wang et al., 2022](https://arxiv.org/abs/2201.08984)
+    """
+    ops = keras.ops
+    prototypes, embeddings = _float32(prototypes), _float32(embeddings)
+    momentum = _float32(momentum)
+    member = ops.one_hot(labels, prototypes.shape[0], dtype="float32")
+    seen = ops.cumsum(member, axis=0)
+    count = ops.sum(member, axis=0)
+    later = ops.sum(member * (ops.expand_dims(count, 0) - seen), axis=1)
+    weights = (1.0 - momentum) * ops.power(momentum, later)
+    update = ops.matmul(
+        ops.transpose(member), embeddings * ops.expand_dims(weights, 1)
+    )
+    kept = ops.expand_dims(ops.power(momentum, count), 1) * prototypes
+    return unit_norm(kept + update)

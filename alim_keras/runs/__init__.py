@@ -1,0 +1,1 @@
+"""What the commands share: from settings to objects, and the run folder."""

@@ -1,0 +1,210 @@
+"""From settings to data, model and optimizer: one function each."""
+
+import dataclasses
+import math
+
+import keras
+import numpy as np
+
+import alim_keras
+from alim_keras.data import sources
+from alim_keras.data.candidate_sets import CandidateSets
+from alim_keras.errors import ConfigError
+from alim_keras.networks import make_backbone
+
+
+@dataclasses.dataclass
+class TrainingData:
+    """Images, their candidate sets, and which are held out.
+
+    Attributes:
+        data: The `ImageData`, after the choice of a subset.
+        candidates: `CandidateSets` of all of `data`'s training images.
+        sets: Their rows in the order of `data.ids`, bool `(N, C)`.
+        trained: Rows that are trained on, int64.
+        held_out: Rows that are not, int64.
+    """
+
+    data: sources.ImageData
+    candidates: CandidateSets
+    sets: np.ndarray
+    trained: np.ndarray
+    held_out: np.ndarray
+
+
+def training_data(settings, candidates=None):
+    """Loads images, makes or reads candidate sets, and holds a part out.
+
+    Args:
+        settings: The train command's settings.
+        candidates: `CandidateSets` to use instead of what the settings say.
+    """
+    data = sources.load(
+        settings.dataset,
+        data_dir=settings.data_dir,
+        download=settings.download,
+        image_size=settings.image_size,
+    )
+    if settings.train_size is not None:
+        rows = sources.stratified_subset(
+            data.labels, settings.train_size, settings.seed
+        )
+        data = data.select(rows)
+    if candidates is None:
+        candidates = candidate_sets(settings, data)
+    sets = candidates.align(data.ids, where=data.name)
+    trained, held_out = sources.holdout_split(
+        data.ids, settings.holdout, settings.seed
+    )
+    if len(trained) < settings.batch_size:
+        raise ConfigError(
+            f"{len(trained)} images to train on do not fill one batch. "
+            f"Received: --batch_size={settings.batch_size}"
+        )
+    return TrainingData(data, candidates, sets, trained, held_out)
+
+
+def candidate_sets(settings, data):
+    """Reads the sets from `--candidates_file`, or simulates them."""
+    if settings.candidates_file:
+        candidates = CandidateSets.load(settings.candidates_file)
+        if candidates.class_names != tuple(data.class_names):
+            raise ConfigError(
+                f"{settings.candidates_file} is about the classes "
+                f"{list(candidates.class_names)[:5]}..., {data.name} has "
+                f"{list(data.class_names)[:5]}... Use sets of the same data."
+            )
+        return candidates.select(data.ids)
+    return alim_keras.data.simulate_candidates(
+        data.labels,
+        len(data.class_names),
+        ambiguity=settings.ambiguity,
+        noise_level=settings.noise_level,
+        protocol=settings.protocol,
+        seed=settings.seed,
+        stream="legacy" if settings.legacy_stream else "default",
+        superclasses=data.superclasses,
+        ids=data.ids,
+        class_names=data.class_names,
+    )
+
+
+def noise_rate(settings, candidates):
+    """Returns the eta that ALIM is told: a number, or None if unknown."""
+    if settings.noise_rate != "oracle":
+        return float(settings.noise_rate)
+    level = candidates.provenance.get("noise_level")
+    if level is None:
+        raise ConfigError(
+            "--noise_rate=oracle needs simulated candidate sets, whose noise "
+            "level is known; give --noise_rate=NUMBER, a guess such as 0.2."
+        )
+    return level
+
+
+def views(settings, image_shape):
+    """Returns the weak and strong augmentation."""
+    return alim_keras.augment.Views(
+        image_size=image_shape[:2],
+        seed=settings.seed,
+        crop_scale=(settings.crop_scale, 1.0),
+        flip=settings.flip,
+        jitter=(0.4, 0.4, 0.4, 0.1) if settings.jitter else None,
+        num_operations=settings.strong_operations,
+        cutout=settings.cutout,
+    )
+
+
+def image_shape(settings, data):
+    """Returns the shape the network works at."""
+    height, width, channels = data.images.shape[1:]
+    if settings.image_size:
+        height = width = settings.image_size
+    return height, width, channels
+
+
+def model(settings, data, num_trained):
+    """Returns the method's model, not compiled."""
+    shape = image_shape(settings, data)
+    backbone, normalised = make_backbone(
+        settings.network, shape, settings.width, settings.weights
+    )
+    # A network that brings its own preprocessing wants [0, 255] untouched.
+    mean, std = (data.mean, data.std) if normalised else (0.0, 1.0 / 255.0)
+    return alim_keras.PiCO(
+        backbone,
+        len(data.class_names),
+        num_trained,
+        views=views(settings, shape) if settings.views == "device" else None,
+        mean=np.asarray(mean).tolist(),
+        std=np.asarray(std).tolist(),
+        mixup_weight=settings.mixup_weight,
+        mixup_alpha=settings.mixup_alpha,
+        pseudo_label_momentum=(
+            settings.pseudo_label_momentum_start,
+            settings.pseudo_label_momentum_end,
+        ),
+        pseudo_label_start=settings.prototype_start,
+        weight_decay=settings.weight_decay,
+        seed=settings.seed,
+        embedding_dim=settings.embedding_dim,
+        queue_size=settings.queue_size,
+        key_momentum=settings.key_momentum,
+        prototype_momentum=settings.prototype_momentum,
+        temperature=settings.temperature,
+        prototype_temperature=settings.prototype_temperature,
+        scores_from="prototypes"
+        if settings.scores == "method"
+        else settings.scores,
+        contrastive_weight=settings.contrastive_weight,
+        name=settings.method,
+    )
+
+
+def compile_model(settings, built):
+    """Compiles with SGD and the metrics that evaluation reads."""
+    built.compile(
+        optimizer=keras.optimizers.SGD(
+            settings.learning_rate, momentum=settings.momentum
+        ),
+        metrics=[
+            alim_keras.metrics.CoveringRate(),
+            alim_keras.metrics.ApproximatedAccuracy(),
+        ],
+        jit_compile=settings.jit_compile,
+        steps_per_execution=settings.steps_per_execution,
+    )
+    built.optimizer.build(built.trainable_variables)
+
+
+def learning_rate(settings):
+    """Returns the rate of an epoch (from 0) as a function.
+
+    The authors' cosine: it ends at a thousandth of the rate it starts from,
+    and epochs count from 1, so that the last epoch runs at the floor.
+    """
+
+    def cosine(epoch, _=None):
+        floor = settings.learning_rate * 1e-3
+        share = (1 + math.cos(math.pi * (epoch + 1) / settings.epochs)) / 2
+        return floor + (settings.learning_rate - floor) * share
+
+    def constant(epoch, _=None):
+        return settings.learning_rate
+
+    return cosine if settings.lr_schedule == "cosine" else constant
+
+
+def check_batch(settings, replicas):
+    """Raises unless the batch splits evenly over the replicas."""
+    if settings.batch_size % replicas:
+        raise ConfigError(
+            f"A batch must split evenly over {replicas} replicas. "
+            f"Received: --batch_size={settings.batch_size}"
+        )
+    if replicas > 1 and settings.steps_per_execution > 1:
+        raise ConfigError(
+            "--steps_per_execution above 1 does not work with more than one "
+            "replica in Keras. Received: --steps_per_execution="
+            f"{settings.steps_per_execution}"
+        )

@@ -1,0 +1,98 @@
+"""The run folder: who may write to it, and whether a run may go on in it."""
+
+import contextlib
+import fcntl
+import json
+import os
+
+from alim_keras.callbacks import RunCheckpoint
+from alim_keras.errors import CheckpointError
+from alim_keras.files import write_atomically
+
+# Settings that may differ between a run and its continuation: they choose
+# where and how it runs, not what it computes.
+FREE = frozenset(
+    "run_dir data_dir download progress verbose print_config flagfile preset "
+    "tensorboard save_candidates candidates_file".split()
+)
+
+
+class RunFolder:
+    """Paths of a run, and its identity.
+
+    Args:
+        path: The folder.
+    """
+
+    def __init__(self, path):
+        self.path = os.path.abspath(path)
+        self.checkpoint = RunCheckpoint(self.file("checkpoints"))
+
+    def file(self, *names):
+        return os.path.join(self.path, *names)
+
+    @contextlib.contextmanager
+    def lock(self):
+        """Keeps a second process off the folder; freed even by `kill -9`."""
+        os.makedirs(self.path, exist_ok=True)
+        with open(self.file(".lock"), "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise CheckpointError(
+                    f"Another process is training in {self.path}. Wait for "
+                    "it, or give this run its own --run_dir."
+                ) from error
+            yield self
+
+    def read(self, name):
+        """Returns the content of a JSON file here, None if it is missing."""
+        path = self.file(name)
+        if not os.path.exists(path):
+            return None
+        try:
+            with open(path, encoding="utf-8") as file:
+                return json.load(file)
+        except (OSError, ValueError) as error:
+            raise CheckpointError(
+                f"{path} cannot be read ({error}). Remove the run folder, or "
+                "use another."
+            ) from error
+
+    def write(self, name, content):
+        """Writes a JSON file here, in one stroke."""
+        text = json.dumps(content, indent=2, allow_nan=False)
+        write_atomically(self.file(name), text + "\n")
+
+    def finished(self):
+        """Returns the results of a finished run, or None."""
+        return self.read("results.json")
+
+    def check_same(self, settings):
+        """Raises if the run that is here was started with other settings.
+
+        Args:
+            settings: Dict of every flag's value.
+        """
+        run = self.read("run.json")
+        if run is None:
+            return
+        before = run.get("settings", {})
+        for name, value in settings.items():
+            if name not in FREE and before.get(name) != value:
+                raise CheckpointError(
+                    f"The run in {self.path} was started with --{name}="
+                    f"{before.get(name)}. Continue it with the same settings, "
+                    "or choose another --run_dir. Received: "
+                    f"--{name}={value}"
+                )
+
+    def check_candidates(self, content_hash):
+        """Raises if the run that is here was started with other sets."""
+        run = self.read("run.json")
+        if run is not None and run["candidates_hash"] != content_hash:
+            raise CheckpointError(
+                f"The run in {self.path} was started with the candidate sets "
+                f"{run['candidates_hash'][:12]}..., not {content_hash[:12]}... "
+                "Restore them, or choose another --run_dir."
+            )

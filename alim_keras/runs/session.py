@@ -1,0 +1,99 @@
+"""The batches and callbacks of a training run."""
+
+import keras
+
+from alim_keras import callbacks as alim_callbacks
+from alim_keras.data import eval_dataset
+from alim_keras.data import train_dataset
+from alim_keras.runs import build
+
+CRITERIA = {
+    "last": None,
+    "cr": "holdout_covering_rate",
+    "aa": "holdout_approximated_accuracy",
+}
+
+
+def train_batches(settings, training):
+    """Returns the training batches, with views if the host makes them."""
+    data, rows = training.data, training.trained
+    views = None
+    if settings.views == "tf_data":
+        views = build.views(settings, build.image_shape(settings, data))
+    return train_dataset(
+        data.images[rows],
+        training.sets[rows],
+        batch_size=settings.batch_size,
+        seed=settings.seed,
+        views=views,
+    )
+
+
+def callbacks(settings, folder, training, finished_epochs):
+    """Returns the run's callbacks, in the order in which they must act.
+
+    The guard comes first, so that nothing is written after a loss that is
+    not a number; the checkpoint last, so that it holds what all others did.
+    """
+    data, rows = training.data, training.trained
+    steps = len(rows) // settings.batch_size
+    selection = alim_callbacks.Selection(
+        folder.checkpoint, CRITERIA[settings.select]
+    )
+    chosen = [
+        alim_callbacks.NonFiniteGuard(),
+        keras.callbacks.LearningRateScheduler(build.learning_rate(settings)),
+        alim(settings, training),
+        *evaluations(settings, training),
+        alim_callbacks.Progress(
+            steps * settings.batch_size, settings.progress
+        ),
+        selection,
+        alim_callbacks.MetricsLog(folder.file("metrics.csv"), finished_epochs),
+    ]
+    if settings.tensorboard:
+        chosen.append(keras.callbacks.TensorBoard(folder.file("tensorboard")))
+    return [*chosen, folder.checkpoint]
+
+
+def alim(settings, training):
+    """Returns the ALIM callback that the settings describe."""
+    data, rows = training.data, training.trained
+    everything = None
+    if settings.update == "epoch":
+        everything = eval_dataset(
+            data.images[rows], training.sets[rows], training.sets.shape[1]
+        )
+    rate = None
+    if settings.lam == "adaptive":
+        rate = build.noise_rate(settings, training.candidates)
+    return alim_callbacks.ALIM(
+        norm=settings.norm,
+        scale_factor=settings.scale_factor,
+        lam=settings.lam,
+        noise_rate=rate,
+        warmup_epochs=settings.warmup_epochs,
+        update=settings.update,
+        data=everything,
+        labels=data.labels[rows],
+    )
+
+
+def evaluations(settings, training):
+    """Returns the evaluations on held-out sets and on the test set."""
+    data, rows = training.data, training.held_out
+    num_classes = training.sets.shape[1]
+    found = []
+    if len(rows):
+        held_out = eval_dataset(
+            data.images[rows], training.sets[rows], num_classes
+        )
+        names = ("covering_rate", "approximated_accuracy")
+        found.append(
+            alim_callbacks.Evaluation(
+                held_out, {name: f"holdout_{name}" for name in names}
+            )
+        )
+    test = eval_dataset(data.test_images, data.test_labels, num_classes)
+    names = {"covering_rate": "test_accuracy", "loss": "test_loss"}
+    return [*found, alim_callbacks.Evaluation(test, names)]
