@@ -5,19 +5,15 @@ and even that may be wrong. See `PiCO`, `callbacks.ALIM` and
 `data.train_dataset`.
 """
 
-from alim_keras import augment
-from alim_keras import callbacks
-from alim_keras import data
-from alim_keras import layers
-from alim_keras import losses
-from alim_keras import methods
-from alim_keras import metrics
-from alim_keras import networks
-from alim_keras import ops
-from alim_keras.methods import PartialLabelModel
-from alim_keras.methods import PiCO
+import importlib
+import sys
 
 __version__ = "0.1.0"
+
+_HOME = {
+    "PartialLabelModel": "methods",
+    "PiCO": "methods",
+}
 
 __all__ = [
     "PartialLabelModel",
@@ -25,6 +21,7 @@ __all__ = [
     "augment",
     "callbacks",
     "data",
+    "draws",
     "layers",
     "losses",
     "methods",
@@ -32,3 +29,19 @@ __all__ = [
     "networks",
     "ops",
 ]
+
+
+def __getattr__(name):
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_HOME.get(name, name)}")
+    return getattr(module, name) if name in _HOME else module
+
+
+# `python -m alim_keras.train` imports this package before the command can set
+# the environment that TensorFlow reads only once; sys.argv[0] is "-m" just
+# then. Everywhere else all names are here at once, and all classes registered
+# with Keras, so that a saved model loads.
+if sys.argv[:1] != ["-m"]:
+    for _name in __all__:
+        globals()[_name] = __getattr__(_name)

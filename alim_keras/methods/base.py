@@ -269,7 +269,11 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     ):
         """`keras.Model.fit`, with the epoch made known to step and data."""
         checks.check_fit(self, kwargs)
-        clock = EpochClock(getattr(x, "epoch_counter", None))
+        counter = getattr(x, "epoch_counter", None)
+        if counter is not None:
+            # Our data sets shuffle themselves; Keras would warn about it.
+            kwargs.setdefault("shuffle", False)
+        clock = EpochClock(counter)
         if isinstance(callbacks, keras.callbacks.CallbackList):
             callbacks.callbacks.insert(0, clock)
             clock.set_model(self)

@@ -9,6 +9,7 @@ import numpy as np
 import alim_keras
 from alim_keras.data import sources
 from alim_keras.data.candidate_sets import CandidateSets
+from alim_keras.data.splits import holdout_split
 from alim_keras.errors import ConfigError
 from alim_keras.networks import make_backbone
 
@@ -46,14 +47,11 @@ def training_data(settings, candidates=None):
         image_size=settings.image_size,
     )
     if settings.train_size is not None:
-        rows = sources.stratified_subset(
-            data.labels, settings.train_size, settings.seed
-        )
-        data = data.select(rows)
+        data = data.subset(settings.train_size, settings.seed)
     if candidates is None:
         candidates = candidate_sets(settings, data)
     sets = candidates.align(data.ids, where=data.name)
-    trained, held_out = sources.holdout_split(
+    trained, held_out = holdout_split(
         data.ids, settings.holdout, settings.seed
     )
     if len(trained) < settings.batch_size:
@@ -110,6 +108,7 @@ def views(settings, image_shape):
         crop_scale=(settings.crop_scale, 1.0),
         flip=settings.flip,
         jitter=(0.4, 0.4, 0.4, 0.1) if settings.jitter else None,
+        grayscale_probability=0.2 if settings.jitter else 0.0,
         num_operations=settings.strong_operations,
         cutout=settings.cutout,
     )

@@ -1,0 +1,170 @@
+"""The arithmetic of the pixel operations, on colour planes.
+
+Inside this package a batch of images is kept as planes `(C, B, H, W)`: then
+the luminance is a sum of whole planes and a number per example is a plain
+broadcast, two to four times faster on a CPU than the channels-last layout.
+`alim_keras.augment.color` offers the same operations on channels-last images.
+All values are float32 in [0, 255].
+"""
+
+import keras
+
+# ITU-R 601 luma, the weights of PIL's conversion to "L".
+LUMA = (0.299, 0.587, 0.114)
+
+
+def to_planes(images):
+    """`(B, H, W, C)` of any dtype to float32 `(C, B, H, W)`."""
+    planes = keras.ops.transpose(images, (3, 0, 1, 2))
+    return keras.ops.cast(planes, "float32")
+
+
+def from_planes(planes):
+    """`(C, B, H, W)` to `(B, H, W, C)`."""
+    return keras.ops.transpose(planes, (1, 2, 3, 0))
+
+
+def per_image(values):
+    """`(B,)` numbers as float32 `(B, 1, 1)`, to meet planes."""
+    values = keras.ops.cast(values, "float32")
+    return keras.ops.reshape(values, (-1, 1, 1))
+
+
+def clip(planes):
+    """Limits to the range of a pixel."""
+    return keras.ops.clip(planes, 0.0, 255.0)
+
+
+def luminance(planes):
+    """The grey version, `(B, H, W)`."""
+    if planes.shape[0] == 1:
+        return planes[0]
+    red, green, blue = LUMA
+    return red * planes[0] + green * planes[1] + blue * planes[2]
+
+
+def mean(gray):
+    """The mean of a grey batch, `(B, 1, 1)`."""
+    return keras.ops.mean(gray, axis=(1, 2), keepdims=True)
+
+
+def smoothing(planes):
+    """What PIL's SMOOTH filter adds to every pixel, times 13.
+
+    The filter is the 3x3 mean with the centre counted five times; PIL leaves
+    the outermost pixels as they are, so they get 0 here.
+    """
+    height, width = planes.shape[2:]
+    if height < 3 or width < 3:
+        return keras.ops.zeros_like(planes)
+    rows = planes[:, :, :-2] + planes[:, :, 1:-1] + planes[:, :, 2:]
+    box = rows[..., :-2] + rows[..., 1:-1] + rows[..., 2:]
+    inner = box - 9.0 * planes[:, :, 1:-1, 1:-1]
+    return keras.ops.pad(inner, ((0, 0), (0, 0), (1, 1), (1, 1)))
+
+
+def stretch(planes):
+    """Scale and offset `(C, B, 1, 1)` of PIL's autocontrast."""
+    ops = keras.ops
+    low = ops.min(planes, axis=(2, 3), keepdims=True)
+    high = ops.max(planes, axis=(2, 3), keepdims=True)
+    # Less than one 8-bit level apart is one level, and PIL leaves it alone.
+    # Without the limit, rounding noise would become full contrast.
+    flat = high - low < 1.0
+    scale = ops.where(flat, 1.0, 255.0 / ops.maximum(high - low, 1.0))
+    return scale, ops.where(flat, 0.0, -low * scale)
+
+
+def shift_hue(planes, turns):
+    """Turns the hue of three planes, by whole turns `(B, 1, 1)`."""
+    ops = keras.ops
+    red, green, blue = planes[0], planes[1], planes[2]
+    high = ops.maximum(ops.maximum(red, green), blue)
+    low = ops.minimum(ops.minimum(red, green), blue)
+    chroma = high - low
+    # A grey pixel has chroma 0 and no hue: the numerators are 0 as well.
+    inverse = 1.0 / ops.maximum(chroma, 1e-6)
+    sextant = ops.where(
+        ops.equal(high, red),
+        (green - blue) * inverse,
+        ops.where(
+            ops.equal(high, green),
+            2.0 + (blue - red) * inverse,
+            4.0 + (red - green) * inverse,
+        ),
+    )
+    sextant = sextant + 6.0 * turns
+    # HSV to RGB: channel n is v - s v clip(min(k, 4 - k), 0, 1), where
+    # k = (n + sextant) mod 6. `mod` is many times slower than `floor`.
+    channels = []
+    for offset in (5.0, 3.0, 1.0):
+        place = sextant + offset
+        place = place - 6.0 * ops.floor(place * (1.0 / 6.0))
+        share = ops.clip(ops.minimum(place, 4.0 - place), 0.0, 1.0)
+        channels.append(high - chroma * share)
+    return ops.stack(channels, axis=0)
+
+
+def levels(planes):
+    """The nearest 8-bit level of every pixel, int32."""
+    return keras.ops.cast(keras.ops.round(clip(planes)), "int32")
+
+
+def _cells(pixels):
+    """The place of every level in tables laid end to end, and their number."""
+    ops = keras.ops
+    channels, _, height, width = pixels.shape
+    tables = ops.shape(pixels)[1] * channels
+    flat = ops.reshape(pixels, (tables, height * width))
+    start = 256 * ops.expand_dims(ops.arange(tables, dtype="int32"), 1)
+    return flat + start, tables
+
+
+def look_up(pixels, table):
+    """Replaces levels `(C, B, H, W)` by `table` `(C, B, 256)`."""
+    ops = keras.ops
+    channels, _, height, width = pixels.shape
+    cells, _ = _cells(pixels)
+    values = ops.take(ops.reshape(table, (-1,)), cells, axis=0)
+    return ops.reshape(values, (channels, -1, height, width))
+
+
+def equalize_table(pixels):
+    """PIL's equalising table of levels, float32 `(C, B, 256)`."""
+    ops = keras.ops
+    cells, tables = _cells(pixels)
+    cells = ops.reshape(cells, (-1,))
+    counts = ops.segment_sum(
+        ops.ones_like(cells), cells, num_segments=256 * tables
+    )
+    counts = ops.cast(
+        ops.reshape(counts, (pixels.shape[0], -1, 256)), "float32"
+    )
+    below = ops.cumsum(counts, axis=-1) - counts
+    # All pixels but those of the brightest level that occurs.
+    most = ops.max(ops.where(counts > 0, below, 0.0), axis=-1, keepdims=True)
+    # Whole numbers in floats: the halves keep `floor` clear of rounding.
+    step = ops.floor((most + 0.5) * (1.0 / 255.0))
+    start = ops.floor(step * 0.5)
+    table = ops.floor((below + start + 0.5) / ops.maximum(step, 1.0))
+    identity = ops.arange(256, dtype="float32")
+    return ops.where(step > 0, ops.minimum(table, 255.0), identity)
+
+
+def posterize_table(bits):
+    """The table `(B, 256)` that keeps the highest `bits` `(B,)` bits."""
+    ops = keras.ops
+    level = ops.arange(256, dtype="float32")
+    # Powers of two by name: `power` is not exact on every device.
+    powers = ops.convert_to_tensor([2.0**n for n in range(9)], "float32")
+    size = ops.take(powers, 8 - ops.cast(bits, "int32"), axis=0)
+    size = ops.expand_dims(size, 1)
+    return ops.floor(level / size) * size
+
+
+def solarize_table(threshold):
+    """The table `(B, 256)` that inverts levels from `threshold` `(B,)` on."""
+    ops = keras.ops
+    level = ops.arange(256, dtype="float32")
+    threshold = ops.expand_dims(ops.cast(threshold, "float32"), 1)
+    return ops.where(level < threshold, level, 255.0 - level)

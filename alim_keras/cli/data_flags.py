@@ -1,0 +1,116 @@
+"""Flags of the commands that read images: data, candidate sets, views."""
+
+
+def define_data(group):
+    """Defines the flags that say which images are read."""
+    group.text(
+        "dataset",
+        "digits",
+        "digits (built in), or a TFDS name such as cifar10, cifar100, "
+        "cifar100h, cub200, fashion_mnist, mnist.",
+    )
+    group.path(
+        "data_dir",
+        None,
+        "Where the data lie: a prepared TFDS folder, an archive, an .npz or a "
+        "folder of IDX files. Without it the usual places are searched.",
+    )
+    group.switch(
+        "download", True, "Let TFDS fetch a data set that is not here."
+    )
+    group.whole(
+        "train_size",
+        None,
+        "Use a stratified subset of this many training images. Without it: "
+        "all.",
+        low=1,
+    )
+    group.whole(
+        "image_size",
+        None,
+        "Side in pixels to which images are resized. Without it: as they are.",
+        low=1,
+    )
+
+
+def define_candidates(group):
+    """Defines the flags that say where the candidate sets come from."""
+    group.choice(
+        "protocol",
+        "flip",
+        ("flip", "pico", "superclass"),
+        "How candidate sets are simulated: flip swaps the true label out at "
+        "rate --noise_level; pico drops it and redraws empty sets; superclass "
+        "is pico within the true superclass.",
+    )
+    group.number(
+        "ambiguity",
+        0.3,
+        "q: the probability that a wrong label is a candidate.",
+        low=0,
+        high=1,
+    )
+    group.number(
+        "noise_level",
+        0.3,
+        "eta of the simulation: how often the true label is not a candidate.",
+        low=0,
+        high=1,
+    )
+    group.path(
+        "candidates_file",
+        None,
+        "Read the candidate sets from this file and simulate none.",
+    )
+    group.path(
+        "save_candidates", None, "Write the candidate sets to this file."
+    )
+    group.switch(
+        "legacy_stream",
+        False,
+        "Draw the sets with the random stream of the authors' code, bit for "
+        "bit.",
+    )
+
+
+def define_views(group):
+    """Defines the flags of the augmented views."""
+    group.choice(
+        "views",
+        "device",
+        ("device", "tf_data"),
+        "Where the augmented views are made: on the device inside the step, "
+        "or in the input pipeline. The numbers are the same.",
+    )
+    group.number(
+        "crop_scale",
+        0.5,
+        "Smallest share of the image's area that a random crop takes.",
+        low=0,
+        high=1,
+        low_open=True,
+    )
+    group.number(
+        "flip",
+        0.0,
+        "Share of the views that are mirrored left to right. 0 where that "
+        "changes the meaning, as for digits.",
+        low=0,
+        high=1,
+    )
+    group.switch(
+        "jitter", False, "Change brightness, contrast, saturation and hue."
+    )
+    group.whole(
+        "strong_operations",
+        3,
+        "Random operations of a strong view.",
+        low=0,
+    )
+    group.number(
+        "cutout",
+        0.5,
+        "Largest side of the strong view's cutout, as share of the width.",
+        low=0,
+        high=1,
+    )

@@ -1,0 +1,211 @@
+"""The kinds of value a flag can have, each checked while it is read.
+
+absl's own numeric flags let `nan` through their bounds, so the bounds are
+tested here, in a form that `nan` fails. A value that does not fit raises
+`ValueError` with a sentence that says what was expected; the reader adds the
+flag's name, what was received and where it stood.
+"""
+
+import difflib
+import math
+import os
+
+from absl import flags
+
+_TRUE = ("true", "t", "1", "yes")
+_FALSE = ("false", "f", "0", "no")
+
+
+def near(word, known, wrap="{}"):
+    """Returns " Did you mean a or b?" for names close to `word`, or ""."""
+    matches = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    if not matches:
+        return ""
+    return f" Did you mean {' or '.join(wrap.format(m) for m in matches)}?"
+
+
+class Switch(flags.ArgumentParser):
+    """True or False, written `--name`, `--noname` or `--name=true`."""
+
+    syntactic_help = "true or false"
+
+    def parse(self, argument):
+        """Returns the bool; see the base class."""
+        if isinstance(argument, bool):
+            return argument
+        word = argument.strip().lower()
+        if word in _TRUE:
+            return True
+        if word in _FALSE:
+            return False
+        raise ValueError(f"expected {self.syntactic_help}.")
+
+    def flag_type(self):
+        """See the base class."""
+        return "bool"
+
+
+class Text(flags.ArgumentParser):
+    """Any text of one line that is not empty."""
+
+    syntactic_help = "text"
+
+    def parse(self, argument):
+        """Returns the text; see the base class."""
+        # A line break would split the value when run.flags is read again.
+        if not argument.strip() or "\n" in argument or "\r" in argument:
+            raise ValueError("expected text of one line, not empty.")
+        return argument
+
+
+class Path(Text):
+    """A file or folder; `~` means the home folder, as in a shell."""
+
+    syntactic_help = "path"
+
+    def parse(self, argument):
+        """Returns the path with `~` expanded; see the base class."""
+        # A shell leaves the ~ of --data_dir=~/x alone.
+        return os.path.expanduser(super().parse(argument))
+
+
+class Choice(flags.ArgumentParser):
+    """One word of a fixed list."""
+
+    def __init__(self, words):
+        self.words = words
+        self.syntactic_help = "|".join(words)
+
+    def parse(self, argument):
+        """Returns the word; see the base class."""
+        word = argument.strip()
+        if word not in self.words:
+            raise ValueError(
+                f"expected one of {', '.join(self.words)}."
+                f"{near(word, self.words)}"
+            )
+        return word
+
+
+class Number(flags.ArgumentParser):
+    """A finite number with bounds, or one of a few words.
+
+    Args:
+        whole: Whether only whole numbers fit.
+        low: Lower bound, or `None`.
+        high: Upper bound, or `None`.
+        low_open: Whether the lower bound itself is out.
+        high_open: Whether the upper bound itself is out.
+        words: Tuple of words that stand for themselves.
+    """
+
+    def __init__(self, whole, low, high, low_open, high_open, words):
+        self.whole = whole
+        self.low, self.high = low, high
+        self.low_open, self.high_open = low_open, high_open
+        self.words = words
+        self.syntactic_help = self._describe()
+
+    def _describe(self):
+        text = "a whole number" if self.whole else "a number"
+        if self.low is not None and self.high is not None:
+            left = "(" if self.low_open else "["
+            right = ")" if self.high_open else "]"
+            text += f" in {left}{self.low}, {self.high}{right}"
+        elif self.low is not None:
+            text += f" {'above' if self.low_open else 'of at least'} {self.low}"
+        return " or ".join((text, *self.words))
+
+    def _fits(self, value):
+        # Written so that nan, which fails every comparison, does not fit.
+        low = self.low is None or (
+            value > self.low if self.low_open else value >= self.low
+        )
+        high = self.high is None or (
+            value < self.high if self.high_open else value <= self.high
+        )
+        return math.isfinite(value) and low and high
+
+    def parse(self, argument):
+        """Returns an int, a float or a word; see the base class."""
+        if isinstance(argument, str) and argument.strip() in self.words:
+            return argument.strip()
+        try:
+            value = int(argument) if self.whole else float(argument)
+            fits = self._fits(value)
+        except (ValueError, OverflowError):
+            fits = False
+        if not fits:
+            raise ValueError(f"expected {self.syntactic_help}.")
+        return value
+
+    def flag_type(self):
+        """See the base class."""
+        return "int" if self.whole else "float"
+
+
+class Group:
+    """Defines flags under one title of the help.
+
+    Args:
+        flag_values: The `absl.flags.FlagValues` that receives the flags.
+        title: The heading under which `--help` lists them.
+
+    Example:
+
+    >>> flag_values = flags.FlagValues()
+    >>> run = Group(flag_values, "Run")
+    >>> run.whole("epochs", 20, "Passes over the training set.", low=1)
+    >>> flag_values["epochs"].default
+    20
+    """
+
+    def __init__(self, flag_values, title):
+        self._flag_values = flag_values
+        self._title = title
+
+    def _define(self, parser, name, default, text):
+        flags.DEFINE(
+            parser,
+            name,
+            default,
+            text,
+            flag_values=self._flag_values,
+            module_name=self._title,
+        )
+
+    def switch(self, name, default, text):
+        """Defines a flag that is on or off."""
+        self._define(Switch(), name, default, text)
+
+    def text(self, name, default, text):
+        """Defines a flag with free text."""
+        self._define(Text(), name, default, text)
+
+    def path(self, name, default, text):
+        """Defines a flag that names a file or folder."""
+        self._define(Path(), name, default, text)
+
+    def choice(self, name, default, words, text):
+        """Defines a flag with one of the given words."""
+        self._define(Choice(tuple(words)), name, default, text)
+
+    def whole(self, name, default, text, low=None, high=None, words=()):
+        """Defines a flag with a whole number in [low, high]."""
+        parser = Number(True, low, high, False, False, tuple(words))
+        self._define(parser, name, default, text)
+
+    def number(
+        self,
+        name,
+        default,
+        text,
+        low=None,
+        high=None,
+        low_open=False,
+        high_open=False,
+        words=(),
+    ):
+        """Defines a flag with a finite number between the bounds."""
+        parser = Number(False, low, high, low_open, high_open, tuple(words))
+        self._define(parser, name, default, text)

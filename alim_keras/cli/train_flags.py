@@ -1,0 +1,292 @@
+"""The flags of `python -m alim_keras.train`.
+
+The defaults are those of the built-in digits run, which ends in minutes on
+any machine. The published settings stand in the flagfiles under flags/.
+"""
+
+from alim_keras.cli.command import Command
+from alim_keras.cli.data_flags import define_candidates
+from alim_keras.cli.data_flags import define_data
+from alim_keras.cli.data_flags import define_views
+from alim_keras.cli.kinds import Group
+
+# What --dataset=NAME alone means, for the data sets of the paper.
+PUBLISHED = {
+    "cifar10": "cifar10",
+    "cifar100": "cifar100",
+    "cifar100h": "cifar100h",
+    "cub200": "cub200",
+    "caltech_birds2011": "cub200",
+}
+
+
+def define(flag_values):
+    """Defines all flags of the train command on `flag_values`."""
+    _define_run(Group(flag_values, "Run"))
+    define_data(Group(flag_values, "Data"))
+    define_candidates(Group(flag_values, "Candidate sets"))
+    define_views(Group(flag_values, "Views"))
+    _define_alim(Group(flag_values, "ALIM"))
+    _define_method(Group(flag_values, "Method"))
+    _define_network(Group(flag_values, "Network"))
+    _define_optimisation(Group(flag_values, "Optimisation"))
+    _define_evaluation(Group(flag_values, "Evaluation"))
+    _define_machine(Group(flag_values, "Machine"))
+
+
+def _define_run(group):
+    group.path(
+        "run_dir",
+        None,
+        "Folder of the run; the same command continues what is there. Without "
+        "it: runs/<dataset>-<method>-<norm>-seed<seed>.",
+    )
+    group.whole(
+        "seed",
+        0,
+        "Every random draw is a function of it.",
+        low=0,
+        high=2**31 - 1,
+    )
+    group.choice(
+        "progress", "bar", ("bar", "line", "none"), "How progress is shown."
+    )
+    group.switch(
+        "tensorboard",
+        False,
+        "Write TensorBoard logs to the run folder; needs the package.",
+    )
+
+
+def _define_alim(group):
+    group.choice(
+        "norm",
+        "onehot",
+        ("onehot", "scale"),
+        "How a weighted prediction becomes a pseudo label: its largest entry, "
+        "or all of it to the power 1/K.",
+    )
+    group.number(
+        "scale_factor",
+        1.0,
+        "K of --norm=scale, exponent 1/K.",
+        low=0,
+        low_open=True,
+    )
+    group.number(
+        "lam",
+        "adaptive",
+        "Weight of the labels outside the set: a number, or adaptive (the "
+        "quantile of the candidate ratio at the noise rate). 0 is the method "
+        "without ALIM.",
+        low=0,
+        high=1,
+        words=("adaptive",),
+    )
+    group.number(
+        "noise_rate",
+        "oracle",
+        "The noise rate that ALIM is told: a number, or oracle (the simulated "
+        "--noise_level).",
+        low=0,
+        high=1,
+        words=("oracle",),
+    )
+    group.whole(
+        "warmup_epochs",
+        15,
+        "e0: epochs before labels outside the set get weight.",
+        low=0,
+    )
+    group.choice(
+        "update",
+        "step",
+        ("step", "epoch"),
+        "When pseudo labels are recomputed: in every step (the authors' code) "
+        "or after every epoch (Algorithm 1 of the paper).",
+    )
+    group.choice(
+        "scores",
+        "method",
+        ("method", "classifier", "prototypes"),
+        "The P of Eq. 3 and 6: the classifier's (paper), the prototypes' "
+        "(authors' code), or what the method chooses.",
+    )
+    group.number(
+        "pseudo_label_momentum_start",
+        0.95,
+        "phi of the pseudo labels' moving average, at the start.",
+        low=0,
+        high=1,
+    )
+    group.number(
+        "pseudo_label_momentum_end", 0.8, "phi at the end.", low=0, high=1
+    )
+
+
+def _define_method(group):
+    group.text("method", "pico", "The partial-label method.")
+    group.number("mixup_weight", 1.0, "Weight of the mixup loss.", low=0)
+    group.number(
+        "mixup_alpha",
+        4.0,
+        "The mixup coefficient is drawn from Beta(alpha, alpha).",
+        low=0,
+        low_open=True,
+    )
+    group.number(
+        "contrastive_weight", 0.5, "Weight of the contrastive loss.", low=0
+    )
+    group.number(
+        "temperature",
+        0.07,
+        "tau of the contrastive loss.",
+        low=0,
+        low_open=True,
+    )
+    group.number(
+        "prototype_temperature",
+        0.07,
+        "Temperature of the prototypes' softmax.",
+        low=0,
+        low_open=True,
+    )
+    group.number(
+        "prototype_momentum",
+        0.99,
+        "Moving average of the prototypes.",
+        low=0,
+        high=1,
+    )
+    group.whole(
+        "prototype_start",
+        1,
+        "First epoch, from 1, that updates the pseudo labels.",
+        low=1,
+    )
+    group.number(
+        "key_momentum",
+        0.999,
+        "Moving average of the key encoder.",
+        low=0,
+        high=1,
+    )
+    group.whole(
+        "queue_size", 8192, "Embeddings kept for the contrastive loss.", low=0
+    )
+    group.whole("embedding_dim", 128, "Width of an embedding.", low=1)
+
+
+def _define_network(group):
+    group.text(
+        "network",
+        "small_cnn",
+        "small_cnn, cifar_resnet18, or a model of keras.applications by its "
+        "name.",
+    )
+    group.whole(
+        "width",
+        None,
+        "Channels of the first stage. Without it: the network's own.",
+        low=1,
+    )
+    group.text(
+        "weights",
+        None,
+        "Weights that the backbone starts from: a file, or imagenet for a "
+        "model of keras.applications. Without it: random.",
+    )
+
+
+def _define_optimisation(group):
+    group.whole("epochs", 60, "Passes over the training set.", low=1)
+    group.whole("batch_size", 64, "Images in a step, all replicas.", low=1)
+    group.number(
+        "learning_rate",
+        0.03,
+        "Step size of SGD at the start.",
+        low=0,
+        low_open=True,
+    )
+    group.choice(
+        "lr_schedule",
+        "cosine",
+        ("cosine", "constant"),
+        "How the learning rate falls: once an epoch along a cosine to a "
+        "thousandth, or not.",
+    )
+    group.number(
+        "momentum", 0.9, "Momentum of SGD.", low=0, high=1, high_open=True
+    )
+    group.number(
+        "weight_decay",
+        1e-3,
+        "Added to the gradient as weight_decay x weight, for every weight "
+        "(the coupled form).",
+        low=0,
+    )
+
+
+def _define_evaluation(group):
+    group.number(
+        "holdout",
+        0.1,
+        "Share of the training set held out, with its noisy sets, for "
+        "covering rate and approximated accuracy.",
+        low=0,
+        high=1,
+        high_open=True,
+    )
+    group.choice(
+        "select",
+        "last",
+        ("last", "cr", "aa"),
+        "Which epoch is reported as selected: the last, or the best covering "
+        "rate or approximated accuracy on the held-out part.",
+    )
+
+
+def _define_machine(group):
+    group.choice("backend", "tensorflow", ("tensorflow",), "Keras backend.")
+    group.choice(
+        "distribute",
+        "none",
+        ("none", "mirrored"),
+        "mirrored: one replica on each device of this machine.",
+    )
+    group.whole(
+        "replicas",
+        None,
+        "Replicas of --distribute=mirrored. On a CPU this many logical "
+        "devices, for a trial. Without it: one for each device.",
+        low=1,
+    )
+    group.choice(
+        "precision",
+        "float32",
+        ("float32", "mixed_bfloat16", "mixed_float16"),
+        "Keras dtype policy. Losses and tables stay in float32.",
+    )
+    group.switch("jit_compile", False, "Compile the step with XLA.")
+    group.whole(
+        "steps_per_execution",
+        1,
+        "Steps that run in one call of the compiled function.",
+        low=1,
+    )
+    group.switch(
+        "deterministic",
+        False,
+        "Deterministic operations on a GPU too, slower.",
+    )
+
+
+COMMAND = Command(
+    name="alim_keras.train",
+    doc=(
+        "Trains an image classifier on candidate label sets, some of which "
+        "miss the true label (ALIM, NeurIPS 2023)."
+    ),
+    define=define,
+    presets=PUBLISHED,
+)

@@ -1,0 +1,98 @@
+"""Checks of image arrays: pixels lie in [0, 255] everywhere in the package."""
+
+import warnings
+
+import numpy as np
+
+from alim_keras.data.checks import DataWarning
+from alim_keras.data.messages import first_rows
+from alim_keras.errors import DataError
+
+# Images are looked at in parts of about this many numbers.
+_BLOCK = 1 << 24
+
+
+def validate_images(images, ids=None):
+    """Returns images as uint8 or float32, or says what is wrong with them.
+
+    Args:
+        images: Array `(num_examples, height, width, channels)` of uint8,
+            another integer type or floats, in the range [0, 255], with 1 or
+            3 channels.
+        ids: Optional strings `(num_examples,)`, for the messages.
+
+    Returns:
+        The same array if it is uint8 or float32; otherwise a uint8 copy of
+        integers or a float32 copy of floats.
+
+    Raises:
+        DataError: Another type, rank or number of channels, values outside
+            [0, 255], or NaN and infinite values.
+
+    Example:
+
+    >>> validate_images(np.zeros((2, 8, 8, 1), np.int64)).dtype
+    dtype('uint8')
+    """
+    if hasattr(images, "numpy"):
+        images = images.numpy()
+    images = np.asarray(images)
+    if images.dtype.kind not in "iuf":
+        raise DataError(
+            "Images must be uint8 or floats in the range [0, 255]. "
+            f"Received: dtype={images.dtype}"
+        )
+    _check_shape(images.shape)
+    if ids is not None and len(ids) != len(images):
+        raise DataError(
+            f"There are {len(images)} images but {len(ids)} ids; give one "
+            "for each image"
+        )
+    if images.dtype == np.uint8:
+        return images
+
+    largest = 0.0
+    result = np.empty(
+        images.shape, np.float32 if images.dtype.kind == "f" else np.uint8
+    )
+    step = max(1, _BLOCK // max(1, int(np.prod(images.shape[1:]))))
+    for start in range(0, len(images), step):
+        part = images[start : start + step]
+        # NaN fails both comparisons.
+        wrong = ~((part >= 0) & (part <= 255))
+        if wrong.any():
+            _refuse(part, wrong, start, ids)
+        largest = max(largest, float(part.max()))
+        result[start : start + step] = part
+    if images.dtype.kind == "f" and 0.0 < largest <= 1.0:
+        warnings.warn(
+            f"The largest pixel is {largest:g}: these images look scaled to "
+            "[0, 1], but [0, 255] is expected; multiply them by 255",
+            DataWarning,
+            stacklevel=2,
+        )
+    return images if images.dtype == np.float32 else result
+
+
+def _check_shape(shape):
+    hint = ""
+    if len(shape) == 3:
+        hint = "; grey images need a last axis, images[..., None]"
+    elif len(shape) == 4 and shape[3] not in (1, 3) and shape[1] in (1, 3):
+        hint = "; the channels go last, images.transpose(0, 2, 3, 1)"
+    if len(shape) != 4 or shape[3] not in (1, 3) or 0 in shape:
+        raise DataError(
+            "Images must have the shape (num_examples, height, width, "
+            f"channels) with 1 or 3 channels{hint}. Received: shape={shape}"
+        )
+
+
+def _refuse(part, wrong, start, ids):
+    rows = np.flatnonzero(wrong.any(axis=(1, 2, 3)))
+    value = part[wrong][0]
+    what = "NaN or infinite" if not np.isfinite(value) else "outside [0, 255]"
+    raise DataError(
+        f"{len(rows)} images have pixels {what}, "
+        f"{first_rows(rows + start, ids)}; the first value is {value}; give "
+        "pixels from 0 to 255"
+    )

@@ -1,0 +1,151 @@
+"""`ImageData`: a training and a test set of images, as arrays."""
+
+import dataclasses
+
+import numpy as np
+
+from alim_keras.data.checks import validate_labels
+from alim_keras.data.image_checks import validate_images
+from alim_keras.data.messages import first_five
+from alim_keras.data.splits import stratified_subset
+from alim_keras.errors import DataError
+
+# Images are summed in parts of about this many numbers.
+_BLOCK = 1 << 24
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ImageData:
+    """A data set that was read completely.
+
+    Args:
+        name: String, what it was asked for by.
+        images: uint8 `(num_train, height, width, channels)`, in [0, 255].
+        labels: int64 `(num_train,)`, the true classes. Training does not use
+            them; simulated candidate sets and reports do.
+        ids: Strings `(num_train,)`, unique, such as `"train_00017"`.
+        class_names: Tuple of strings `(num_classes,)`.
+        test_images: uint8 `(num_test, height, width, channels)`.
+        test_labels: int64 `(num_test,)`.
+        test_ids: Strings `(num_test,)`.
+        mean: Tuple of floats, one per channel, in units of [0, 1].
+        std: Tuple of floats, one per channel, in units of [0, 1].
+        superclasses: int64 `(num_classes,)`, or None if there are none.
+        protocol: String, the protocol the published tables use for it.
+        source: String, where it was read from.
+    """
+
+    name: str
+    images: np.ndarray
+    labels: np.ndarray
+    ids: np.ndarray
+    class_names: tuple
+    test_images: np.ndarray
+    test_labels: np.ndarray
+    test_ids: np.ndarray
+    mean: tuple = None
+    std: tuple = None
+    superclasses: np.ndarray = None
+    protocol: str = "flip"
+    source: str = ""
+
+    def __post_init__(self):
+        names = tuple(str(name) for name in self.class_names)
+        object.__setattr__(self, "class_names", names)
+        for split, prefix in (("train", ""), ("test", "test_")):
+            self._check_split(split, prefix, len(names))
+        if self.images.shape[1:] != self.test_images.shape[1:]:
+            raise DataError(
+                f"{self.source}: training and test images differ in shape. "
+                f"Received: {self.images.shape[1:]} and "
+                f"{self.test_images.shape[1:]}"
+            )
+        if self.mean is None or self.std is None:
+            mean, std = channel_statistics(self.images)
+            object.__setattr__(self, "mean", mean)
+            object.__setattr__(self, "std", std)
+
+    def _check_split(self, split, prefix, num_classes):
+        where = f"{self.source} ({split})"
+        ids = np.asarray(getattr(self, f"{prefix}ids"), str)
+        images = getattr(self, f"{prefix}images")
+        labels = getattr(self, f"{prefix}labels")
+        if not len(images) == len(labels) == len(ids):
+            raise DataError(
+                f"{where}: images, labels and ids must be equally many. "
+                f"Received: {len(images)} images, {len(labels)} labels, "
+                f"{len(ids)} ids"
+            )
+        values, counts = np.unique(ids, return_counts=True)
+        if np.any(counts > 1):
+            raise DataError(
+                f"{where}: {np.sum(counts > 1)} ids occur more than once: "
+                f"{first_five(values[counts > 1])}"
+            )
+        try:
+            images = validate_images(images, ids)
+            labels = validate_labels(labels, num_classes, ids)
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from error
+        object.__setattr__(self, f"{prefix}ids", ids)
+        object.__setattr__(self, f"{prefix}images", images)
+        object.__setattr__(self, f"{prefix}labels", labels)
+
+    @property
+    def num_classes(self):
+        """Integer C."""
+        return len(self.class_names)
+
+    def subset(self, size, seed=0):
+        """Returns the data with a stratified part of the training set.
+
+        `mean` and `std` stay those of the whole set; the test set stays.
+
+        Args:
+            size: Integer, how many training examples to keep.
+            seed: Integer >= 0.
+        """
+        keep = stratified_subset(self.labels, size, seed)
+        return dataclasses.replace(
+            self,
+            images=self.images[keep],
+            labels=self.labels[keep],
+            ids=self.ids[keep],
+        )
+
+
+def channel_statistics(images):
+    """Returns mean and standard deviation per channel, in units of [0, 1].
+
+    Args:
+        images: uint8 or float `(n, height, width, channels)`, in [0, 255].
+
+    Returns:
+        Two tuples of floats. A constant channel has a deviation of 1, so
+        that dividing by it is safe.
+
+    Example:
+
+    >>> channel_statistics(np.array([[[[0], [255]]]], np.uint8))
+    ((0.5,), (0.5,))
+    """
+    step = max(1, _BLOCK // max(1, int(np.prod(images.shape[1:]))))
+    sums = np.zeros((2, images.shape[-1]))
+    for start in range(0, len(images), step):
+        sums += _sums(images[start : start + step])
+    mean, square = sums / np.prod(images.shape[:3])
+    std = np.sqrt(np.maximum(square - np.square(mean), 0.0))
+    std = np.where(std > 1e-6, std, 1.0)
+    return tuple(mean.tolist()), tuple(std.tolist())
+
+
+def _sums(images):
+    """Returns the sums of pixels and of squared pixels, `(2, channels)`."""
+    planes = np.moveaxis(images, -1, 0).reshape(images.shape[-1], -1)
+    if images.dtype == np.uint8:
+        # Counting the 256 values is quicker than summing floats, and exact.
+        counts = np.stack([np.bincount(one, minlength=256) for one in planes])
+        levels = np.arange(256) / 255.0
+        return np.stack([counts @ levels, counts @ np.square(levels)])
+    planes = planes.astype(np.float64) / 255.0
+    return np.stack([planes.sum(1), np.square(planes).sum(1)])
