@@ -42,6 +42,9 @@ def __getattr__(name):
 # the environment that TensorFlow reads only once; sys.argv[0] is "-m" just
 # then. Everywhere else all names are here at once, and all classes registered
 # with Keras, so that a saved model loads.
-if sys.argv[:1] != ["-m"]:
+_COMMAND = ("alim_keras.", "-malim_keras.")
+if sys.argv[:1] != ["-m"] or not any(
+    word.startswith(_COMMAND) for word in sys.orig_argv
+):
     for _name in __all__:
         globals()[_name] = __getattr__(_name)

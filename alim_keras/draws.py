@@ -1,4 +1,4 @@
-"""Stateless random numbers: a draw is a function of its keys and of nothing else.
+"""Stateless random numbers: a draw is a function of its keys alone.
 
 `keras.random` keeps a state that no checkpoint holds, and its Beta and Gamma
 have no XLA kernel. Here a number depends only on (seed, epoch, example index,

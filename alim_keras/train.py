@@ -53,9 +53,7 @@ def _train(settings, folder):
     keras.utils.set_random_seed(settings.seed)
     keras.config.set_dtype_policy(settings.precision)
     if settings.deterministic:
-        import tensorflow as tf
-
-        tf.config.experimental.enable_op_determinism()
+        backend.make_deterministic()
     scope, replicas = backend.make_strategy(
         settings.distribute, settings.replicas
     )
@@ -81,9 +79,7 @@ def _train(settings, folder):
             ),
         )
         candidates.save(folder.file("candidates.npz"))
-        write_atomically(
-            folder.file("run.flags"), cli.flags_as_text(settings)
-        )
+        write_atomically(folder.file("run.flags"), cli.flags_as_text(settings))
     print(f"Run folder: {folder.path}", flush=True)
 
     if finished_epochs < settings.epochs:

@@ -132,14 +132,17 @@ def look_up(pixels, table):
 def equalize_table(pixels):
     """PIL's equalising table of levels, float32 `(C, B, 256)`."""
     ops = keras.ops
+    identity = ops.arange(256, dtype="float32")
+    channels, _, height, width = pixels.shape
+    if height * width < 256:
+        # Fewer than 255 pixels below the brightest level: `step` would be 0.
+        return ops.broadcast_to(identity, (*ops.shape(pixels)[:2], 256))
     cells, tables = _cells(pixels)
     cells = ops.reshape(cells, (-1,))
     counts = ops.segment_sum(
         ops.ones_like(cells), cells, num_segments=256 * tables
     )
-    counts = ops.cast(
-        ops.reshape(counts, (pixels.shape[0], -1, 256)), "float32"
-    )
+    counts = ops.cast(ops.reshape(counts, (channels, -1, 256)), "float32")
     below = ops.cumsum(counts, axis=-1) - counts
     # All pixels but those of the brightest level that occurs.
     most = ops.max(ops.where(counts > 0, below, 0.0), axis=-1, keepdims=True)
@@ -147,7 +150,6 @@ def equalize_table(pixels):
     step = ops.floor((most + 0.5) * (1.0 / 255.0))
     start = ops.floor(step * 0.5)
     table = ops.floor((below + start + 0.5) / ops.maximum(step, 1.0))
-    identity = ops.arange(256, dtype="float32")
     return ops.where(step > 0, ops.minimum(table, 255.0), identity)
 
 

@@ -14,6 +14,8 @@ if keras.config.backend() == "tensorflow":
     from alim_keras.backend.tensorflow import Trainer
     from alim_keras.backend.tensorflow import all_gather
     from alim_keras.backend.tensorflow import compiled
+    from alim_keras.backend.tensorflow import gpu_names
+    from alim_keras.backend.tensorflow import make_deterministic
     from alim_keras.backend.tensorflow import make_strategy
     from alim_keras.backend.tensorflow import num_replicas
     from alim_keras.backend.tensorflow import replica_index
@@ -30,6 +32,8 @@ __all__ = [
     "Trainer",
     "all_gather",
     "compiled",
+    "gpu_names",
+    "make_deterministic",
     "make_strategy",
     "num_replicas",
     "replica_index",

@@ -76,6 +76,16 @@ def compiled(function, jit_compile=False):
     return tf.function(function, jit_compile=jit_compile)
 
 
+def gpu_names():
+    """Returns the names of this machine's GPUs that TensorFlow can use."""
+    return [gpu.name for gpu in tf.config.list_physical_devices("GPU")]
+
+
+def make_deterministic():
+    """Makes operations deterministic on a GPU too; slower."""
+    tf.config.experimental.enable_op_determinism()
+
+
 def make_strategy(name, replicas=None):
     """Returns a strategy's scope for `--distribute`, and its replica count.
 

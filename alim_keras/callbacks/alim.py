@@ -167,9 +167,7 @@ class ALIM(keras.callbacks.Callback):
         index, scores, candidates = [], [], []
         for x, y in self.data:
             index.append(keras.ops.convert_to_numpy(x["index"]))
-            scores.append(
-                keras.ops.convert_to_numpy(self._infer(x["image"]))
-            )
+            scores.append(keras.ops.convert_to_numpy(self._infer(x["image"])))
             candidates.append(keras.ops.convert_to_numpy(y))
         index, scores, candidates = map(
             np.concatenate, (index, scores, candidates)

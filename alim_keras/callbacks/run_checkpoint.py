@@ -72,28 +72,24 @@ class RunCheckpoint(keras.callbacks.Callback):
             ) from error
         return self.state["epochs"]
 
-    def keep_as_best(self, epoch, value, logs):
-        """Saves the weights as the best so far; counts with the next state."""
-        self._save(name := f"best-{epoch + 1:05d}.weights.h5")
+    def mark_best(self, epoch, value, logs):
+        """Makes the checkpoint that this epoch is about to write the best."""
         self.state["best"] = {
             "epoch": epoch + 1,
             "value": value,
-            "weights": name,
+            "weights": _file_name(epoch),
             "logs": {k: float(v) for k, v in logs.items()},
         }
 
     def on_epoch_end(self, epoch, logs=None):
-        self._save(name := f"epoch-{epoch + 1:05d}.weights.h5")
-        self.state.update(epochs=epoch + 1, weights=name)
-        self.state["seconds"] += (logs or {}).get("seconds", 0.0)
-        write_atomically(self.state_file, json.dumps(self.state, indent=1))
-        self._sweep()
-
-    def _save(self, name):
         os.makedirs(self.folder, exist_ok=True)
         partial = os.path.join(self.folder, "partial.weights.h5")
         self.model.save_weights(partial, overwrite=True)
-        os.replace(partial, os.path.join(self.folder, name))
+        os.replace(partial, os.path.join(self.folder, _file_name(epoch)))
+        self.state.update(epochs=epoch + 1, weights=_file_name(epoch))
+        self.state["seconds"] += (logs or {}).get("seconds", 0.0)
+        write_atomically(self.state_file, json.dumps(self.state, indent=1))
+        self._sweep()
 
     def _sweep(self):
         """Removes weights that the state no longer names."""
@@ -103,3 +99,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         for name in os.listdir(self.folder):
             if name.endswith(".weights.h5") and name not in wanted:
                 os.remove(os.path.join(self.folder, name))
+
+
+def _file_name(epoch):
+    return f"epoch-{epoch + 1:05d}.weights.h5"

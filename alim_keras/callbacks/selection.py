@@ -24,4 +24,4 @@ class Selection(keras.callbacks.Callback):
         value = logs[self.criterion] if self.criterion else epoch
         best = self.checkpoint.state.get("best")
         if best is None or value > best["value"]:
-            self.checkpoint.keep_as_best(epoch, float(value), dict(logs))
+            self.checkpoint.mark_best(epoch, float(value), dict(logs))

@@ -172,7 +172,7 @@ def _define_method(group):
         high=1,
     )
     group.whole(
-        "queue_size", 8192, "Embeddings kept for the contrastive loss.", low=0
+        "queue_size", 1024, "Embeddings kept for the contrastive loss.", low=1
     )
     group.whole("embedding_dim", 128, "Width of an embedding.", low=1)
 
@@ -199,11 +199,11 @@ def _define_network(group):
 
 
 def _define_optimisation(group):
-    group.whole("epochs", 60, "Passes over the training set.", low=1)
+    group.whole("epochs", 80, "Passes over the training set.", low=1)
     group.whole("batch_size", 64, "Images in a step, all replicas.", low=1)
     group.number(
         "learning_rate",
-        0.03,
+        0.05,
         "Step size of SGD at the start.",
         low=0,
         low_open=True,

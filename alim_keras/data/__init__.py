@@ -9,11 +9,12 @@ import importlib
 
 from alim_keras.data.candidate_sets import CandidateSets
 from alim_keras.data.candidates import simulate_candidates
-from alim_keras.data.checks import DataWarning
+from alim_keras.data.checks import check_truth_inside
 from alim_keras.data.checks import deduplicate
 from alim_keras.data.checks import validate_candidates
 from alim_keras.data.checks import validate_labels
 from alim_keras.data.image_checks import validate_images
+from alim_keras.data.messages import DataWarning
 from alim_keras.data.sources import ImageData
 from alim_keras.data.sources import load
 from alim_keras.data.splits import holdout_split
@@ -28,6 +29,7 @@ __all__ = [
     "CandidateSets",
     "DataWarning",
     "ImageData",
+    "check_truth_inside",
     "deduplicate",
     "eval_dataset",
     "holdout_split",

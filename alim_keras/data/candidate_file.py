@@ -74,7 +74,13 @@ def open_npz(path):
     try:
         if os.path.getsize(path) == 0:
             raise DataError(f"{path}: the file is empty; write it again")
-        with np.load(path, allow_pickle=False) as archive:
+        # numpy does not close a file it fails to read.
+        with open(path, "rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise DataError(
+                    f"{path}: holds one array, not an .npz file of several"
+                )
             return {name: archive[name] for name in archive.files}
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error

@@ -13,8 +13,18 @@ from alim_keras.errors import DataError
 
 
 def default_ids(num_examples, split="train"):
-    """Returns `("train_00000", "train_00001", ...)` as a string array."""
-    return np.array([f"{split}_{row:05d}" for row in range(num_examples)], str)
+    """Returns "train_00000", "train_00001" and so on as a string array.
+
+    Numbers have at least five digits and one length, so that the order of
+    the ids is the order of the numbers.
+    """
+    return numbered_ids(range(num_examples), split)
+
+
+def numbered_ids(places, split):
+    """Returns the ids of some official places, as a string array."""
+    digits = max(5, len(str(max(places, default=0))))
+    return np.array([f"{split}_{place:0{digits}d}" for place in places], str)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from alim_keras.data.checks import DataWarning
+from alim_keras.data.messages import DataWarning
 from alim_keras.data.messages import first_rows
 from alim_keras.errors import DataError
 

@@ -1,6 +1,10 @@
-"""Wording shared by the error messages about data."""
+"""The warning class and the wording of messages about data."""
 
 import difflib
+
+
+class DataWarning(UserWarning):
+    """Data that can be used but looks as if it were not what was meant."""
 
 
 def first_five(items):

@@ -1,38 +1,16 @@
 """The training step that every partial label learning method shares."""
 
-import dataclasses
-from typing import Any
-
 import keras
 
 from alim_keras import backend
-from alim_keras import draws
 from alim_keras import losses
 from alim_keras import ops
 from alim_keras.layers import PseudoLabelTable
 from alim_keras.methods import checks
+from alim_keras.methods import mixing
+from alim_keras.methods.batch import Batch
 from alim_keras.methods.clock import EpochClock
-from alim_keras.methods.mixing import BetaQuantile
 from alim_keras.networks import classifier_head
-
-
-@dataclasses.dataclass
-class Batch:
-    """What one replica's step works on.
-
-    Attributes:
-        weak: Weak views, normalised, `(B, H, W, channels)`.
-        strong: Strong views, likewise.
-        index: Integer `(B,)`, rows of the pseudo-label table.
-        candidates: Multi-hot float32 `(B, C)`.
-        sample_weight: `(B,)` or None.
-    """
-
-    weak: Any
-    strong: Any
-    index: Any
-    candidates: Any
-    sample_weight: Any
 
 
 class PartialLabelModel(backend.Trainer, keras.Model):
@@ -128,7 +106,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         )
         if mixup_weight:
             self.loss_names = (*self.loss_names, "mix")
-            self.mixup_quantile = BetaQuantile(mixup_alpha)
+            self.mixup_quantile = mixing.BetaQuantile(mixup_alpha)
         self.epoch = self.add_weight(
             name="epoch", shape=(), dtype="int32", trainable=False
         )
@@ -205,14 +183,13 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         return self.normalisation(images)
 
     def training_loss(self, x, y, sample_weight=None):
-        """One step up to, and without, the gradient.
+        """One step without its gradient.
 
         Returns:
-            A pair: the loss to differentiate, without weight decay and
-            divided by the number of replicas, and the classifier's
-            probabilities `(B, C)` on the weak views.
+            The loss, without weight decay and divided by the number of
+            replicas, and the weak views' probabilities `(B, C)`.
         """
-        batch = self._batch(x, y, sample_weight)
+        batch = Batch.of(self, x, y, sample_weight)
         outputs = self.encode(batch.weak, training=True)
         targets = self.pseudo_label_table.refresh(
             batch.index,
@@ -236,9 +213,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         pair stays together when replicas split the batch. The reference code
         takes the partner from a second, independently shuffled batch.
         """
-        index = keras.ops.arange(batch_size)
-        partner = keras.ops.bitwise_xor(index, keras.ops.ones_like(index))
-        return keras.ops.where(partner < batch_size, partner, 0)
+        return mixing.neighbour(batch_size)
 
     def regularisation(self):
         """Coupled weight decay, plus what the layers ask for themselves."""
@@ -313,28 +288,10 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             self.inference_network(), filepath, self.image_shape, class_names
         )
 
-    def _batch(self, x, y, sample_weight):
-        checks.check_batch(x, y, self.num_classes)
-        if "weak" in x:
-            weak, strong = x["weak"], x["strong"]
-        elif self.views is not None:
-            images, index = x["image"], x["index"]
-            weak = self.views.weak(images, self.epoch, index)
-            strong = self.views.strong(images, self.epoch, index)
-        else:
-            weak = strong = x["image"]
-        return Batch(
-            self.prepare(weak),
-            self.prepare(strong),
-            x["index"],
-            keras.ops.cast(y, "float32"),
-            sample_weight,
-        )
-
     def _mixup_loss(self, targets, batch):
-        draw = draws.uniform(self.seed, self.epoch, batch.index, 1, "mixup")
-        coefficient = self.mixup_quantile(draw[:, 0])
-        coefficient = keras.ops.maximum(coefficient, 1.0 - coefficient)
+        coefficient = mixing.coefficient(
+            self.mixup_quantile, self.seed, self.epoch, batch.index
+        )
         partner = self.mixup_partner(keras.ops.shape(batch.index)[0])
 
         def mixed(rows):
@@ -359,14 +316,10 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             axis=-1,
         )
         self.outside.update_state(1.0 - inside)
-        values = keras.ops.expand_dims(keras.ops.stack(values), 0)
-        finite = keras.ops.all(
-            keras.ops.isfinite(backend.all_gather(values)), axis=0
-        )
-        step = keras.ops.cast(self.optimizer.iterations, "int64")
-        first = keras.ops.logical_and(~finite, self.non_finite_step < 0)
         self.non_finite_step.assign(
-            keras.ops.where(first, step, self.non_finite_step)
+            checks.first_non_finite(
+                self.non_finite_step, values, self.optimizer.iterations
+            )
         )
 
     def get_config(self):

@@ -109,3 +109,21 @@ def check_fit(model, arguments):
             "steps_per_execution=1. Received: steps_per_execution="
             f"{model.steps_per_execution}"
         )
+
+
+def first_non_finite(known, values, step):
+    """Notes the step at which a value was NaN or infinite for the first time.
+
+    Args:
+        known: int64 tensor `(n,)`: the step noted earlier, or -1.
+        values: List of n scalars, this replica's.
+        step: Integer scalar: the current step.
+
+    Returns:
+        An int64 tensor `(n,)`, the same on all replicas.
+    """
+    ops = keras.ops
+    values = backend.all_gather(ops.expand_dims(ops.stack(values), 0))
+    finite = ops.all(ops.isfinite(values), axis=0)
+    first = ops.logical_and(ops.logical_not(finite), known < 0)
+    return ops.where(first, ops.cast(step, "int64"), known)

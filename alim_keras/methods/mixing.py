@@ -3,6 +3,8 @@
 import keras
 import numpy as np
 
+from alim_keras import draws
+
 
 class BetaQuantile:
     """Quantile function of Beta(alpha, alpha), by a table of 4,097 points.
@@ -34,3 +36,20 @@ class BetaQuantile:
         share = place - ops.cast(below, "float32")
         low, high = ops.take(points, below), ops.take(points, below + 1)
         return low + share * (high - low)
+
+
+def coefficient(quantile, seed, epoch, index):
+    """Draws `a` of each example, `(B,)`: `max(b, 1 - b)`, b ~ Beta.
+
+    The larger share stays with the example itself, so a mixture is never
+    closer to its partner.
+    """
+    draw = quantile(draws.uniform(seed, epoch, index, 1, "mixup")[:, 0])
+    return keras.ops.maximum(draw, 1.0 - draw)
+
+
+def neighbour(batch_size):
+    """Pairs neighbours, `(B,)`: 1, 0, 3, 2, ...; an odd last one gets 0."""
+    index = keras.ops.arange(batch_size)
+    partner = keras.ops.bitwise_xor(index, keras.ops.ones_like(index))
+    return keras.ops.where(partner < batch_size, partner, 0)

@@ -165,9 +165,7 @@ class PiCO(PartialLabelModel):
         place = keras.ops.arange(keras.ops.shape(classes)[0])
         is_self = keras.ops.expand_dims(myself, 1) == place
         mask = keras.ops.where(is_self, losses.LEFT_OUT, positives)
-        similarities = keras.ops.matmul(
-            embeddings, keras.ops.transpose(memory)
-        )
+        similarities = keras.ops.matmul(embeddings, keras.ops.transpose(memory))
         loss = self.contrastive_loss(
             mask, similarities, sample_weight=sample_weight
         )
@@ -203,7 +201,7 @@ class PiCO(PartialLabelModel):
             key.assign(m * key + (1.0 - m) * keras.ops.stop_gradient(query))
 
     def _key_and_query(self):
-        """Pairs of key and query parameters; batch statistics not among them."""
+        """Pairs of key and query parameters, without batch statistics."""
         twin, projection = self.key_encoder.layers
         pairs = zip(
             twin.weights + projection.weights,

@@ -26,8 +26,9 @@ def write_artefacts(folder, model, training):
 
 def write_saved_model(folder, model, class_names):
     """Exports the classifier; the folder appears only when it is whole."""
-    partial, path = folder.file(".partial-saved_model"), folder.file(
-        "saved_model"
+    partial, path = (
+        folder.file(".partial-saved_model"),
+        folder.file("saved_model"),
     )
     shutil.rmtree(partial, ignore_errors=True)
     model.export(partial, class_names=class_names)

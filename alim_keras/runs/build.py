@@ -51,9 +51,7 @@ def training_data(settings, candidates=None):
     if candidates is None:
         candidates = candidate_sets(settings, data)
     sets = candidates.align(data.ids, where=data.name)
-    trained, held_out = holdout_split(
-        data.ids, settings.holdout, settings.seed
-    )
+    trained, held_out = holdout_split(data.ids, settings.holdout, settings.seed)
     if len(trained) < settings.batch_size:
         raise ConfigError(
             f"{len(trained)} images to train on do not fill one batch. "

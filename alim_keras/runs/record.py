@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 
+from alim_keras import backend
 from alim_keras.callbacks.metrics_log import read_metrics
 
 PACKAGES = (
@@ -73,13 +74,11 @@ def versions():
 
 def machine():
     """Returns what kind of machine this is."""
-    import tensorflow as tf
-
     return {
         "system": platform.platform(),
         "processor": platform.machine(),
         "cores": os.cpu_count(),
-        "gpus": [d.name for d in tf.config.list_physical_devices("GPU")],
+        "gpus": backend.gpu_names(),
     }
 
 
@@ -108,9 +107,7 @@ def results_record(folder, settings, candidates, noise_rate, realised):
         "selected_epoch": best["epoch"],
         "selected_by": settings["select"],
         "covering_rate": number(last, "holdout_covering_rate"),
-        "approximated_accuracy": number(
-            last, "holdout_approximated_accuracy"
-        ),
+        "approximated_accuracy": number(last, "holdout_approximated_accuracy"),
         "pseudo_label_accuracy": number(last, "pseudo_label_accuracy"),
         "outside": number(last, "outside"),
         "lambda": number(last, "lambda"),

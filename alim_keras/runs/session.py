@@ -35,8 +35,7 @@ def callbacks(settings, folder, training, finished_epochs):
     The guard comes first, so that nothing is written after a loss that is
     not a number; the checkpoint last, so that it holds what all others did.
     """
-    data, rows = training.data, training.trained
-    steps = len(rows) // settings.batch_size
+    steps = len(training.trained) // settings.batch_size
     selection = alim_callbacks.Selection(
         folder.checkpoint, CRITERIA[settings.select]
     )
@@ -45,9 +44,7 @@ def callbacks(settings, folder, training, finished_epochs):
         keras.callbacks.LearningRateScheduler(build.learning_rate(settings)),
         alim(settings, training),
         *evaluations(settings, training),
-        alim_callbacks.Progress(
-            steps * settings.batch_size, settings.progress
-        ),
+        alim_callbacks.Progress(steps * settings.batch_size, settings.progress),
         selection,
         alim_callbacks.MetricsLog(folder.file("metrics.csv"), finished_epochs),
     ]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from alim_keras.data.candidate_sets import numbered_ids
 from alim_keras.data.sources.known import DIGIT_CLASSES
 from alim_keras.data.splits import stratified_subset
 from alim_keras.errors import EnvironmentLacksError
@@ -36,9 +37,9 @@ def read():
     return {
         "images": images[train],
         "labels": labels[train],
-        "ids": np.array([f"train_{row:05d}" for row in train], str),
+        "ids": numbered_ids(train, "train"),
         "class_names": DIGIT_CLASSES,
         "test_images": images[test],
         "test_labels": labels[test],
-        "test_ids": np.array([f"test_{row:05d}" for row in test], str),
+        "test_ids": numbered_ids(test, "test"),
     }

@@ -58,7 +58,7 @@ def load(name, data_dir=None, download=True, image_size=None):
     name = os.fspath(name)
     image_size = resize.check_size(image_size)
     if data_dir is not None:
-        data_dir = os.path.expanduser(os.fspath(data_dir))
+        data_dir = os.path.normpath(os.path.expanduser(os.fspath(data_dir)))
         if os.path.exists(data_dir) and not os.path.isdir(data_dir):
             raise DataError(
                 f"`data_dir` must be a folder. Received: data_dir={data_dir!r}"

@@ -13,6 +13,7 @@ import sys
 
 import numpy as np
 
+from alim_keras.data.candidate_sets import numbered_ids
 from alim_keras.data.messages import first_five
 from alim_keras.data.messages import one_line
 from alim_keras.data.sources import cub
@@ -229,7 +230,7 @@ def _batches(tfds, builder, split, wanted, same_size):
         shuffle_files=False,
         decoders={one: tfds.decode.SkipDecoding() for one in other_images},
         read_config=tfds.ReadConfig(
-            interleave_cycle_length=1, try_autocache=False
+            interleave_cycle_length=16, try_autocache=False
         ),
     ).map(lambda row: {name: row[name] for name in wanted})
     if same_size:
@@ -271,13 +272,13 @@ def _ids(name, split, prefix, texts, count):
     if texts:
         numbers = [re.fullmatch(rf"{split}_(\d+)", text) for text in texts]
         if all(numbers):
-            return np.array([f"{kind}_{int(n[1]):05d}" for n in numbers], str)
+            return numbered_ids([int(number[1]) for number in numbers], kind)
         if len(set(texts)) == len(texts):
             return np.array(texts, str)
     places = range(count)
     if split_name(name)[0] in _HASHED_PLACE:
         places = hashed_order(split, count)
-    return np.array([f"{kind}_{place:05d}" for place in places], str)
+    return numbered_ids(places, kind)
 
 
 def hashed_order(split, count):

@@ -1,0 +1,51 @@
+"""What every test may rely on."""
+
+import os
+import pathlib
+import sys
+
+import hypothesis
+import pytest
+
+# Before the first import of Keras or matplotlib, wherever it happens.
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
+
+# No deadline: a first call compiles. Derandomized: the same examples on every
+# machine, so that a failure can be repeated.
+hypothesis.settings.register_profile(
+    "suite", deadline=None, derandomize=True, print_blob=True
+)
+hypothesis.settings.load_profile("suite")
+
+
+def pytest_collection_finish(session):
+    """Gives TensorFlow two logical CPUs: two replicas on any machine."""
+    # Devices are fixed at the first operation, so it is done before any test,
+    # and only where a collected test has loaded TensorFlow anyway.
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is None:
+        return
+    (cpu,) = tensorflow.config.list_physical_devices("CPU")
+    if len(tensorflow.config.get_logical_device_configuration(cpu) or ()) < 2:
+        tensorflow.config.set_logical_device_configuration(
+            cpu, [tensorflow.config.LogicalDeviceConfiguration()] * 2
+        )
+
+
+@pytest.fixture(scope="session")
+def repository():
+    """The top of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The folder of real data beside the checkout; skips where it is absent."""
+    folder = REPOSITORY.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip(f"needs the real data of {folder}, which is not here")
+    return folder

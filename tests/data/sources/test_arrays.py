@@ -1,0 +1,216 @@
+"""The .npz form, the digits, `ImageData` and resizing."""
+
+import numpy as np
+import PIL.Image
+import pytest
+import small_archives
+
+from alim_keras.data import load
+from alim_keras.data import simulate_candidates
+from alim_keras.data.sources import channel_statistics
+from alim_keras.data.sources import resize
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.errors import EnvironmentLacksError
+
+
+def arrays(**changes):
+    found = {
+        "train_images": small_archives.pictures(6, 8),
+        "train_labels": np.array([0, 1, 2, 0, 1, 2], np.uint8),
+        "test_images": small_archives.pictures(2, 8, seed=1),
+        "test_labels": np.array([2, 1], np.uint8),
+        **changes,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def test_a_path(tmp_path, no_tfds):
+    path = tmp_path / "own.npz"
+    np.savez(path, **arrays(label_names=np.array(["cat", "dog", "owl"])))
+    data = load(path)
+    assert np.array_equal(data.images, arrays()["train_images"])
+    assert data.labels.dtype == np.int64
+    assert data.labels.tolist() == [0, 1, 2, 0, 1, 2]
+    assert data.ids[-1] == "train_00005"
+    assert data.class_names == ("cat", "dog", "owl")
+    assert data.source == str(path)
+    assert data.protocol == "flip"
+    assert data.superclasses is None
+    pixels = data.images / 255.0
+    assert data.mean == pytest.approx(tuple(pixels.mean((0, 1, 2))))
+    assert data.std == pytest.approx(tuple(pixels.std((0, 1, 2))))
+
+
+def test_optional_arrays(tmp_path):
+    path = tmp_path / "own.npz"
+    np.savez(
+        path,
+        **arrays(
+            train_images=small_archives.pictures(6, 8)[..., 0],
+            test_images=small_archives.pictures(2, 8)[..., 0],
+            train_ids=np.array(list("abcdef")),
+            test_ids=np.array(["x", "y"]),
+            superclasses=np.array([0, 1, 0]),
+        ),
+    )
+    data = load(str(path))
+    assert data.images.shape == (6, 8, 8, 1)
+    assert data.ids.tolist() == list("abcdef")
+    assert data.test_ids.tolist() == ["x", "y"]
+    assert data.superclasses.tolist() == [0, 1, 0]
+    assert data.class_names == ("0", "1", "2")
+
+
+@pytest.mark.parametrize("name", ["cifar10", "flowers_of_mine"])
+def test_a_name_in_data_dir(name, tmp_path, no_tfds):
+    np.savez(tmp_path / f"{name}.npz", **arrays())
+    data = load(name, data_dir=tmp_path, download=False)
+    assert len(data.images) == 6
+    known = data.mean == (0.4914, 0.4822, 0.4465)
+    assert known == (name == "cifar10")
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"test_labels": None}, "test_labels are missing.*train_images"),
+        ({"train_labels": np.arange(5)}, "6 images, 5 labels, 5 ids"),
+        ({"train_ids": np.array(list("abcdea"))}, "more than once: a"),
+        ({"test_labels": np.array([0, -1])}, "test.*outside 0.*test_00001"),
+        (
+            {"label_names": np.array(["a", "b"])},
+            r"outside 0\.\.1.*train_00002.*train_00005",
+        ),
+        ({"train_images": np.zeros((6, 8, 8, 2))}, "1 or 3 channels"),
+        ({"train_images": np.full((6, 8, 8, 3), np.nan)}, "NaN"),
+        ({"test_images": np.zeros((2, 9, 8, 3))}, "differ in shape"),
+    ],
+)
+def test_unsound_arrays_are_refused(changes, text, tmp_path):
+    path = tmp_path / "own.npz"
+    np.savez(path, **arrays(**changes))
+    with pytest.raises(DataError, match=text) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        load(tmp_path / "absent.npz")
+    (tmp_path / "x.npz").write_bytes(b"")
+    with pytest.raises(DataError, match="empty"):
+        load(tmp_path / "x.npz")
+    with pytest.raises(DataError, match="must be a folder"):
+        load("cifar10", data_dir=tmp_path / "x.npz")
+
+
+def test_superclass_protocol_needs_superclasses(tmp_path):
+    path = tmp_path / "own.npz"
+    np.savez(path, **arrays())
+    data = load(path)
+    with pytest.raises(ConfigError, match="data set with superclasses"):
+        simulate_candidates(
+            data.labels,
+            data.num_classes,
+            ambiguity=0.5,
+            noise_level=0.2,
+            protocol="superclass",
+            superclasses=data.superclasses,
+        )
+
+
+def test_digits():
+    data = load("digits")
+    assert data.images.shape == (1437, 8, 8, 1)
+    assert data.images.dtype == np.uint8
+    assert data.test_images.shape == (360, 8, 8, 1)
+    assert data.class_names == tuple("0123456789")
+    # load_digits has 178 182 177 183 181 182 181 179 174 180 of 0 to 9;
+    # times 360 / 1797 that is 35.659 36.461 35.459 36.661 36.260 36.461
+    # 36.260 35.860 34.858 36.060. Rounded down 355, and one more for each of
+    # the largest remainders: 7, 8, 3, 0 and, at a tie with 5, 1.
+    expected = [36, 37, 35, 37, 36, 36, 36, 36, 35, 36]
+    assert np.bincount(data.test_labels).tolist() == expected
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    rows = [int(one[6:]) for one in data.ids]
+    rows += [int(one[5:]) for one in data.test_ids]
+    assert sorted(rows) == list(range(1797))
+    pixels = np.concatenate([data.images, data.test_images])[..., 0]
+    assert np.abs(pixels - bunch.images[rows] * 255 / 16).max() <= 0.5
+    labels = np.concatenate([data.labels, data.test_labels])
+    assert np.array_equal(labels, bunch.target[rows])
+    again = load("Digits", data_dir="nowhere", download=False)
+    assert np.array_equal(again.test_ids, data.test_ids)
+
+
+def test_digits_without_scikit_learn(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    with pytest.raises(EnvironmentLacksError, match="install scikit-learn"):
+        load("digits")
+
+
+def test_subset_keeps_the_constants():
+    data = load("digits")
+    part = data.subset(100, seed=1)
+    assert len(part.images) == len(part.labels) == len(part.ids) == 100
+    assert np.abs(np.bincount(part.labels) - 10).max() <= 1
+    assert part.mean == data.mean
+    place = data.ids.tolist().index(part.ids[7])
+    assert np.array_equal(part.images[7], data.images[place])
+    assert part.labels[7] == data.labels[place]
+
+
+def test_channel_statistics_of_floats_and_constant_channels():
+    images = np.zeros((1, 1, 4, 3), np.float32)
+    images[0, 0, :, 0] = [0, 0, 255, 255]
+    images[0, 0, :, 1] = 51
+    mean, std = channel_statistics(images)
+    assert mean == pytest.approx((0.5, 0.2, 0.0))
+    assert std == pytest.approx((0.5, 1.0, 1.0))
+    as_bytes = channel_statistics(images.astype(np.uint8))
+    assert np.allclose(as_bytes, (mean, std))
+
+
+def test_statistics_in_blocks(monkeypatch):
+    images = small_archives.pictures(9, 8)
+    whole = channel_statistics(images)
+    monkeypatch.setattr("alim_keras.data.sources.image_data._BLOCK", 400)
+    assert np.allclose(channel_statistics(images), whole)
+
+
+def test_square_keeps_the_middle():
+    # Three columns of 4 pixels: red, green, blue; the square is the middle.
+    pixels = np.zeros((4, 12, 3), np.uint8)
+    for channel in range(3):
+        pixels[:, 4 * channel : 4 * channel + 4, channel] = 200
+    found = resize.square(PIL.Image.fromarray(pixels), 4)
+    assert found.tolist() == np.full((4, 4, 3), (0, 200, 0)).tolist()
+
+
+def test_shrinking_averages():
+    # Every output pixel of a halved checkerboard is near its mean.
+    board = (np.indices((32, 32)).sum(0) % 2 * 255).astype(np.uint8)
+    found = resize.resize_array(board[..., None], 16)
+    assert found.shape == (16, 16, 1)
+    assert np.abs(found.astype(int) - 127).max() <= 3
+
+
+def test_image_size_of_a_loaded_set(tmp_path):
+    path = tmp_path / "own.npz"
+    np.savez(path, **arrays())
+    data = load(path, image_size=4)
+    assert data.images.shape == (6, 4, 4, 3)
+    assert data.test_images.shape == (2, 4, 4, 3)
+    same = load(path, image_size=8)
+    assert np.array_equal(same.images, arrays()["train_images"])
+
+
+@pytest.mark.parametrize("size", [0, -3, 2.5, True])
+def test_sizes_that_are_none(size):
+    with pytest.raises(ConfigError, match="image_size"):
+        load("digits", image_size=size)

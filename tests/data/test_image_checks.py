@@ -1,0 +1,75 @@
+import warnings
+
+import numpy as np
+import pytest
+
+from alim_keras.data import DataWarning
+from alim_keras.data import validate_images
+from alim_keras.errors import DataError
+
+
+def test_uint8_and_float32_pass_through():
+    images = np.full((2, 4, 4, 3), 7, np.uint8)
+    assert validate_images(images) is images
+    floats = images.astype(np.float32)
+    assert validate_images(floats) is floats
+
+
+@pytest.mark.parametrize(
+    ("given", "returned"),
+    [(np.int64, np.uint8), (np.uint16, np.uint8), (np.float64, np.float32)],
+)
+def test_other_numbers_are_converted(given, returned):
+    images = np.arange(16, dtype=given).reshape(1, 4, 4, 1) * 17
+    found = validate_images(images)
+    assert found.dtype == returned
+    assert found.ravel().tolist() == [17 * n for n in range(16)]
+
+
+@pytest.mark.parametrize(
+    ("images", "text"),
+    [
+        (np.zeros((2, 4, 4)), r"images\[..., None\].*shape=\(2, 4, 4\)"),
+        (np.zeros((2, 4, 4, 2)), "1 or 3 channels"),
+        (np.zeros((2, 3, 4, 4)), "channels go last"),
+        (np.zeros((0, 4, 4, 1)), r"shape=\(0, 4, 4, 1\)"),
+        (np.zeros((2, 4, 4, 1), bool), "dtype=bool"),
+        (np.zeros((2, 4, 4, 1), object), "dtype=object"),
+        (np.full((2, 4, 4, 1), 256), "2 images have pixels outside.*256"),
+        (np.full((2, 4, 4, 1), -1.0), "outside"),
+    ],
+)
+def test_unsound_images_are_refused(images, text):
+    with pytest.raises(DataError, match=text):
+        validate_images(images)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_not_finite_pixels_are_named_by_id(bad):
+    images = np.zeros((3, 4, 4, 1), np.float32)
+    images[1, 2, 2, 0] = bad
+    with pytest.raises(DataError, match=r"1 images.*NaN or inf.*b \(row 1\)"):
+        validate_images(images, ids=["a", "b", "c"])
+
+
+def test_rows_are_counted_across_blocks(monkeypatch):
+    monkeypatch.setattr("alim_keras.data.image_checks._BLOCK", 32)
+    images = np.zeros((9, 4, 4, 1))
+    images[7] = 300
+    with pytest.raises(DataError, match="rows 7"):
+        validate_images(images)
+
+
+def test_pixels_scaled_to_one_are_noticed():
+    images = np.linspace(0, 1, 16).reshape(1, 4, 4, 1)
+    with pytest.warns(DataWarning, match="multiply them by 255"):
+        validate_images(images)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        validate_images(images * 255)
+        validate_images(np.zeros((1, 4, 4, 1)))
+
+
+def test_lengths_that_differ():
+    with pytest.raises(DataError, match="2 images but 3 ids"):
+        validate_images(np.zeros((2, 4, 4, 1)), ids=["a", "b", "c"])

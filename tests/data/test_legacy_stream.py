@@ -1,0 +1,96 @@
+"""The authors' sets, bit for bit.
+
+The expected values were written down from runs of the authors' own functions
+(zeroQiaoba/ALIM 5c4e46a and hbzju/PiCO ad687bb) outside this repository.
+"""
+
+import hashlib
+import itertools
+
+import numpy as np
+import pytest
+
+from alim_keras.data import CIFAR100_SUPERCLASSES
+from alim_keras.data import simulate_candidates
+from alim_keras.data import superclasses_of
+from alim_keras.errors import ConfigError
+
+LABELS = [2, 0, 1, 3, 1, 0, 2, 3]
+NAMES = sorted(itertools.chain(*CIFAR100_SUPERCLASSES.values()))
+
+
+def legacy(labels, num_classes, protocol, q, eta, seed):
+    groups = superclasses_of(NAMES) if protocol == "superclass" else None
+    return simulate_candidates(
+        labels,
+        num_classes,
+        ambiguity=q,
+        noise_level=eta,
+        protocol=protocol,
+        seed=seed,
+        stream="legacy",
+        superclasses=groups,
+    ).sets
+
+
+@pytest.mark.parametrize(
+    ("protocol", "q", "eta", "seed", "expected"),
+    [
+        ("flip", 0.5, 0.5, 0, "0010 1010 0010 0011 1001 1010 1100 0111"),
+        ("flip", 0.3, 1.0, 1, "1000 0111 0010 1110 1011 0010 1001 1110"),
+        ("flip", 0.9, 1.0, 7, "1111 1111 1111 1111 1011 0111 1101 1111"),
+        ("pico", 0.5, 0.5, 0, "1010 1101 0011 1101 0111 0111 1101 1101"),
+        ("pico", 0.3, 1.0, 1, "1001 0110 1001 0100 1000 0001 1001 1000"),
+        ("pico", 0.9, 1.0, 7, "1101 0111 1011 1110 1011 0111 1101 0110"),
+        ("pico", 0.3, 0.0, 5, "0010 1000 1100 1001 0100 1111 0010 0001"),
+    ],
+)
+def test_small_sets(protocol, q, eta, seed, expected):
+    sets = legacy(LABELS, 4, protocol, q, eta, seed)
+    rows = ["".join(map(str, row)) for row in sets.astype(int)]
+    assert rows == expected.split()
+
+
+def test_small_superclass_sets():
+    labels = np.concatenate([np.arange(100), [0, 4, 30, 4, 99]])
+    sets = legacy(labels, 100, "superclass", 0.5, 0.2, 0)[-5:]
+    found = [np.flatnonzero(row).tolist() for row in sets]
+    assert found == [[0, 57, 83], [4, 30], [4], [4, 72], [77, 79, 99]]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "count", "num_classes", "q", "eta", "seed", "expected"),
+    [
+        ("flip", 50000, 10, 0.5, 0.3, 0, "94307ffdb324cb47"),
+        ("flip", 50000, 100, 0.05, 0.3, 0, "8222f25e32c56740"),
+        ("flip", 50000, 100, 0.01, 0.1, 1, "baa1ea82c76e8993"),
+        ("pico", 50000, 10, 0.1, 0.3, 0, "b2fc95109a62837a"),
+        ("pico", 50000, 100, 0.01, 0.3, 0, "cf7b64a1487b5e5c"),
+        ("pico", 5994, 200, 0.05, 0.2, 0, "f70e5b653fb56ff8"),
+        ("superclass", 50000, 100, 0.5, 0.2, 0, "c4a116b811533d7a"),
+        ("superclass", 50000, 100, 0.1, 0.5, 3, "5ed1c21e4230f951"),
+    ],
+)
+def test_full_size_sets(protocol, count, num_classes, q, eta, seed, expected):
+    labels = np.arange(count) % num_classes
+    sets = legacy(labels, num_classes, protocol, q, eta, seed)
+    digest = hashlib.sha256(np.packbits(sets, axis=1).tobytes())
+    assert digest.hexdigest()[:16] == expected
+
+
+@pytest.mark.parametrize("protocol", ["flip", "pico"])
+def test_drawing_in_blocks_changes_nothing(protocol, monkeypatch):
+    labels = np.arange(500) % 7
+    whole = legacy(labels, 7, protocol, 0.2, 0.7, 3)
+    monkeypatch.setattr("alim_keras.data.legacy_stream._BLOCK", 70)
+    assert np.array_equal(legacy(labels, 7, protocol, 0.2, 0.7, 3), whole)
+
+
+def test_endless_redrawing_is_refused():
+    with pytest.raises(ConfigError, match="more than 100 times"):
+        legacy([0, 1], 2, "pico", 1e-4, 1.0, 0)
+
+
+def test_seed_beyond_the_old_generator():
+    with pytest.raises(ConfigError, match=r"below 2\*\*32"):
+        legacy([0, 1], 2, "flip", 0.1, 0.1, 2**32)

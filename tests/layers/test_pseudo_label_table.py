@@ -1,0 +1,172 @@
+"""The table of pseudo labels."""
+
+import keras
+import numpy as np
+import pytest
+import references
+import tensorflow as tf
+
+from alim_keras.layers import PseudoLabelTable
+
+P = np.array([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]], "float32")
+S = np.array([[0.0, 1.0, 1.0], [1.0, 1.0, 0.0]], "float32")
+INDEX = np.array([4, 1])
+
+
+def table(**values):
+    layer = PseudoLabelTable(6, 3)
+    for name, value in values.items():
+        getattr(layer, name).assign(value)
+    return layer
+
+
+def numpy(x):
+    return keras.ops.convert_to_numpy(x)
+
+
+def test_an_untouched_row_is_uniform_over_its_set():
+    layer = table()
+    np.testing.assert_array_equal(
+        layer.rows(INDEX, S), [[0, 0.5, 0.5], [0.5, 0.5, 0]]
+    )
+    # Reading leaves no trace.
+    np.testing.assert_array_equal(layer.table.numpy(), 0.0)
+
+
+def test_a_refresh_by_hand():
+    # phi .9, Onehot, lambda 0. Row 4: S P = (0, .2, .1), label 1:
+    # .9 (0, .5, .5) + .1 (0, 1, 0). Row 1: S P = (.3, .3, 0), a tie that
+    # class 0 wins: .9 (.5, .5, 0) + .1 (1, 0, 0).
+    layer = table(momentum=0.9)
+    expected = [[0, 0.55, 0.45], [0.55, 0.45, 0]]
+    rows = layer.refresh(INDEX, P, S)
+    np.testing.assert_allclose(rows, expected, rtol=1e-6)
+    np.testing.assert_allclose(layer.table.numpy()[INDEX], expected, rtol=1e-6)
+    np.testing.assert_array_equal(layer.table.numpy()[[0, 2, 3, 5]], 0.0)
+    # Again: .9 * .55 + .1 = .595, .9 * .45 = .405.
+    rows = layer.refresh(INDEX, P, S)
+    np.testing.assert_allclose(
+        rows, [[0, 0.595, 0.405], [0.595, 0.405, 0]], rtol=1e-6
+    )
+
+
+def test_a_refresh_with_lambda_and_scale_by_hand():
+    # phi .5, K 1, lambda .5. Row 4: (.35, .2, .1) / .65.
+    # Row 1: (.3, .3, .2) / .8.
+    layer = table(momentum=0.5, use_onehot=0.0, lam=0.5)
+    rows = layer.refresh(INDEX, P, S)
+    expected = 0.5 * np.array([[0, 0.5, 0.5], [0.5, 0.5, 0]])
+    expected += 0.5 * np.array(
+        [[35 / 65, 20 / 65, 10 / 65], [3 / 8, 3 / 8, 2 / 8]]
+    )
+    np.testing.assert_allclose(rows, expected, rtol=1e-6)
+
+
+def test_onehot_with_lambda_leaves_the_set():
+    layer = table(lam=0.4)  # .28 > .2
+    rows = numpy(layer.refresh(INDEX, P, S))
+    np.testing.assert_array_equal(rows, [[1, 0, 0], [1, 0, 0]])
+
+
+@pytest.mark.parametrize("norm", ["onehot", "scale"])
+@pytest.mark.parametrize("lam", [0.0, 0.3])
+@pytest.mark.parametrize("factor", [0.1, 2.0])
+def test_labels_from_equal_the_loop(norm, lam, factor):
+    layer = table(
+        lam=lam, scale_factor=factor, use_onehot=float(norm == "onehot")
+    )
+    np.testing.assert_allclose(
+        layer.labels_from(P, S),
+        references.pseudo_labels(P, S, lam, norm, factor),
+        atol=1e-5,
+    )
+
+
+def test_the_candidate_ratio_is_recorded():
+    layer = table()
+    assert np.isnan(layer.candidate_ratio.numpy()).all()
+    layer.refresh(INDEX, P, S)
+    ratio = layer.candidate_ratio.numpy()
+    # .2 / .7 and .3 / .4.
+    np.testing.assert_allclose(ratio[INDEX], [2 / 7, 0.75], rtol=1e-6)
+    assert np.isnan(ratio[[0, 2, 3, 5]]).all()
+    layer.forget_ratios()
+    assert np.isnan(layer.candidate_ratio.numpy()).all()
+
+
+@pytest.mark.parametrize("how", ["inactive", "update_in_step"])
+def test_rows_can_be_held(how):
+    layer = table(momentum=0.5)
+    layer.refresh(INDEX, P, S)
+    before = layer.table.numpy()
+    layer.forget_ratios()
+    if how == "update_in_step":
+        layer.update_in_step.assign(0.0)
+    rows = layer.refresh(INDEX, P[::-1], S, active=how != "inactive")
+    np.testing.assert_array_equal(rows, before[INDEX])
+    np.testing.assert_array_equal(layer.table.numpy(), before)
+    # The ratios are recorded all the same: .3 / .3 and .7 / .1.
+    np.testing.assert_allclose(
+        layer.candidate_ratio.numpy()[INDEX], [4 / 3, 7.0], rtol=1e-6
+    )
+
+
+def test_a_held_row_that_was_never_touched_stays_uniform():
+    layer = table(momentum=0.5)
+    rows = layer.refresh(INDEX, P, S, active=False)
+    np.testing.assert_array_equal(rows, [[0, 0.5, 0.5], [0.5, 0.5, 0]])
+    np.testing.assert_array_equal(layer.rows(INDEX, S), rows)
+
+
+def test_dead_probabilities_leave_no_nan():
+    # Case 24.
+    layer = table(momentum=0.5, use_onehot=0.0)
+    dead = np.array([[1.0, 0, 0], [0, 0, 0]], "float32")
+    rows = layer.refresh(INDEX, dead, S)
+    np.testing.assert_allclose(rows, [[0, 0.5, 0.5], [0.5, 0.5, 0]])
+    assert np.isfinite(layer.candidate_ratio.numpy()[INDEX]).all()
+
+
+def test_rows_sum_to_one_through_many_refreshes():
+    stream = np.random.default_rng(0)
+    layer = table(momentum=0.8, lam=0.2, use_onehot=0.0, scale_factor=0.1)
+    for _ in range(30):
+        p = stream.dirichlet(np.ones(3) * 0.2, 2).astype("float32")
+        layer.refresh(INDEX, p, S)
+    np.testing.assert_allclose(
+        layer.table.numpy()[INDEX].sum(axis=1), 1.0, rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_compiled_refresh_is_the_same(jit_compile):
+    first, second = table(momentum=0.9, lam=0.3), table(momentum=0.9, lam=0.3)
+    compiled = tf.function(
+        second.refresh, jit_compile=jit_compile, autograph=False
+    )
+    for p in (P, P[::-1].copy()):
+        eager = first.refresh(INDEX, p, S)
+        rows = compiled(tf.constant(INDEX), tf.constant(p), tf.constant(S))
+        np.testing.assert_allclose(rows, eager, rtol=1e-6)
+    for a, b in zip(first.weights, second.weights):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-6)
+    # A new lambda reaches a function that is compiled already (case 35).
+    second.lam.assign(1.0)
+    second.momentum.assign(0.0)
+    rows = compiled(tf.constant(INDEX), tf.constant(P), tf.constant(S))
+    np.testing.assert_array_equal(rows, [[1, 0, 0], [0, 0, 1]])
+
+
+def test_weights_are_frozen_and_float32():
+    layer = PseudoLabelTable(4, 3, dtype="mixed_float16")
+    assert not layer.trainable_weights and len(layer.weights) == 7
+    assert {v.dtype for v in layer.weights} == {"float32"}
+    layer.refresh([0], P[:1].astype("float16"), S[:1].astype("float16"))
+    assert layer.table.dtype == "float32"
+
+
+def test_it_serialises():
+    layer = PseudoLabelTable(4, 3, name="table")
+    again = PseudoLabelTable.from_config(layer.get_config())
+    assert (again.num_examples, again.num_classes) == (4, 3)
+    assert again.name == "table"

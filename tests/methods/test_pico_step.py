@@ -1,0 +1,205 @@
+"""PiCO's training step against the slow one, state by state."""
+
+import numpy as np
+import pytest
+import references_pico
+import tiny
+
+SHAPE = (3, 3, 1)
+COUNT, BATCH = 12, 4
+OPTIONS = {
+    "embedding_dim": 3,
+    "queue_size": 10,  # No multiple of the batch.
+    "key_momentum": 0.7,
+    "prototype_momentum": 0.8,
+    "temperature": 0.2,
+    "contrastive_weight": 0.5,
+    "mixup_weight": 0.8,
+    "weight_decay": 1e-2,
+    "mean": 0.4,
+    "std": 0.25,
+    "seed": 3,
+}
+
+
+def build(**options):
+    """A PiCO and its slow twin."""
+    model = tiny.pico(
+        COUNT,
+        network=lambda: tiny.backbone(shape=SHAPE, features=3),
+        learning_rate=0.2,
+        momentum=0.9,
+        **{**OPTIONS, **options},
+    )
+    return model, references_pico.SlowPiCO(model, 0.2, 0.9)
+
+
+def batches():
+    """Three batches of weak and strong views; the third meets old rows."""
+    weak, candidates, _ = tiny.examples(COUNT, seed=5, shape=SHAPE)
+    strong = tiny.examples(COUNT, seed=6, shape=SHAPE)[0]
+    for index in ([7, 2, 9, 4], [0, 11, 3, 8], [9, 0, 7, 5]):
+        index = np.array(index)
+        yield weak[index], strong[index], index, candidates[index]
+
+
+def assert_equal(model, slow, atol):
+    def check(name, got, expected):
+        np.testing.assert_allclose(
+            got, expected, atol=atol, rtol=0, err_msg=name
+        )
+
+    layers = {
+        "body": model.backbone,
+        "classifier": model.classifier,
+        "hidden": model.projection.layers[0],
+        "out": model.projection.layers[1],
+    }
+    for name, layer in layers.items():
+        for got, expected in zip(layer.weights, slow.query[name]):
+            check(f"query {name}", got.numpy(), expected)
+    body, projection = model.key_encoder.layers
+    layers = {
+        "body": body,
+        "hidden": projection.layers[0],
+        "out": projection.layers[1],
+    }
+    for name, layer in layers.items():
+        for got, expected in zip(layer.weights, slow.key[name]):
+            check(f"key {name}", got.numpy(), expected)
+    check("prototypes", model.prototypes.means.numpy(), slow.prototypes)
+    rows, labels = zip(*slow.queue)
+    check("queue", model.queue.embeddings.numpy(), np.array(rows))
+    np.testing.assert_array_equal(model.queue.labels.numpy(), labels)
+    table = np.zeros((COUNT, tiny.CLASSES))
+    ratio = np.full(COUNT, np.nan)
+    for index, row in slow.table.items():
+        table[index] = row
+        ratio[index] = slow.ratio[index]
+    check("table", model.pseudo_labels.numpy(), table)
+    np.testing.assert_allclose(
+        model.pseudo_label_table.candidate_ratio.numpy(), ratio, rtol=20 * atol
+    )
+
+
+def run(model, slow, phi=0.9, lam=0.0, norm="onehot", factor=1.0, epoch=2):
+    """Three steps of both; compares everything after each."""
+    table = model.pseudo_label_table
+    table.momentum.assign(phi)
+    table.lam.assign(lam)
+    table.use_onehot.assign(float(norm == "onehot"))
+    table.scale_factor.assign(factor)
+    model.epoch.assign(epoch)
+    slow.phi, slow.lam, slow.epoch = phi, lam, epoch
+    slow.norm, slow.scale_factor = norm, factor
+    for step, (weak, strong, index, candidates) in enumerate(batches()):
+        logs = model.train_on_batch(
+            {"weak": weak, "strong": strong, "index": index},
+            candidates,
+            return_dict=True,
+        )
+        expected = slow.step(weak, strong, index, candidates)
+        for name, value in expected.items():
+            assert logs[name] == pytest.approx(value, abs=2e-5), (step, name)
+        assert_equal(model, slow, atol=5e-5)
+
+
+@pytest.mark.parametrize("scores_from", ["prototypes", "classifier"])
+@pytest.mark.parametrize("lam", [0.0, 0.4])
+@pytest.mark.parametrize("norm", ["onehot", "scale"])
+def test_three_steps_equal_the_slow_ones(scores_from, lam, norm):
+    model, slow = build(scores_from=scores_from)
+    run(model, slow, lam=lam, norm=norm)
+
+
+def test_three_steps_with_a_scale_factor_compiled():
+    model, slow = build(
+        scores_from="classifier", compile_options={"jit_compile": False}
+    )
+    run(model, slow, lam=0.3, norm="scale", factor=0.5, phi=0.0)
+
+
+def test_three_steps_before_the_table_starts():
+    model, slow = build(pseudo_label_start=4)
+    run(model, slow, lam=0.0, epoch=2)
+    # Every row that was seen is still uniform over its set.
+    candidates = tiny.examples(COUNT, seed=5, shape=SHAPE)[1]
+    rows = model.pseudo_labels.numpy()
+    seen = rows.max(axis=1) > 0
+    assert seen.sum() == 9
+    np.testing.assert_allclose(
+        rows[seen],
+        (candidates / candidates.sum(axis=1, keepdims=True))[seen],
+        rtol=1e-6,
+    )
+
+
+def test_three_steps_from_the_start_of_the_table():
+    model, slow = build(pseudo_label_start=3)
+    run(model, slow, epoch=2)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 1.0])
+def test_the_limits_of_the_key_momentum(momentum):
+    model, slow = build(key_momentum=momentum)
+    before = model.key_encoder.get_weights()
+    query = model.backbone.get_weights() + model.projection.get_weights()
+    weak, strong, index, candidates = next(batches())
+    model.train_on_batch(
+        {"weak": weak, "strong": strong, "index": index}, candidates
+    )
+    # 0: the query encoder as it was when the keys were made, that is before
+    # its gradient step. 1: unmoved.
+    expected = query if momentum == 0.0 else before
+    for got, value in zip(model.key_encoder.get_weights(), expected):
+        np.testing.assert_array_equal(got, value)
+    moved = model.backbone.get_weights() + model.projection.get_weights()
+    assert max(np.abs(a - b).max() for a, b in zip(moved, query)) > 1e-4
+
+
+def test_weights_of_examples_scale_their_losses():
+    model, slow = build()
+    weight = np.array([2.0, 0.0, 0.5, 1.0], "float32")
+    weak, strong, index, candidates = next(batches())
+    model.pseudo_label_table.momentum.assign(0.9)
+    slow.phi = 0.9
+    logs = model.train_on_batch(
+        {"weak": weak, "strong": strong, "index": index},
+        candidates,
+        sample_weight=weight,
+        return_dict=True,
+    )
+    expected = slow.step(weak, strong, index, candidates, weight)
+    for name, value in expected.items():
+        assert logs[name] == pytest.approx(value, abs=2e-5), name
+    # Table, prototypes and queue take all examples in.
+    assert_equal(model, slow, atol=5e-5)
+
+
+def test_without_mixup_and_contrast_only_the_first_part_is_left():
+    model, slow = build(mixup_weight=0.0, contrastive_weight=0.0)
+    weak, strong, index, candidates = next(batches())
+    logs = model.train_on_batch(
+        {"weak": weak, "strong": strong, "index": index},
+        candidates,
+        return_dict=True,
+    )
+    expected = slow.step(weak, strong, index, candidates)
+    assert "mix_loss" not in logs
+    assert logs["loss"] == pytest.approx(expected["cls_loss"], abs=1e-5)
+    assert logs["cont_loss"] == pytest.approx(expected["cont_loss"], abs=1e-5)
+    assert_equal(model, slow, atol=5e-5)
+
+
+def test_the_own_key_is_always_a_positive():
+    # One example and an empty-classed queue: the only positive is its key.
+    # Were it not, the loss would be 0.
+    model, _ = build(mixup_weight=0.0)
+    weak, strong, index, candidates = next(batches())
+    logs = model.train_on_batch(
+        {"weak": weak[:1], "strong": strong[:1], "index": index[:1]},
+        candidates[:1],
+        return_dict=True,
+    )
+    q = model.queue.embeddings.numpy()[-1]
+    assert logs["cont_loss"] > 1e-3 and np.linalg.norm(q) == pytest.approx(1.0)

@@ -1,0 +1,112 @@
+"""Random numbers that are a function of their keys."""
+
+import keras
+import numpy as np
+import pytest
+import references
+import tensorflow as tf
+
+from alim_keras import draws
+
+
+def uniform(*arguments):
+    return keras.ops.convert_to_numpy(draws.uniform(*arguments))
+
+
+@pytest.mark.parametrize(
+    ("seed", "epoch"), [(0, 0), (1, 7), (2**31 - 1, 999), (2**32 - 1, 3)]
+)
+def test_draws_equal_integer_arithmetic(seed, epoch):
+    index = np.array([0, 1, 2, 49_999, 1_281_166])
+    got = uniform(seed, epoch, index, 3, "weak")
+    expected = [
+        [references.draw(seed, epoch, int(i), k, "weak") for k in range(3)]
+        for i in index
+    ]
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, np.array(expected, "float32"))
+
+
+def test_an_example_gets_its_numbers_whatever_batch_it_is_in():
+    whole = uniform(3, 5, np.arange(20), 4, "mixup")
+    order = np.random.default_rng(0).permutation(20)
+    np.testing.assert_array_equal(
+        uniform(3, 5, order, 4, "mixup"), whole[order]
+    )
+    np.testing.assert_array_equal(
+        uniform(3, 5, np.array([7]), 2, "mixup"), whole[7:8, :2]
+    )
+
+
+def test_every_key_matters():
+    base = uniform(1, 2, np.arange(500), 2, "weak")
+    others = {
+        "seed": uniform(2, 2, np.arange(500), 2, "weak"),
+        "epoch": uniform(1, 3, np.arange(500), 2, "weak"),
+        "index": uniform(1, 2, np.arange(500) + 500, 2, "weak"),
+        "stream": uniform(1, 2, np.arange(500), 2, "strong"),
+        "seed and epoch swapped": uniform(2, 1, np.arange(500), 2, "weak"),
+    }
+    for name, other in others.items():
+        assert np.mean(base == other) < 0.01, name
+        # 1,000 pairs: the standard error of a correlation is .032.
+        correlation = np.corrcoef(base.ravel(), other.ravel())[0, 1]
+        assert abs(correlation) < 0.15, name
+    correlation = np.corrcoef(base[:, 0], base[:, 1])[0, 1]
+    assert abs(correlation) < 0.2
+
+
+def test_draws_are_uniform():
+    x = uniform(0, 0, np.arange(20_000), 2, "weak").ravel()
+    assert x.min() >= 0.0 and x.max() < 1.0
+    # Standard error of the mean .29 / sqrt(40,000) = .0014.
+    assert abs(x.mean() - 0.5) < 0.007
+    assert abs(x.var() - 1 / 12) < 0.003
+    counts = np.histogram(x, 20, (0, 1))[0]
+    # Chi squared with 19 degrees of freedom; 50 has p = .0001.
+    assert ((counts - 2000) ** 2 / 2000).sum() < 50
+    successive = np.corrcoef(x[:-1], x[1:])[0, 1]
+    assert abs(successive) < 0.03
+
+
+def test_every_bit_is_fair():
+    bits = keras.ops.convert_to_numpy(
+        draws.bits(0, 0, np.arange(8000), 1, "weak")
+    )[:, 0]
+    for place in range(32):
+        # Standard error .0056.
+        assert abs(((bits >> place) & 1).mean() - 0.5) < 0.03, place
+
+
+def test_one_epoch_for_each_example():
+    index, epochs = np.arange(4), np.array([0, 1, 0, 3])
+    got = uniform(9, epochs, index, 2, "weak")
+    for i in range(4):
+        np.testing.assert_array_equal(
+            got[i : i + 1],
+            uniform(9, int(epochs[i]), index[i : i + 1], 2, "weak"),
+        )
+
+
+def test_no_state_is_kept():
+    first = uniform(1, 1, np.arange(5), 3, "weak")
+    keras.utils.set_random_seed(99)
+    np.testing.assert_array_equal(uniform(1, 1, np.arange(5), 3, "weak"), first)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_compiled_draws_are_the_same(jit_compile):
+    @tf.function(jit_compile=jit_compile)
+    def compiled(epoch, index):
+        return draws.uniform(4, epoch, index, 3, "weak")
+
+    index = np.array([5, 1_000_000, 0])
+    got = compiled(tf.constant(6), tf.constant(index))
+    np.testing.assert_array_equal(got, uniform(4, 6, index, 3, "weak"))
+
+
+def test_draws_in_tf_data_are_the_same():
+    data = tf.data.Dataset.range(6).batch(3)
+    data = data.map(lambda i: draws.uniform(4, 6, i, 2, "weak"))
+    got = np.concatenate(list(data.as_numpy_iterator()))
+    np.testing.assert_array_equal(got, uniform(4, 6, np.arange(6), 2, "weak"))

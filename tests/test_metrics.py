@@ -1,0 +1,112 @@
+"""Metrics that look at candidate sets."""
+
+import keras
+import numpy as np
+import pytest
+import references
+
+from alim_keras import metrics
+
+KINDS = (
+    metrics.CandidateAccuracy,
+    metrics.CoveringRate,
+    metrics.ApproximatedAccuracy,
+)
+# Case 84 of the case log.
+P = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]]
+S = [[1, 1, 0], [1, 0, 1]]
+
+
+def value(kind, y_true, y_pred, **options):
+    metric = kind()
+    metric.update_state(y_true, y_pred, **options)
+    return float(metric.result())
+
+
+def test_covering_rate_by_hand():
+    # .6 is in its set, .5 is not.
+    assert value(metrics.CoveringRate, S, P) == 0.5
+
+
+def test_approximated_accuracy_by_hand():
+    # (.6 / (.6 + .3) + 0) / 2
+    got = value(metrics.ApproximatedAccuracy, S, P)
+    assert got == pytest.approx(1 / 3, abs=1e-6)
+
+
+def test_accuracy_of_clean_labels_is_plain_accuracy():
+    stream = np.random.default_rng(0)
+    p = stream.dirichlet(np.ones(4), 50)
+    label = stream.integers(0, 4, 50)
+    got = value(metrics.CandidateAccuracy, np.eye(4)[label], p)
+    assert got == pytest.approx((p.argmax(axis=1) == label).mean())
+
+
+def test_a_later_candidate_counts_too():
+    # Case 27: Keras's own metric takes the first of the set only.
+    y, p = [[0, 1, 1]], [[0.1, 0.2, 0.7]]
+    assert value(metrics.CandidateAccuracy, y, p) == 1.0
+    assert value(keras.metrics.CategoricalAccuracy, y, p) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_metrics_equal_the_loops(seed):
+    stream = np.random.default_rng(seed)
+    p = stream.dirichlet(np.ones(5), 40).astype("float32")
+    s = (stream.random((40, 5)) < 0.5).astype("float32")
+    cover = references.covering(s, p).mean()
+    approximated = references.approximated(s, p).mean()
+    assert value(metrics.CandidateAccuracy, s, p) == pytest.approx(cover)
+    assert value(metrics.CoveringRate, s, p) == pytest.approx(cover)
+    got = value(metrics.ApproximatedAccuracy, s, p)
+    assert got == pytest.approx(approximated, abs=1e-6)
+
+
+def test_a_perfect_model_covers_one_minus_eta():
+    stream = np.random.default_rng(1)
+    label = stream.integers(0, 10, 4000)
+    s = np.eye(10)[label]
+    wrong = np.arange(4000) < 1200
+    s[wrong] = np.roll(s[wrong], 1, axis=1)
+    p = 0.9 * np.eye(10)[label] + 0.01
+    assert value(metrics.CoveringRate, s, p) == pytest.approx(0.7, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_metrics_add_up_over_batches_and_weigh_examples(kind):
+    metric = kind()
+    metric.update_state(S[:1], P[:1])
+    metric.update_state(S[1:], P[1:])
+    assert float(metric.result()) == pytest.approx(value(kind, S, P))
+    # All the weight on the first row.
+    first = value(kind, S[:1], P[:1])
+    assert value(kind, S, P, sample_weight=[3.0, 0.0]) == pytest.approx(first)
+    metric.reset_state()
+    metric.update_state(S[:1], P[:1])
+    assert float(metric.result()) == pytest.approx(first)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_metrics_are_finite_for_a_set_without_probability(kind, dtype):
+    p = np.array([[1.0, 0.0], [0.0, 0.0]], dtype)
+    s = np.array([[0, 1], [0, 1]], "bool")
+    assert value(kind, s, p) == 0.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_metrics_serialise(kind):
+    metric = kind(name="mine")
+    config = keras.saving.serialize_keras_object(metric)
+    again = keras.saving.deserialize_keras_object(config)
+    assert type(again) is kind and again.name == "mine"
+    again.update_state(S, P)
+    assert float(again.result()) == pytest.approx(value(kind, S, P))
+
+
+def test_names():
+    assert [kind().name for kind in KINDS] == [
+        "accuracy",
+        "covering_rate",
+        "approximated_accuracy",
+    ]

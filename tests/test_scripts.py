@@ -1,0 +1,202 @@
+"""scripts/train and scripts/test on a small checkout of their own."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
+
+TRAIN = """\
+import os, sys
+print(os.getcwd())
+print(sys.argv[1:])
+print(sys.path[0])
+sys.exit(int(os.environ.get("CODE", "0")))
+"""
+PYPROJECT = """\
+[project.optional-dependencies]
+test = ["pip"]
+"""
+
+
+def make_checkout(folder):
+    """A checkout whose one requirement every new environment has already."""
+    shutil.copytree(
+        REPOSITORY / "scripts",
+        folder / "scripts",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    (folder / "alim_keras").mkdir()
+    (folder / "alim_keras" / "__init__.py").touch()
+    (folder / "alim_keras" / "train.py").write_text(TRAIN)
+    (folder / "requirements.txt").write_text("# Needs:\n\npip\n")
+    (folder / "pyproject.toml").write_text(PYPROJECT)
+    return folder
+
+
+def path_with_this_python(folder):
+    """A PATH whose python3 is the one that runs the tests."""
+    folder.mkdir(parents=True, exist_ok=True)
+    base = pathlib.Path(sys.base_prefix) / "bin" / "python3"
+    if not (folder / "python3").exists():
+        (folder / "python3").symlink_to(base)
+    return f"{folder}:/usr/bin:/bin"
+
+
+def start(checkout, script, *arguments, cwd, **variables):
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("PYTHON")
+    }
+    environment["PATH"] = path_with_this_python(checkout.parent / "bin")
+    return subprocess.Popen(
+        [checkout / "scripts" / script, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env={**environment, **variables},
+        start_new_session=True,
+    )
+
+
+def call(*arguments, **keywords):
+    process = start(*arguments, **keywords)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory):
+    """A checkout with a blank in its path, and its environment."""
+    checkout = make_checkout(tmp_path_factory.mktemp("a b") / "check out")
+    code, _, err = call(checkout, "train", cwd=checkout)
+    assert code == 0, err
+    assert "Making the environment" in err
+    return checkout
+
+
+def test_from_any_folder_with_the_callers_paths(ready, tmp_path):
+    # A file that would hide the package if this folder were on the path.
+    (tmp_path / "alim_keras.py").write_text("raise SystemExit(99)\n")
+    words = ["--run_dir=my runs/x", "*", ""]
+    code, out, err = call(ready, "train", *words, cwd=tmp_path)
+    assert code == 0
+    # The second time nothing is made or installed.
+    assert err == ""
+    assert out.splitlines() == [str(tmp_path), str(words), str(ready)]
+
+
+def test_through_a_symbolic_link(ready, tmp_path):
+    link = tmp_path / "train"
+    link.symlink_to(ready / "scripts" / "train")
+    result = subprocess.run(
+        [link], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_the_callers_python_path_is_kept(ready, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("print('custom')\n")
+    _, out, _ = call(ready, "train", cwd="/", PYTHONPATH=str(tmp_path))
+    assert "custom" in out.splitlines()
+
+
+@pytest.mark.parametrize("code", [2, 6, 130])
+def test_exit_codes_pass_through(ready, code):
+    assert call(ready, "train", cwd="/", CODE=str(code))[0] == code
+
+
+def test_new_requirements_are_installed_once(ready):
+    requirements = ready / "requirements.txt"
+    requirements.write_text("pip>=1\n")
+    code, _, err = call(ready, "train", cwd="/")
+    assert code == 0 and "Requirement already satisfied: pip>=1" in err
+    assert call(ready, "train", cwd="/")[2] == ""
+    # A comment is no requirement.
+    requirements.write_text("# Why.\npip>=1\n")
+    assert call(ready, "train", cwd="/")[2] == ""
+
+
+def test_the_test_script_installs_its_extra_too(ready):
+    (ready / "pyproject.toml").write_text(PYPROJECT.replace("pip", "./nowhere"))
+    code, _, err = call(ready, "test", cwd="/")
+    assert code == 6 and "./nowhere" in err
+    (ready / "pyproject.toml").write_text(PYPROJECT)
+    code, _, err = call(ready, "test", cwd="/")
+    # The small environment has no pytest: the script came as far as calling.
+    assert code == 1 and "No module named pytest" in err
+    # What the extra brings is enough for training.
+    assert call(ready, "train", cwd="/")[2] == ""
+
+
+def test_a_failed_install_is_one_line_and_six(ready):
+    requirements = ready / "requirements.txt"
+    kept = requirements.read_text()
+    requirements.write_text("./there-is-no-such-folder\n")
+    code, out, err = call(ready, "train", cwd="/")
+    requirements.write_text(kept)
+    assert code == 6 and out == ""
+    last = err.splitlines()[-1]
+    assert last.startswith("alim_keras set-up: error: pip install failed")
+    # It was not taken for installed, and the environment is still good.
+    assert call(ready, "train", cwd="/")[0] == 0
+
+
+def test_no_python_is_one_line_and_six(tmp_path):
+    checkout = make_checkout(tmp_path / "checkout")
+    folder = tmp_path / "few"
+    folder.mkdir()
+    for name in ("bash", "dirname", "readlink", "env"):
+        (folder / name).symlink_to(shutil.which(name))
+    # A command of the right name that cannot run.
+    (folder / "python3").write_text("#!/bin/bash\nexit 127\n")
+    (folder / "python3").chmod(0o755)
+    code, out, err = call(checkout, "train", cwd="/", PATH=str(folder))
+    assert (code, out) == (6, "")
+    assert err.count("\n") == 1
+    assert "found no Python 3.11 to 3.13" in err
+    assert not (checkout / ".venv").exists()
+
+
+def test_an_environment_that_does_not_run(tmp_path):
+    checkout = make_checkout(tmp_path / "checkout")
+    (checkout / ".venv" / "bin").mkdir(parents=True)
+    code, _, err = call(checkout, "train", cwd="/")
+    assert code == 6
+    assert err.count("\n") == 1
+    assert "Remove that folder and run again." in err
+
+
+@pytest.mark.slow
+def test_a_half_made_environment_is_made_anew(tmp_path):
+    checkout = make_checkout(tmp_path / "checkout")
+    process = start(checkout, "train", cwd="/")
+    unfinished = checkout / ".venv" / ".unfinished"
+    while not unfinished.exists():
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    (checkout / ".venv" / "leftover").touch()
+    code, _, err = call(checkout, "train", cwd="/")
+    assert code == 0, err
+    assert not (checkout / ".venv" / "leftover").exists()
+    assert not unfinished.exists()
+    assert call(checkout, "train", cwd="/")[2] == ""
+
+
+@pytest.mark.slow
+def test_two_first_calls_at_once(tmp_path):
+    checkout = make_checkout(tmp_path / "checkout")
+    both = [start(checkout, "train", cwd="/") for _ in range(2)]
+    ends = [process.communicate(timeout=120) for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    errors = "".join(err for _, err in ends)
+    assert errors.count("Making the environment") == 1
