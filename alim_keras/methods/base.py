@@ -209,9 +209,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     def mixup_partner(self, batch_size):
         """Which example of the batch each one is mixed with, `(B,)`.
 
-        Neighbours are paired: the batch is in random order already, and a
-        pair stays together when replicas split the batch. The reference code
-        takes the partner from a second, independently shuffled batch.
+        Neighbours: the batch is in random order already, and a pair stays
+        together over replicas. The reference draws a second batch instead.
         """
         return mixing.neighbour(batch_size)
 

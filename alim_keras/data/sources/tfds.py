@@ -230,7 +230,7 @@ def _batches(tfds, builder, split, wanted, same_size):
         shuffle_files=False,
         decoders={one: tfds.decode.SkipDecoding() for one in other_images},
         read_config=tfds.ReadConfig(
-            interleave_cycle_length=16, try_autocache=False
+            interleave_cycle_length=1, try_autocache=False
         ),
     ).map(lambda row: {name: row[name] for name in wanted})
     if same_size:
