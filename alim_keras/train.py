@@ -43,6 +43,7 @@ def _train(settings, folder):
     from alim_keras.runs import record
     from alim_keras.runs import session
 
+    build.check_settings(settings)
     training = build.training_data(settings)
     data, candidates = training.data, training.candidates
     folder.check_candidates(candidates.content_hash)

@@ -1,4 +1,4 @@
-"""Equations 1 to 8: worked numbers, loop references, invariants, XLA."""
+"""Equations 1 to 5, 7 and 8, prototypes, XLA."""
 
 import itertools
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import references
 import tensorflow as tf
+import tiny
 from hypothesis import strategies as st
 
 from alim_keras import ops
@@ -17,33 +18,6 @@ FACTORS = (0.05, 0.1, 0.5, 1.0, 2.0)
 
 def numpy(x):
     return keras.ops.convert_to_numpy(x)
-
-
-def grid(batch, classes, seed):
-    """Probabilities and candidate sets; sets of 1 and of C occur."""
-    stream = np.random.default_rng(seed)
-    p = stream.dirichlet(np.ones(classes), batch).astype("float32")
-    s = (stream.random((batch, classes)) < 0.5).astype("float32")
-    s[np.arange(batch), stream.integers(0, classes, batch)] = 1.0
-    return p, s
-
-
-@st.composite
-def rows(draw, classes=4):
-    """A row of P, possibly with tiny entries and exact zeros, and its S."""
-    entry = st.one_of(
-        st.just(0.0),
-        st.floats(-30.0, 0.0).map(lambda e: 10.0**e),
-        st.floats(0.01, 1.0),
-    )
-    values = draw(st.lists(entry, min_size=classes, max_size=classes))
-    sets = st.lists(st.booleans(), min_size=classes, max_size=classes)
-    members = draw(sets.filter(any))
-    p = np.array([values], "float32")
-    total = p.sum()
-    if total > 0:
-        p = (p / total).astype("float32")
-    return p, np.array([members], "float32")
 
 
 # Eq. 3's bracket.
@@ -171,7 +145,7 @@ def test_pseudo_labels_by_hand():
 @pytest.mark.parametrize("factor", FACTORS)
 def test_pseudo_labels_equal_the_loop(lam, factor):
     for seed, (batch, classes) in enumerate([(1, 2), (5, 3), (4, 10)]):
-        p, s = grid(batch, classes, seed)
+        p, s = tiny.grid(batch, classes, seed)
         np.testing.assert_allclose(
             ops.pseudo_labels(p, s, lam, "scale", factor),
             references.pseudo_labels(p, s, lam, "scale", factor),
@@ -186,7 +160,7 @@ def test_pseudo_labels_equal_the_loop(lam, factor):
 @pytest.mark.parametrize("norm", ["onehot", "scale"])
 def test_lambda_0_is_equation_1(norm):
     # Case 88: Normalize(S P) to 1e-6.
-    p, s = grid(20, 6, 3)
+    p, s = tiny.grid(20, 6, 3)
     product = s * p
     expected = (
         references.onehot(product)
@@ -201,14 +175,16 @@ def test_lambda_0_is_equation_1(norm):
 @pytest.mark.parametrize("norm", ["onehot", "scale"])
 @pytest.mark.parametrize("factor", FACTORS)
 def test_lambda_1_ignores_the_candidate_set(norm, factor):
-    p, s = grid(20, 6, 4)
+    p, s = tiny.grid(20, 6, 4)
     np.testing.assert_array_equal(
         ops.pseudo_labels(p, s, 1.0, norm, factor),
         ops.pseudo_labels(p, 1.0 - s, 1.0, norm, factor),
     )
 
 
-@hypothesis.given(row=rows(), lam=st.floats(0, 1), k=st.sampled_from(FACTORS))
+@hypothesis.given(
+    row=tiny.rows(), lam=st.floats(0, 1), k=st.sampled_from(FACTORS)
+)
 @hypothesis.settings(max_examples=60)
 def test_pseudo_labels_are_finite_and_sum_to_one(row, lam, k):
     p, s = row
@@ -218,7 +194,7 @@ def test_pseudo_labels_are_finite_and_sum_to_one(row, lam, k):
         np.testing.assert_allclose(w.sum(axis=1), 1.0, rtol=1e-5)
 
 
-@hypothesis.given(row=rows(), k=st.sampled_from(FACTORS))
+@hypothesis.given(row=tiny.rows(), k=st.sampled_from(FACTORS))
 @hypothesis.settings(max_examples=60)
 def test_lambda_0_never_leaves_the_set(row, k):
     p, s = row
@@ -227,7 +203,7 @@ def test_lambda_0_never_leaves_the_set(row, k):
         np.testing.assert_array_equal(w * (1.0 - s), 0.0)
 
 
-@hypothesis.given(row=rows())
+@hypothesis.given(row=tiny.rows())
 @hypothesis.settings(max_examples=60)
 def test_a_label_outside_its_set_stays_outside_as_lambda_grows(row):
     p, s = (np.repeat(part, 12, axis=0) for part in row)
@@ -238,7 +214,7 @@ def test_a_label_outside_its_set_stays_outside_as_lambda_grows(row):
 
 
 def test_half_precision_probabilities():
-    p, s = grid(6, 5, 5)
+    p, s = tiny.grid(6, 5, 5)
     half = p.astype("float16")
     for norm, lam in itertools.product(("onehot", "scale"), (0.0, 0.3, 1.0)):
         w = numpy(ops.pseudo_labels(half, s.astype("float16"), lam, norm, 0.1))
@@ -285,158 +261,6 @@ def test_scale_at_a_temperature_is_scale_with_that_factor():
     np.testing.assert_allclose(sharp, flat, atol=1e-5)
 
 
-# Eq. 6.
-
-
-def test_candidate_ratio_by_hand():
-    p = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]
-    s = [[0, 1, 1], [0, 1, 1], [1, 1, 0]]
-    # .2 / .7, .5 / .2, .1 / .8.
-    np.testing.assert_allclose(
-        ops.candidate_ratio(p, s), [2 / 7, 2.5, 0.125], rtol=1e-6
-    )
-
-
-def test_candidate_ratio_equals_the_loop():
-    for seed in range(5):
-        p, s = grid(12, 4, seed)
-        np.testing.assert_allclose(
-            ops.candidate_ratio(p, s),
-            references.candidate_ratio(p, s),
-            rtol=1e-6,
-        )
-
-
-def test_candidate_ratio_of_full_and_dead_rows():
-    p = np.array([[0.5, 0.5], [0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], "float32")
-    s = np.array([[1, 1], [1, 0], [1, 0], [1, 0]], "float32")
-    ratio = numpy(ops.candidate_ratio(p, s))
-    assert ratio[0] == np.inf
-    assert ratio[1] == 1.0  # 0 / 0 is no evidence.
-    assert np.isfinite(ratio[2]) and ratio[2] > 1e30
-    assert 0.0 <= ratio[3] < 1e-30
-
-
-@hypothesis.given(row=rows(), lam=st.floats(0, 1))
-@hypothesis.settings(max_examples=60)
-def test_candidate_ratio_says_where_the_label_leaves(row, lam):
-    p, s = row
-    lam = float(np.float32(lam))
-    ratio = float(numpy(ops.candidate_ratio(p, s))[0])
-    assert not np.isnan(ratio) and ratio >= 0.0
-    hypothesis.assume(p.max() > 0 and s.min() == 0 and (s * p).max() > 0)
-    hypothesis.assume(abs(ratio - lam) > 1e-5 * lam + 1e-30)
-    label = int(np.argmax(ops.pseudo_labels(p, s, lam)))
-    assert (s[0, label] == 0.0) == (ratio < lam)
-
-
-def test_adaptive_lambda_by_hand():
-    ratios = [0.4, 0.1, 3.0, 0.2]
-    # Sorted .1 .2 .4 3; rank floor(4 eta).
-    for eta, expected in [
-        (0.24, 0.1),
-        (0.25, 0.2),
-        (0.5, 0.4),
-        (0.74, 0.4),
-        (0.75, 1.0),  # 3.0, clamped.
-        (1.0, 1.0),
-        (0.0, 0.0),
-    ]:
-        lam = float(ops.adaptive_lambda(ratios, eta))
-        assert lam == pytest.approx(expected, rel=1e-6), eta
-
-
-def test_adaptive_lambda_is_the_order_statistic():
-    # A prime, a CIFAR epoch with and without its last batch, ...
-    for n in (1, 2, 3, 7, 10, 97, 100, 1000, 49920, 50000):
-        ratios = (np.arange(n) + 0.5) / n
-        shuffled = np.random.default_rng(n).permutation(ratios)
-        step = 3 if n < 10_000 else 14
-        for percent in range(1, 101, step):
-            eta = percent / 100
-            expected = references.adaptive_lambda(ratios, eta)
-            got = float(ops.adaptive_lambda(shuffled, eta))
-            assert got == pytest.approx(expected, abs=0.1 / n), (n, eta)
-
-
-@pytest.mark.parametrize(
-    ("n", "eta"),
-    [
-        (100_000, 0.53),
-        (100_000, 0.65),
-        (200_000, 0.59),
-        (1_000_000, 0.13),
-        (1_281_167, 0.85),
-        (3, 0.333),
-        (7, 0.857),
-    ],
-)
-def test_adaptive_lambda_where_float32_is_too_short(n, eta):
-    # n eta in decimals is whole, or just below the next whole number.
-    ratios = (np.arange(n) + 0.5) / n
-    expected = references.adaptive_lambda(ratios, eta)
-    got = float(ops.adaptive_lambda(ratios, eta))
-    assert round(got * n - 0.5, 1) == round(expected * n - 0.5, 1)
-
-
-@hypothesis.given(
-    ratios=st.lists(
-        st.one_of(
-            st.floats(0, 4, width=32),
-            st.just(float("inf")),
-            st.just(float("nan")),
-        ),
-        min_size=1,
-        max_size=12,
-    ),
-    etas=st.tuples(st.integers(0, 100), st.integers(0, 100)),
-)
-@hypothesis.settings(max_examples=100)
-def test_adaptive_lambda_is_a_clamped_monotone_quantile(ratios, etas):
-    low, high = sorted(eta / 100 for eta in etas)
-    first = float(ops.adaptive_lambda(ratios, low))
-    second = float(ops.adaptive_lambda(ratios, high))
-    assert 0.0 <= first <= second <= 1.0
-    expected = references.adaptive_lambda(ratios, high)
-    assert second == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize("eta", [0.0, 0.1, 0.3, 0.5, 0.9, 1.0])
-def test_adaptive_lambda_is_clamped(eta):
-    # K3 of the case log: every ratio above 1.
-    lam = float(ops.adaptive_lambda([1.5, 2.0, 8.0], eta))
-    assert lam == (1.0 if eta else 0.0)
-
-
-@pytest.mark.parametrize(
-    "ratios", [[np.nan] * 3, [np.inf] * 3, [np.inf, np.nan], []]
-)
-def test_adaptive_lambda_with_nothing_to_go_by_is_0(ratios):
-    assert float(ops.adaptive_lambda(np.array(ratios, "float32"), 0.5)) == 0.0
-
-
-def test_adaptive_lambda_leaves_out_full_sets():
-    # K1 of the case log. Sorted .25, .5: rank floor(2 * .5) = 1.
-    assert float(ops.adaptive_lambda([np.inf, 0.5, np.inf, 0.25], 0.5)) == 0.5
-
-
-def test_adaptive_lambda_of_a_constant_and_of_one():
-    for eta in (0.01, 0.5, 1.0):
-        assert float(ops.adaptive_lambda([0.25] * 9, eta)) == 0.25
-        assert float(ops.adaptive_lambda([0.25], eta)) == 0.25
-
-
-def test_a_share_eta_of_the_labels_leaves_its_set():
-    p, s = grid(200, 5, 8)
-    s[s.min(axis=1) == 1.0, 0] = 0.0
-    for eta in (0.1, 0.2, 0.3):
-        lam = ops.adaptive_lambda(ops.candidate_ratio(p, s), eta)
-        label = np.argmax(ops.pseudo_labels(p, s, lam), axis=1)
-        outside = 1.0 - s[np.arange(200), label]
-        # The one at the quantile itself stays: its ratio is lambda.
-        assert abs(outside.sum() - 200 * eta) <= 1
-
-
 # Eq. 7 and Eq. 8.
 
 
@@ -460,7 +284,7 @@ def test_mixup_takes_images_of_any_dtype(dtype):
 
 
 def test_mixed_targets_sum_to_one_and_the_ends_are_the_inputs():
-    p, q = grid(3, 4, 0)[0], grid(3, 4, 1)[0]
+    p, q = tiny.grid(3, 4, 0)[0], tiny.grid(3, 4, 1)[0]
     out = numpy(ops.mixup(p, q, [1.0, 0.0, 0.3]))
     np.testing.assert_allclose(out.sum(axis=1), 1.0, rtol=1e-6)
     np.testing.assert_array_equal(out[0], p[0])
@@ -533,7 +357,7 @@ def test_prototypes_are_unit_or_zero(labels, seed):
 
 
 def _cases():
-    p, s = grid(6, 4, 11)
+    p, s = tiny.grid(6, 4, 11)
     p[0], s[0] = [0, 0, 0, 1], [1, 1, 1, 0]
     s[1] = 1.0
     q = p / np.linalg.norm(p, axis=1, keepdims=True)

@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+from hypothesis import strategies as st
 
 import alim_keras
 
@@ -25,6 +26,33 @@ def examples(count=24, seed=0, shape=SHAPE):
             # Never the true label where the set is a wrong one.
             candidates[i, (labels[i] + 2) % 3] = 1.0
     return images, candidates, labels
+
+
+def grid(batch, classes, seed):
+    """Probabilities and candidate sets; sets of 1 and of C occur."""
+    stream = np.random.default_rng(seed)
+    p = stream.dirichlet(np.ones(classes), batch).astype("float32")
+    s = (stream.random((batch, classes)) < 0.5).astype("float32")
+    s[np.arange(batch), stream.integers(0, classes, batch)] = 1.0
+    return p, s
+
+
+@st.composite
+def rows(draw, classes=4):
+    """A row of P, possibly with tiny entries and exact zeros, and its S."""
+    entry = st.one_of(
+        st.just(0.0),
+        st.floats(-30.0, 0.0).map(lambda e: 10.0**e),
+        st.floats(0.01, 1.0),
+    )
+    values = draw(st.lists(entry, min_size=classes, max_size=classes))
+    sets = st.lists(st.booleans(), min_size=classes, max_size=classes)
+    members = draw(sets.filter(any))
+    p = np.array([values], "float32")
+    total = p.sum()
+    if total > 0:
+        p = (p / total).astype("float32")
+    return p, np.array([members], "float32")
 
 
 def backbone(batch_norm=False, shape=SHAPE, features=5):
@@ -65,6 +93,36 @@ def pico(
         **(compile_options or {"run_eagerly": True}),
     )
     return model
+
+
+class Plain(alim_keras.PartialLabelModel):
+    """The base class used as it is: a classifier and its table."""
+
+
+def plain(
+    network=backbone,
+    count=24,
+    learning_rate=0.1,
+    momentum=0.9,
+    compile_options=None,
+    **options,
+):
+    """A compiled `Plain`, likewise; a step of it is cheaper than PiCO's."""
+    keras.utils.set_random_seed(1)
+    model = Plain(network(), CLASSES, count, **options)
+    model.compile(
+        optimizer=keras.optimizers.SGD(learning_rate, momentum=momentum),
+        metrics=[alim_keras.metrics.CandidateAccuracy()],
+        **(compile_options or {"run_eagerly": True}),
+    )
+    return model
+
+
+def batch(size=6):
+    """The first examples as a training batch `(x, y)`."""
+    images, candidates, _ = examples(24)
+    x = {"image": images[:size], "index": np.arange(size)}
+    return x, candidates[:size]
 
 
 def batches(images, candidates, batch_size, **options):

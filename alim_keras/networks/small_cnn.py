@@ -4,37 +4,41 @@ import keras
 
 
 def small_cnn(input_shape=(28, 28, 1), width=32, name="small_cnn"):
-    """Returns a three-stage convolutional backbone for small images.
+    """Returns two convolutions and a dense layer, for small images.
 
-    Each stage is 3x3 convolution, batch normalisation, ReLU; between stages
-    2x2 max-pooling, the first of which is left out below 16 pixels. `width`,
-    2 `width`, 4 `width` filters, then global average pooling.
+    3x3 convolution, 2x2 max-pooling, 3x3 convolution, 2x2 max-pooling, dense;
+    batch normalisation and ReLU after each of the three. Images below 16
+    pixels skip the first pooling. The dense layer sees all positions, so the
+    network has room to learn thousands of images by heart, wrong labels
+    included: a fair test of methods that are to resist them.
 
     Args:
         input_shape: `(H, W, channels)`. Defaults to `(28, 28, 1)`.
-        width: Filters of the first stage. Defaults to `32`.
+        width: Filters of the first convolution; the second has twice, the
+            dense layer four times as many. Defaults to `32`.
         name: String.
 
     Returns:
         A `keras.Model`, `(B, H, W, channels)` normalised images to
         `(B, 4 * width)` features.
     """
+
+    def activate(x, layer):
+        x = keras.layers.BatchNormalization(
+            momentum=0.9, epsilon=1e-5, name=f"{layer}_bn"
+        )(x)
+        return keras.layers.ReLU(name=f"{layer}_relu")(x)
+
+    options = {"use_bias": False, "kernel_initializer": "he_normal"}
     inputs = keras.Input(input_shape)
     x = inputs
-    for stage in range(3):
-        if stage == 2 or (stage == 1 and min(input_shape[:2]) >= 16):
-            x = keras.layers.MaxPooling2D(name=f"pool{stage}")(x)
+    for layer, filters in (("conv1", width), ("conv2", 2 * width)):
         x = keras.layers.Conv2D(
-            width * 2**stage,
-            3,
-            padding="same",
-            use_bias=False,
-            kernel_initializer="he_normal",
-            name=f"conv{stage + 1}",
+            filters, 3, padding="same", name=layer, **options
         )(x)
-        x = keras.layers.BatchNormalization(
-            momentum=0.9, epsilon=1e-5, name=f"bn{stage + 1}"
-        )(x)
-        x = keras.layers.ReLU(name=f"relu{stage + 1}")(x)
-    x = keras.layers.GlobalAveragePooling2D(name="global_pool")(x)
-    return keras.Model(inputs, x, name=name)
+        x = activate(x, layer)
+        if layer == "conv2" or min(input_shape[:2]) >= 16:
+            x = keras.layers.MaxPooling2D(name=f"{layer}_pool")(x)
+    x = keras.layers.Flatten(name="flatten")(x)
+    x = keras.layers.Dense(4 * width, name="dense", **options)(x)
+    return keras.Model(inputs, activate(x, "dense"), name=name)

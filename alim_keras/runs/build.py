@@ -11,6 +11,7 @@ from alim_keras.data import sources
 from alim_keras.data.candidate_sets import CandidateSets
 from alim_keras.data.splits import holdout_split
 from alim_keras.errors import ConfigError
+from alim_keras.methods import METHODS
 from alim_keras.networks import make_backbone
 
 
@@ -40,11 +41,14 @@ def training_data(settings, candidates=None):
         settings: The train command's settings.
         candidates: `CandidateSets` to use instead of what the settings say.
     """
+    # Known sets come at the size they were published at, and the views and
+    # the network resize; others are unified as they are read.
+    size = None if settings.dataset in sources.KNOWN else settings.image_size
     data = sources.load(
         settings.dataset,
         data_dir=settings.data_dir,
         download=settings.download,
-        image_size=settings.image_size,
+        image_size=size,
     )
     if settings.train_size is not None:
         data = data.subset(settings.train_size, settings.seed)
@@ -128,7 +132,7 @@ def model(settings, data, num_trained):
     )
     # A network that brings its own preprocessing wants [0, 255] untouched.
     mean, std = (data.mean, data.std) if normalised else (0.0, 1.0 / 255.0)
-    return alim_keras.PiCO(
+    return METHODS[settings.method](
         backbone,
         len(data.class_names),
         num_trained,
@@ -190,6 +194,15 @@ def learning_rate(settings):
         return settings.learning_rate
 
     return cosine if settings.lr_schedule == "cosine" else constant
+
+
+def check_settings(settings):
+    """Raises, before any data are read, for what cannot work."""
+    if settings.method not in METHODS:
+        raise ConfigError(
+            f"--method must be one of {', '.join(METHODS)}. Received: "
+            f"--method={settings.method}"
+        )
 
 
 def check_batch(settings, replicas):

@@ -1,4 +1,4 @@
-"""The ALIM callback: lambda, phi, both kinds of update, logs, errors."""
+"""The ALIM callback: lambda, norm, phi, truth, backups."""
 
 import keras
 import numpy as np
@@ -10,17 +10,13 @@ import alim_keras
 from alim_keras.callbacks import ALIM
 
 
-class Plain(alim_keras.PartialLabelModel):
-    """The base class used as it is."""
-
-
 def plain(
     count=24, learning_rate=0.02, batch_norm=False, options=None, **kwargs
 ):
     """A classifier that is unsure at first, so that ratios lie around 1."""
     keras.utils.set_random_seed(2)
     network = tiny.backbone(batch_norm)
-    model = Plain(network, tiny.CLASSES, count, **kwargs)
+    model = tiny.Plain(network, tiny.CLASSES, count, **kwargs)
     model.compile(
         optimizer=keras.optimizers.SGD(learning_rate),
         **(options or {"run_eagerly": True}),
@@ -178,104 +174,6 @@ def test_the_momentum_moves_linearly(phi, expected):
     np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
-# Algorithm 1.
-
-
-def _slow_algorithm_1(p, candidates, epoch, warmup, eta, norm, factor):
-    ratios = references.candidate_ratio(p, candidates)
-    lam = 0.0
-    if epoch + 1 >= warmup:
-        lam = references.adaptive_lambda(ratios, eta)
-    return lam, references.pseudo_labels(p, candidates, lam, norm, factor)
-
-
-@pytest.mark.parametrize("norm", ["onehot", "scale"])
-def test_the_update_of_an_epoch_is_algorithm_1(norm):
-    images, candidates, _ = tiny.examples(24)
-    model = plain(batch_norm=True)
-    data = alim_keras.data.eval_dataset(images, candidates, 3, 5)
-    seen = []
-
-    class Before(keras.callbacks.Callback):
-        """Listed before ALIM: what it will find, and must not touch."""
-
-        def on_epoch_end(self, epoch, logs=None):
-            state = {
-                v.path: v.numpy()
-                for v in self.model.variables
-                if "pseudo_label_table" not in v.path
-            }
-            p = self.model.predict(images, verbose=0)
-            seen.append((p, state, model.pseudo_labels.numpy()))
-
-    class After(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            p, state, table = seen[epoch]
-            for variable in self.model.variables:
-                if variable.path in state:
-                    np.testing.assert_array_equal(
-                        variable.numpy(), state[variable.path], variable.path
-                    )
-            lam, rows = _slow_algorithm_1(
-                p, candidates, epoch, 2, 0.4, norm, 0.5
-            )
-            assert logs["lambda"] == pytest.approx(lam, rel=1e-5)
-            np.testing.assert_allclose(
-                model.pseudo_labels.numpy(), rows, atol=1e-5
-            )
-            if epoch:
-                # No step has changed what the epoch before had set.
-                p, _, _ = seen[epoch - 1]
-                _, rows = _slow_algorithm_1(
-                    p, candidates, epoch - 1, 2, 0.4, norm, 0.5
-                )
-                np.testing.assert_allclose(table, rows, atol=1e-5)
-            checked.append(lam)
-
-    checked = []
-    alim = ALIM(
-        norm, 0.5, noise_rate=0.4, warmup_epochs=2, update="epoch", data=data
-    )
-    tiny.fit(
-        model,
-        tiny.batches(images, candidates, 7),
-        epochs=4,
-        callbacks=[Before(), alim, After()],
-    )
-    assert len(checked) == 4 and checked[0] == 0.0
-    assert all(0.0 < lam < 1.0 for lam in checked[1:])
-
-
-def test_the_update_of_an_epoch_takes_the_methods_scores():
-    # PiCO's P comes from the prototypes, in inference mode.
-    images, candidates, _ = tiny.examples(24)
-    model = tiny.pico(batch_norm=True)
-    data = alim_keras.data.eval_dataset(images, candidates, 3, 24)
-    alim = ALIM("scale", lam=0.3, warmup_epochs=1, update="epoch", data=data)
-    fit(model, alim, epochs=1, batch_size=12)
-    features = model.backbone.predict(model.prepare(images), verbose=0)
-    embeddings = model.projection.predict(features, verbose=0)
-    embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
-    cosines = embeddings @ model.prototypes.means.numpy().T
-    p = np.array([references.softmax(row / 0.07) for row in cosines])
-    rows = references.pseudo_labels(p, candidates, 0.3, "scale")
-    np.testing.assert_allclose(model.pseudo_labels.numpy(), rows, atol=1e-4)
-
-
-def test_rows_wait_for_the_start_of_the_table():
-    images, candidates, _ = tiny.examples(24)
-    data = alim_keras.data.eval_dataset(images, candidates, 3, 24)
-    model = plain(pseudo_label_start=2)
-    uniform = candidates / candidates.sum(axis=1, keepdims=True)
-    table = model.pseudo_label_table
-    for epoch in range(2):
-        alim = ALIM(lam=0.0, warmup_epochs=1, update="epoch", data=data)
-        fit(model, alim, epoch + 1, start=epoch)
-        rows = table.rows(np.arange(24), candidates)
-        same = np.allclose(rows, uniform, atol=1e-6)
-        assert same == (epoch == 0)
-
-
 # Truth is for reporting only.
 
 
@@ -395,65 +293,3 @@ def test_a_killed_run_resumes_bit_for_bit(tmp_path):
     assert history["lambda"][3:] == again["lambda"]
     assert history["loss"][3:] == again["loss"]
     tiny.assert_same(tiny.snapshot(whole), tiny.snapshot(resumed))
-
-
-# Errors, by name.
-
-
-def test_a_model_without_a_table_is_refused():
-    model = keras.Sequential(
-        [keras.Input((2,)), keras.layers.Dense(1)], name="simple"
-    )
-    model.compile("sgd", "mse", run_eagerly=True)
-    with pytest.raises(TypeError, match="simple.*Sequential"):
-        model.fit(
-            np.ones((2, 2)),
-            np.ones((2, 1)),
-            verbose=0,
-            callbacks=[ALIM(lam=0.1)],
-        )
-
-
-def test_labels_of_another_length_are_refused():
-    alim = ALIM(lam=0.1, labels=np.zeros(23, "int64"))
-    with pytest.raises(ValueError, match="24.*23"):
-        fit(plain(), alim)
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("norm", {"norm": "soft", "lam": 0.1}),
-        ("update", {"update": "batch", "lam": 0.1}),
-        ("data", {"update": "epoch", "lam": 0.1}),
-        ("noise_rate", {}),
-        ("noise_rate", {"noise_rate": 1.5}),
-        ("noise_rate", {"noise_rate": -0.1}),
-        ("noise_rate", {"noise_rate": float("nan")}),
-        ("noise_rate", {"noise_rate": "oracle"}),
-        ("lam", {"lam": 1.5}),
-        ("lam", {"lam": -0.5}),
-        ("lam", {"lam": float("nan")}),
-        ("lam", {"lam": "auto"}),
-        ("lam", {"lam": None}),
-        ("scale_factor", {"scale_factor": 0.0, "lam": 0.1}),
-        ("scale_factor", {"scale_factor": -1.0, "lam": 0.1}),
-        ("scale_factor", {"scale_factor": float("inf"), "lam": 0.1}),
-        ("scale_factor", {"scale_factor": "1", "lam": 0.1}),
-        ("pseudo_label_momentum", {"pseudo_label_momentum": 1.5, "lam": 0.1}),
-        (
-            "pseudo_label_momentum",
-            {"pseudo_label_momentum": (0.9, float("nan")), "lam": 0.1},
-        ),
-        (
-            "pseudo_label_momentum",
-            {"pseudo_label_momentum": (0.9, 0.8, 0.7), "lam": 0.1},
-        ),
-        ("warmup_epochs", {"warmup_epochs": -1, "lam": 0.1}),
-        ("warmup_epochs", {"warmup_epochs": float("nan"), "lam": 0.1}),
-        ("warmup_epochs", {"warmup_epochs": "80", "lam": 0.1}),
-    ],
-)
-def test_arguments_out_of_range_are_named(name, arguments):
-    with pytest.raises(ValueError, match=name):
-        ALIM(**arguments)

@@ -103,7 +103,8 @@ def test_interrupt_ends_with_130_and_the_same_command_goes_on(spawn, tmp_path):
     assert len(err.strip().splitlines()) == 1
     assert "same command" in err
     assert len(checkpoint(folder)) > 40
-    assert 2 <= len(metrics(folder)) < 200
+    # The line is printed as the second epoch ends, before it is saved.
+    assert 1 <= len(metrics(folder)) < 200
     assert not (folder / "results.json").exists()
 
 

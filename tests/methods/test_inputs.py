@@ -1,0 +1,236 @@
+"""Every form of input, sample weights, and errors by name."""
+
+import keras
+import numpy as np
+import pytest
+import references
+import tensorflow as tf
+import tiny
+
+import alim_keras
+from alim_keras.methods import checks
+
+
+@pytest.fixture(scope="module")
+def data():
+    return tiny.examples(24)
+
+
+# Inputs.
+
+
+class Batches(keras.utils.PyDataset):
+    def __init__(self, x, y):
+        super().__init__()
+        self.x, self.y = x, y
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, step):
+        part = slice(6 * step, 6 * step + 6)
+        return {k: v[part] for k, v in self.x.items()}, self.y[part]
+
+
+def test_every_kind_of_input_trains_alike():
+    x, y = tiny.batch(24)
+    source = Batches(x, y)
+
+    def generator():
+        while True:
+            for step in range(4):
+                yield source[step]
+
+    def arrays():
+        return {"x": x, "y": y, "batch_size": 6}
+
+    kinds = {
+        "arrays": arrays,
+        "PyDataset": lambda: {"x": source},
+        "generator": lambda: {"x": generator(), "steps_per_epoch": 4},
+        "tf.data": lambda: {
+            "x": tf.data.Dataset.from_tensor_slices((x, y)).batch(6)
+        },
+    }
+    results = {}
+    for name, arguments in kinds.items():
+        model = tiny.plain(tiny.backbone, mixup_weight=1.0)
+        arguments = arguments()
+        tiny.fit(model, arguments.pop("x"), **arguments)
+        results[name] = tiny.snapshot(model)
+    for name in kinds:
+        tiny.assert_same(results["arrays"], results[name])
+
+
+def test_batches_with_sample_weights():
+    x, y = tiny.batch(24)
+    weight = np.linspace(0.0, 2.0, 24).astype("float32")
+    first, second, third = (tiny.plain(tiny.backbone) for _ in range(3))
+    tiny.fit(first, x, y=y, sample_weight=weight, batch_size=6)
+    triples = tf.data.Dataset.from_tensor_slices((x, y, weight)).batch(6)
+    tiny.fit(second, triples)
+    tiny.assert_same(tiny.snapshot(first), tiny.snapshot(second))
+    tiny.fit(third, x, y=y, batch_size=6)
+    kernel = first.classifier.kernel.numpy()
+    assert np.abs(kernel - third.classifier.kernel.numpy()).max() > 1e-4
+
+
+def test_weight_zero_leaves_an_example_out_of_the_loss():
+    # Case 41, without mixup and contrast: half the batch has weight 0, so
+    # the sum is that of the other half, the divisor twice as large.
+    x, y = tiny.batch(8)
+    options = {"count": 24, "learning_rate": 0.2}
+    first = tiny.plain(tiny.backbone, **options)
+    weight = np.repeat([1.0, 0.0], 4).astype("float32")
+    first.train_on_batch(x, y, sample_weight=weight)
+    second = tiny.plain(tiny.backbone, count=24, learning_rate=0.1)
+    half = {name: value[:4] for name, value in x.items()}
+    second.train_on_batch(half, y[:4])
+    for a, b in zip(first.trainable_variables, second.trainable_variables):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-6)
+
+
+def test_on_batch_methods():
+    x, y = tiny.batch()
+    model = tiny.pico()
+    values = model.train_on_batch(x, y)
+    assert np.all(np.isfinite(values)) and len(values) == 6
+    weight = np.array([1, 0, 0, 0, 0, 0], "float32")
+    logs = model.test_on_batch(x, y, sample_weight=weight, return_dict=True)
+    p = model.predict_on_batch(x["image"])
+    expected = references.candidate_crossentropy(y[:1], p[:1])[0] / 6
+    assert logs["loss"] == pytest.approx(expected, rel=1e-5)
+    assert model.test_on_batch(x, y)[0] > 0.0
+
+
+def test_the_first_epochs_momentum_holds_without_fit():
+    # train_on_batch knows no epochs; phi is that of the first, .95.
+    x, y = tiny.batch(4)
+    model = tiny.plain(tiny.backbone)
+    p = model.predict(x["image"], verbose=0)
+    model.train_on_batch(x, y)
+    rows = 0.95 * y / y.sum(axis=1, keepdims=True)
+    rows = rows + 0.05 * references.pseudo_labels(p, y, 0.0, "onehot")
+    np.testing.assert_allclose(model.pseudo_labels.numpy()[:4], rows, atol=1e-6)
+
+
+@pytest.mark.parametrize("how", ["fit", "train_on_batch"])
+def test_class_weight_is_refused(how):
+    # Case 42: Keras would take the weight of the first candidate.
+    x, y = tiny.batch()
+    model = tiny.pico()
+    with pytest.raises(ValueError, match="class_weight.*sample_weight"):
+        getattr(model, how)(x, y, class_weight={0: 1.0, 1: 10.0, 2: 100.0})
+
+
+def test_a_batch_of_one_trains():
+    x, y = tiny.batch(1)
+    model = tiny.pico()
+    logs = model.train_on_batch(x, y, return_dict=True)
+    assert all(np.isfinite(value) for value in logs.values())
+    # Mixed with itself: the same image, so the same loss.
+    assert logs["mix_loss"] == pytest.approx(logs["cls_loss"], rel=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+def test_images_of_any_dtype_train_alike(dtype):
+    # Case 44.
+    x, y = tiny.batch()
+    model = tiny.plain(tiny.backbone)
+    expected = model.predict(x["image"], verbose=0)
+    image = x["image"].astype(dtype)
+    np.testing.assert_allclose(
+        model.predict(image, verbose=0), expected, atol=1e-6
+    )
+    logs = model.train_on_batch({**x, "image": image}, y, return_dict=True)
+    reference = tiny.plain(tiny.backbone).train_on_batch(x, y, return_dict=True)
+    assert logs["loss"] == pytest.approx(reference["loss"], rel=1e-6)
+
+
+# Errors, by name (case 45).
+
+
+def test_the_form_of_a_batch_is_checked():
+    image, index = np.zeros((2, 4, 4, 1)), np.arange(2)
+    y = np.ones((2, 3), "float32")
+    both = {"image": image, "index": index}
+    for x, candidates, words in [
+        (image, y, "'index'"),
+        ({"image": image}, y, r"x=\['image'\]"),
+        ({"index": index}, y, r"x\['image'\]"),
+        (both, None, "y=None"),
+        (both, np.array([0, 1]), r"y.shape=\(2,\)"),
+        (both, np.ones((2, 4)), r"y.shape=\(2, 4\)"),
+        (both, [[1, 0, 0]], "type list"),
+        (both, tf.ragged.constant([[0], [1, 2]]), "RaggedTensor"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            checks.check_batch(x, candidates, 3)
+    checks.check_batch(both, y, 3)
+
+
+def test_a_lone_weak_view_is_named():
+    x, y = tiny.batch()
+    lone = {"weak": x["image"], "image": x["image"], "index": x["index"]}
+    with pytest.raises(ValueError, match="strong"):
+        tiny.pico().train_on_batch(lone, y)
+
+
+@pytest.mark.parametrize("kind", ["no shape", "feature map", "open size"])
+def test_the_form_of_the_backbone_is_checked(kind):
+    if kind == "no shape":
+        network, words = keras.Sequential([keras.layers.Dense(2)]), "Input"
+    elif kind == "feature map":
+        inputs = keras.Input((4, 4, 1))
+        network = keras.Model(inputs, keras.layers.Conv2D(2, 3)(inputs))
+        words = r"output_shape=\(None, 2, 2, 2\)"
+    else:
+        inputs = keras.Input((None, None, 1))
+        x = keras.layers.GlobalAveragePooling2D()(inputs)
+        network = keras.Model(inputs, x)
+        words = r"input_shape=\(None, None, None, 1\)"
+    with pytest.raises(ValueError, match=words):
+        alim_keras.PiCO(network, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("scores_from", "nearest"),
+        ("temperature", 0.0),
+        ("std", 0.0),
+        ("mean", float("nan")),
+        ("mixup_alpha", 0.0),
+        ("prototype_temperature", 0.0),
+        ("queue_size", 0),
+        ("key_momentum", 1.5),
+        ("prototype_momentum", -0.1),
+        ("mixup_weight", -1.0),
+        ("contrastive_weight", float("nan")),
+        ("weight_decay", -1.0),
+        ("pseudo_label_momentum", (0.9, 1.2)),
+    ],
+)
+def test_an_argument_out_of_range_is_named(name, value):
+    with pytest.raises(ValueError, match=name):
+        tiny.pico(**{name: value})
+
+
+def test_more_examples_than_the_table_has_rows_are_named(data):
+    # Compiled, on an accelerator, nothing would complain: rows out of range
+    # are clamped when read and dropped when written.
+    images, candidates, _ = data
+    model = tiny.plain(tiny.backbone, count=20)
+    with pytest.raises(ValueError, match="num_examples"):
+        tiny.fit(model, tiny.batches(images, candidates, 12))
+
+
+@pytest.mark.parametrize("metrics", [True, False])
+@pytest.mark.parametrize("shape", [(24,), (24, 1), (24, 4)])
+def test_evaluation_labels_of_another_form_are_named(data, shape, metrics):
+    # Class numbers would be multiplied with the probabilities.
+    images, _, labels = data
+    y = np.broadcast_to(labels.reshape(24, *[1] * (len(shape) - 1)), shape)
+    model = tiny.pico(metrics=metrics)
+    with pytest.raises(ValueError, match="num_classes|multi-hot"):
+        model.evaluate(images, y, batch_size=3, verbose=0)
