@@ -29,12 +29,16 @@ def main(settings):
             "run that finished at least one epoch."
         )
     with folder.lock():
-        run = cli.read_flags(folder.file("run.flags"), train_flags.COMMAND)
+        run = train_flags.COMMAND.parse(
+            [f"--flagfile={folder.file('run.flags')}", *_overrides(settings)]
+        )
         keras.config.set_dtype_policy(run.precision)
         candidates = CandidateSets.load(folder.file("candidates.npz"))
         folder.check_candidates(candidates.content_hash)
         training = build.training_data(run, candidates)
-        model = build.model(run, training.data, len(training.trained))
+        model = build.model(
+            run, training.data, len(training.trained), restored=True
+        )
         build.compile_model(run, model)
         which = "best" if settings.checkpoint == "selected" else "last"
         folder.checkpoint.restore(model, which)
@@ -45,6 +49,10 @@ def main(settings):
         f"Wrote saved_model, model.keras and labels.csv of epoch {epoch} "
         f"into {folder.path}"
     )
+
+
+def _overrides(settings):
+    return [f"--data_dir={settings.data_dir}"] if settings.data_dir else []
 
 
 if __name__ == "__main__":

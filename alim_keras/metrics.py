@@ -6,6 +6,8 @@ multi-hot row; these do not.
 
 import keras
 
+from alim_keras.ops import TINY
+
 
 def covering(y_true, y_pred):
     """`y_true` at the largest prediction: 1 where the set covers it, `(B,)`."""
@@ -22,7 +24,7 @@ def approximated(y_true, y_pred):
     """
     ops = keras.ops
     inside = ops.cast(y_true, "float32") * ops.cast(y_pred, "float32")
-    total = ops.maximum(ops.sum(inside, axis=-1), 1e-37)
+    total = ops.maximum(ops.sum(inside, axis=-1), TINY)
     return covering(y_true, y_pred) * ops.max(inside, axis=-1) / total
 
 

@@ -44,8 +44,15 @@ def _train(settings, folder):
     from alim_keras.runs import session
 
     build.check_settings(settings)
+    # Before the data: reading them with TFDS starts TensorFlow, after which
+    # a CPU cannot be split any more.
+    scope, replicas = backend.make_strategy(
+        settings.distribute, settings.replicas
+    )
+    build.check_batch(settings, replicas)
     training = build.training_data(settings)
     data, candidates = training.data, training.candidates
+    noise_rate = build.noise_rate(settings, candidates)
     folder.check_candidates(candidates.content_hash)
     if settings.save_candidates:
         candidates.save(settings.save_candidates)
@@ -55,16 +62,13 @@ def _train(settings, folder):
     keras.config.set_dtype_policy(settings.precision)
     if settings.deterministic:
         backend.make_deterministic()
-    scope, replicas = backend.make_strategy(
-        settings.distribute, settings.replicas
-    )
-    build.check_batch(settings, replicas)
+    restored = folder.checkpoint.exists()
     with scope:
-        model = build.model(settings, data, len(training.trained))
+        model = build.model(settings, data, len(training.trained), restored)
         build.compile_model(settings, model)
 
     finished_epochs = 0
-    if folder.checkpoint.exists():
+    if restored:
         finished_epochs = folder.checkpoint.restore(model)
         print(f"Continuing {folder.path} after epoch {finished_epochs}")
     else:
@@ -73,7 +77,7 @@ def _train(settings, folder):
             "run.json",
             record.run_record(
                 settings.as_dict(),
-                shlex.join([sys.executable, *sys.argv]),
+                shlex.join(sys.orig_argv),
                 candidates,
                 data,
                 len(training.trained),
@@ -99,7 +103,7 @@ def _train(settings, folder):
         folder,
         settings.as_dict(),
         candidates,
-        build.noise_rate(settings, candidates),
+        noise_rate,
         candidates.statistics(data.labels)["realised_noise"],
     )
     folder.write("results.json", results)
@@ -117,11 +121,15 @@ def _check_environment(settings):
 
 
 def _default_run_dir(settings):
+    """Names a run for what it is; runs of other settings never collide."""
+    from alim_keras.runs.folder import fingerprint
+
+    dataset = os.path.splitext(os.path.basename(settings.dataset))[0]
     name = (
-        f"{settings.dataset}-{settings.method}-{settings.norm}"
-        f"-seed{settings.seed}"
+        f"{dataset}-{settings.method}-{settings.norm}-seed{settings.seed}"
+        f"-{fingerprint(settings.as_dict())}"
     )
-    return os.path.join("runs", os.path.basename(name))
+    return os.path.join("runs", name)
 
 
 def _interrupt(*_):

@@ -185,7 +185,7 @@ def test_lambda_1_ignores_the_candidate_set(norm, factor):
 @hypothesis.given(
     row=tiny.rows(), lam=st.floats(0, 1), k=st.sampled_from(FACTORS)
 )
-@hypothesis.settings(max_examples=60)
+@hypothesis.settings(max_examples=40)
 def test_pseudo_labels_are_finite_and_sum_to_one(row, lam, k):
     p, s = row
     for norm in ("onehot", "scale"):
@@ -195,7 +195,7 @@ def test_pseudo_labels_are_finite_and_sum_to_one(row, lam, k):
 
 
 @hypothesis.given(row=tiny.rows(), k=st.sampled_from(FACTORS))
-@hypothesis.settings(max_examples=60)
+@hypothesis.settings(max_examples=40)
 def test_lambda_0_never_leaves_the_set(row, k):
     p, s = row
     for norm in ("onehot", "scale"):
@@ -204,7 +204,7 @@ def test_lambda_0_never_leaves_the_set(row, k):
 
 
 @hypothesis.given(row=tiny.rows())
-@hypothesis.settings(max_examples=60)
+@hypothesis.settings(max_examples=40)
 def test_a_label_outside_its_set_stays_outside_as_lambda_grows(row):
     p, s = (np.repeat(part, 12, axis=0) for part in row)
     lam = np.linspace(0.0, 1.0, 12).reshape(12, 1)

@@ -45,7 +45,7 @@ def test_candidate_ratio_of_full_and_dead_rows():
 
 
 @hypothesis.given(row=tiny.rows(), lam=st.floats(0, 1))
-@hypothesis.settings(max_examples=60)
+@hypothesis.settings(max_examples=40)
 def test_candidate_ratio_says_where_the_label_leaves(row, lam):
     p, s = row
     lam = float(np.float32(lam))
@@ -118,7 +118,7 @@ def test_adaptive_lambda_where_float32_is_too_short(n, eta):
     ),
     etas=st.tuples(st.integers(0, 100), st.integers(0, 100)),
 )
-@hypothesis.settings(max_examples=100)
+@hypothesis.settings(max_examples=60)
 def test_adaptive_lambda_is_a_clamped_monotone_quantile(ratios, etas):
     low, high = sorted(eta / 100 for eta in etas)
     first = float(ops.adaptive_lambda(ratios, low))

@@ -2,7 +2,7 @@
 
 A backend module offers `Trainer` (a `train_step` around
 `PartialLabelModel.training_loss`), collectives (`all_gather`,
-`num_replicas`, `replica_index`), `scatter_rows`, `compiled` and
+`num_replicas`, `first_row`), `scatter_rows`, `compiled` and
 `save_served_model`.
 """
 
@@ -14,11 +14,11 @@ if keras.config.backend() == "tensorflow":
     from alim_keras.backend.tensorflow import Trainer
     from alim_keras.backend.tensorflow import all_gather
     from alim_keras.backend.tensorflow import compiled
+    from alim_keras.backend.tensorflow import first_row
     from alim_keras.backend.tensorflow import gpu_names
     from alim_keras.backend.tensorflow import make_deterministic
     from alim_keras.backend.tensorflow import make_strategy
     from alim_keras.backend.tensorflow import num_replicas
-    from alim_keras.backend.tensorflow import replica_index
     from alim_keras.backend.tensorflow import save_served_model
     from alim_keras.backend.tensorflow import scatter_rows
 else:
@@ -36,7 +36,7 @@ __all__ = [
     "make_deterministic",
     "make_strategy",
     "num_replicas",
-    "replica_index",
+    "first_row",
     "save_served_model",
     "scatter_rows",
 ]

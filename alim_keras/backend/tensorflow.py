@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import tempfile
 
 import keras
 import tensorflow as tf
@@ -42,15 +43,17 @@ def num_replicas():
     return tf.distribute.get_strategy().num_replicas_in_sync
 
 
-def replica_index():
-    """Returns this replica's place in the global batch, 0 without a strategy.
+def first_row(size):
+    """Returns where this replica's `size` examples begin in the global batch.
 
-    An integer or an int32 scalar tensor.
+    Replicas may hold different numbers of examples in a last batch.
     """
     context = tf.distribute.get_replica_context()
     if context is None or context.num_replicas_in_sync == 1:
         return 0
-    return context.replica_id_in_sync_group
+    sizes = context.all_gather(tf.reshape(size, (1,)), axis=0)
+    place = tf.range(tf.size(sizes)) < context.replica_id_in_sync_group
+    return tf.reduce_sum(tf.where(place, sizes, 0))
 
 
 def all_gather(x):
@@ -149,13 +152,9 @@ def save_served_model(network, path, image_shape, class_names=None):
     if class_names is None:
         tf.saved_model.save(served, path, signatures)
         return
-    names = os.path.join(os.path.dirname(path), ".assets", "class_names.txt")
-    os.makedirs(os.path.dirname(names), exist_ok=True)
-    with open(names, "w", encoding="utf-8") as file:
-        file.write("".join(f"{name}\n" for name in class_names))
-    try:
+    with tempfile.TemporaryDirectory() as folder:
+        names = os.path.join(folder, "class_names.txt")
+        with open(names, "w", encoding="utf-8") as file:
+            file.write("".join(f"{name}\n" for name in class_names))
         served.class_names = tf.saved_model.Asset(names)
         tf.saved_model.save(served, path, signatures)
-    finally:
-        os.remove(names)
-        os.rmdir(os.path.dirname(names))

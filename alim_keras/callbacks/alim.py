@@ -6,6 +6,7 @@ import numpy as np
 from alim_keras import backend
 from alim_keras import ops
 from alim_keras.layers import PseudoLabelTable
+from alim_keras.methods.clock import linear
 
 
 class ALIM(keras.callbacks.Callback):
@@ -134,10 +135,13 @@ class ALIM(keras.callbacks.Callback):
             self._infer = backend.compiled(self.model.infer_scores)
 
     def on_epoch_begin(self, epoch, logs=None):
+        if epoch < self.warmup_epochs:
+            # After an earlier fit, lambda may stand at what that one left.
+            self.table.lam.assign(0.0)
         if self.pseudo_label_momentum:
-            start, end = self.pseudo_label_momentum
-            share = epoch / self.params["epochs"]
-            self.table.momentum.assign(start + (end - start) * share)
+            self.table.momentum.assign(
+                linear(self.pseudo_label_momentum, epoch, self.params)
+            )
 
     def on_epoch_end(self, epoch, logs=None):
         if self.update == "epoch":

@@ -17,6 +17,10 @@ class NonFiniteGuard(keras.callbacks.Callback):
         NonFiniteError: At the end of the epoch, naming part and step.
     """
 
+    def on_train_begin(self, logs=None):
+        noted = self.model.non_finite_step
+        noted.assign(keras.ops.full_like(noted, -1))
+
     def on_epoch_end(self, epoch, logs=None):
         first = self.model.non_finite_step.numpy()
         broken = np.flatnonzero(first >= 0)
@@ -25,9 +29,9 @@ class NonFiniteGuard(keras.callbacks.Callback):
             name = self.model.loss_names[part]
             raise NonFiniteError(
                 f"The {name} loss became NaN or infinite in step "
-                f"{first[part]} (epoch {epoch + 1}). Look for images that are "
-                "not numbers, or use a smaller learning rate; checkpoints of "
-                "earlier epochs are intact."
+                f"{first[part] + 1} (epoch {epoch + 1}). Look for "
+                "images that are not numbers, or use a smaller learning rate "
+                "in a new run; checkpoints of earlier epochs are intact."
             )
         for variable in self.model.trainable_variables:
             if not np.isfinite(variable.numpy()).all():

@@ -43,6 +43,10 @@ class Progress(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self._first = None
+        if self.style != "none":
+            print(
+                "* uses true labels, which training never sees", file=self.file
+            )
 
     def on_epoch_begin(self, epoch, logs=None):
         self._began = self._drawn = time.monotonic()

@@ -134,7 +134,9 @@ class Command:
         if "preset" in last:
             name = last["preset"].text.strip()
             return None if name == NO_PRESET else name, last["preset"].origin
-        dataset = last["dataset"].text.strip() if "dataset" in last else None
+        dataset = None
+        if "dataset" in last:
+            dataset = _parse_entry(last["dataset"], self.new_flags())
         if dataset in self.presets:
             return self.presets[dataset], f"implied by --dataset={dataset}"
         return None, DEFAULT

@@ -3,7 +3,7 @@
 
 def define_data(group):
     """Defines the flags that say which images are read."""
-    group.text(
+    group.dataset(
         "dataset",
         "digits",
         "digits (built in), or a TFDS name such as cifar10, cifar100, "
@@ -37,11 +37,12 @@ def define_candidates(group):
     """Defines the flags that say where the candidate sets come from."""
     group.choice(
         "protocol",
-        "flip",
+        None,
         ("flip", "pico", "superclass"),
         "How candidate sets are simulated: flip swaps the true label out at "
         "rate --noise_level; pico drops it and redraws empty sets; superclass "
-        "is pico within the true superclass.",
+        "is pico within the true superclass. Without it: the one the data "
+        "set is published with, mostly flip.",
     )
     group.number(
         "ambiguity",

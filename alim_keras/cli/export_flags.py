@@ -6,7 +6,13 @@ from alim_keras.cli.kinds import Group
 
 def define(flag_values):
     """Defines all flags of the export command on `flag_values`."""
-    Group(flag_values, "Export").choice(
+    group = Group(flag_values, "Export")
+    group.path(
+        "data_dir",
+        None,
+        "Where the images lie now, if no longer where the run found them.",
+    )
+    group.choice(
         "checkpoint",
         "selected",
         ("selected", "last"),

@@ -12,6 +12,8 @@ import os
 
 from absl import flags
 
+from alim_keras.data.sources import known
+
 _TRUE = ("true", "t", "1", "yes")
 _FALSE = ("false", "f", "0", "no")
 
@@ -59,14 +61,28 @@ class Text(flags.ArgumentParser):
 
 
 class Path(Text):
-    """A file or folder; `~` means the home folder, as in a shell."""
+    """A file or folder; `~` means the home folder, relative paths count."""
 
     syntactic_help = "path"
 
     def parse(self, argument):
-        """Returns the path with `~` expanded; see the base class."""
-        # A shell leaves the ~ of --data_dir=~/x alone.
-        return os.path.expanduser(super().parse(argument))
+        """Returns the absolute path; see the base class."""
+        # A shell leaves the ~ of --data_dir=~/x alone. Absolute, because
+        # run.flags is read again from other folders.
+        return os.path.abspath(os.path.expanduser(super().parse(argument)))
+
+
+class Dataset(Text):
+    """A data set's name, or the path of an .npz file."""
+
+    syntactic_help = "name or .npz file"
+
+    def parse(self, argument):
+        """Returns the one spelling of the name; see the base class."""
+        argument = super().parse(argument).strip()
+        if argument.endswith(".npz"):
+            return Path().parse(argument)
+        return known.ALIASES.get(argument.lower(), argument.lower())
 
 
 class Choice(flags.ArgumentParser):
@@ -181,6 +197,10 @@ class Group:
     def text(self, name, default, text):
         """Defines a flag with free text."""
         self._define(Text(), name, default, text)
+
+    def dataset(self, name, default, text):
+        """Defines a flag that names a data set."""
+        self._define(Dataset(), name, default, text)
 
     def path(self, name, default, text):
         """Defines a flag that names a file or folder."""

@@ -16,7 +16,6 @@ PUBLISHED = {
     "cifar100": "cifar100",
     "cifar100h": "cifar100h",
     "cub200": "cub200",
-    "caltech_birds2011": "cub200",
 }
 
 
@@ -39,7 +38,7 @@ def _define_run(group):
         "run_dir",
         None,
         "Folder of the run; the same command continues what is there. Without "
-        "it: runs/<dataset>-<method>-<norm>-seed<seed>.",
+        "it: runs/<dataset>-<method>-<norm>-seed<seed>-<six digits>.",
     )
     group.whole(
         "seed",

@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from alim_keras.data.checks import validate_candidates
 from alim_keras.errors import DataError
 
 
@@ -72,7 +73,8 @@ def train_dataset(
     >>> x["index"].shape
     (8,)
     """
-    images, candidates = np.asarray(images), np.asarray(candidates)
+    images = np.asarray(images)
+    candidates = validate_candidates(candidates, form="multi_hot")
     if len(images) != len(candidates):
         raise DataError(
             "Images and candidate sets must be as many. Received: "
@@ -142,6 +144,8 @@ def eval_dataset(images, labels, num_classes, batch_size=256):
         and multi-hot float32 `(B, C)`. The last batch may be smaller.
     """
     images, labels = np.asarray(images), np.asarray(labels)
+    if labels.ndim == 2:
+        labels = validate_candidates(labels, num_classes, form="multi_hot")
     if len(images) != len(labels):
         raise DataError(
             "Images and labels must be as many. Received: "

@@ -1,6 +1,7 @@
 """The training step that every partial label learning method shares."""
 
 import keras
+import numpy as np
 
 from alim_keras import backend
 from alim_keras import losses
@@ -84,8 +85,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         self.num_classes = num_classes
         self.num_examples = num_examples
         self.views = views
-        self.mean = mean
-        self.std = std
+        self.mean = np.asarray(mean, float).tolist()
+        self.std = np.asarray(std, float).tolist()
         self.mixup_weight = mixup_weight
         self.mixup_alpha = mixup_alpha
         self.pseudo_label_momentum = tuple(pseudo_label_momentum)
@@ -104,6 +105,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         self.pseudo_label_table = PseudoLabelTable(
             num_examples, num_classes, name="pseudo_label_table"
         )
+        self.pseudo_label_table.momentum.assign(pseudo_label_momentum[0])
         if mixup_weight:
             self.loss_names = (*self.loss_names, "mix")
             self.mixup_quantile = mixing.BetaQuantile(mixup_alpha)
@@ -245,18 +247,17 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         checks.check_fit(self, kwargs)
         counter = getattr(x, "epoch_counter", None)
         if counter is not None:
-            # Our data sets shuffle themselves; Keras would warn about it.
+            # It shuffles itself; Keras would warn.
             kwargs.setdefault("shuffle", False)
-        clock = EpochClock(counter)
-        if isinstance(callbacks, keras.callbacks.CallbackList):
-            callbacks.callbacks.insert(0, clock)
-            clock.set_model(self)
-            clock.set_params(callbacks.params)
-        else:
-            callbacks = [clock, *keras.tree.flatten(callbacks or [])]
+        callbacks = EpochClock(counter).ahead_of(callbacks, self)
         return super().fit(
             x, y, batch_size, epochs, verbose, callbacks, **kwargs
         )
+
+    def train_on_batch(self, x, y=None, sample_weight=None, **kwargs):
+        """As Keras's, without `class_weight`."""
+        checks.check_fit(self, kwargs)
+        return super().train_on_batch(x, y, sample_weight, **kwargs)
 
     def infer_scores(self, images):
         """`scores` in inference mode, for images as in `call`."""
@@ -342,9 +343,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     @classmethod
     def from_config(cls, config):
         config = dict(config)
+        deserialise = keras.saving.deserialize_keras_object
         for name in ("backbone", "views"):
             if config[name] is not None:
-                config[name] = keras.saving.deserialize_keras_object(
-                    config[name]
-                )
+                config[name] = deserialise(config[name])
         return cls(**config)

@@ -19,12 +19,27 @@ class EpochClock(keras.callbacks.Callback):
         super().__init__()
         self.epoch_counter = epoch_counter
 
+    def ahead_of(self, callbacks, model):
+        """Returns what `fit` was given as `callbacks`, with this one first."""
+        if isinstance(callbacks, keras.callbacks.CallbackList):
+            callbacks.callbacks.insert(0, self)
+            self.set_model(model)
+            self.set_params(callbacks.params)
+            return callbacks
+        return [self, *keras.tree.flatten(callbacks or [])]
+
     def on_epoch_begin(self, epoch, logs=None):
         if self.epoch_counter is not None:
             self.epoch_counter.epoch = epoch
         self.model.epoch.assign(epoch)
-        start, end = self.model.pseudo_label_momentum
-        share = epoch / self.params["epochs"]
         table = self.model.pseudo_label_table
-        table.momentum.assign(start + (end - start) * share)
+        table.momentum.assign(
+            linear(self.model.pseudo_label_momentum, epoch, self.params)
+        )
         table.forget_ratios()
+
+
+def linear(pair, epoch, params):
+    """Returns the value at an epoch on the line between a pair of values."""
+    start, end = pair
+    return start + (end - start) * epoch / params["epochs"]

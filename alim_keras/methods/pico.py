@@ -161,7 +161,7 @@ class PiCO(PartialLabelModel):
         )
         positives = losses.positive_mask(pseudo_class, classes)
         size = keras.ops.shape(pseudo_class)[0]
-        myself = backend.replica_index() * size + keras.ops.arange(size)
+        myself = backend.first_row(size) + keras.ops.arange(size)
         place = keras.ops.arange(keras.ops.shape(classes)[0])
         is_self = keras.ops.expand_dims(myself, 1) == place
         mask = keras.ops.where(is_self, losses.LEFT_OUT, positives)

@@ -30,10 +30,14 @@ def write_saved_model(folder, model, class_names):
         folder.file(".partial-saved_model"),
         folder.file("saved_model"),
     )
-    shutil.rmtree(partial, ignore_errors=True)
+    old = folder.file(".old-saved_model")
+    for leftover in (partial, old):
+        shutil.rmtree(leftover, ignore_errors=True)
     model.export(partial, class_names=class_names)
-    shutil.rmtree(path, ignore_errors=True)
+    if os.path.exists(path):
+        os.replace(path, old)
     os.replace(partial, path)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def write_run_labels(folder, model, training):

@@ -80,7 +80,7 @@ def candidate_sets(settings, data):
         len(data.class_names),
         ambiguity=settings.ambiguity,
         noise_level=settings.noise_level,
-        protocol=settings.protocol,
+        protocol=settings.protocol or data.protocol,
         seed=settings.seed,
         stream="legacy" if settings.legacy_stream else "default",
         superclasses=data.superclasses,
@@ -94,7 +94,7 @@ def noise_rate(settings, candidates):
     if settings.noise_rate != "oracle":
         return float(settings.noise_rate)
     level = candidates.provenance.get("noise_level")
-    if level is None:
+    if level is None and settings.lam == "adaptive":
         raise ConfigError(
             "--noise_rate=oracle needs simulated candidate sets, whose noise "
             "level is known; give --noise_rate=NUMBER, a guess such as 0.2."
@@ -124,11 +124,20 @@ def image_shape(settings, data):
     return height, width, channels
 
 
-def model(settings, data, num_trained):
-    """Returns the method's model, not compiled."""
+def model(settings, data, num_trained, restored=False):
+    """Returns the method's model, not compiled.
+
+    Args:
+        settings: The train command's settings.
+        data: The `ImageData`.
+        num_trained: Number of images that are trained on.
+        restored: Whether a checkpoint will overwrite all weights, so that
+            those of `--weights` need not be at hand any more.
+    """
     shape = image_shape(settings, data)
+    weights = None if restored else settings.weights
     backbone, normalised = make_backbone(
-        settings.network, shape, settings.width, settings.weights
+        settings.network, shape, settings.width, weights
     )
     # A network that brings its own preprocessing wants [0, 255] untouched.
     mean, std = (data.mean, data.std) if normalised else (0.0, 1.0 / 255.0)
@@ -203,6 +212,16 @@ def check_settings(settings):
             f"--method must be one of {', '.join(METHODS)}. Received: "
             f"--method={settings.method}"
         )
+    if settings.select != "last" and not settings.holdout:
+        raise ConfigError(
+            f"--select={settings.select} judges epochs by images held out of "
+            "training; add --holdout=0.1. Received: --holdout=0"
+        )
+    if settings.replicas and settings.distribute == "none":
+        raise ConfigError(
+            "--replicas needs --distribute=mirrored. Received: "
+            f"--replicas={settings.replicas}"
+        )
 
 
 def check_batch(settings, replicas):
@@ -212,6 +231,13 @@ def check_batch(settings, replicas):
             f"A batch must split evenly over {replicas} replicas. "
             f"Received: --batch_size={settings.batch_size}"
         )
+    if replicas > 1 and settings.mixup_weight:
+        if settings.batch_size // replicas % 2:
+            raise ConfigError(
+                "Mixup pairs neighbours, so each replica needs an even share "
+                f"of the batch. Received: --batch_size={settings.batch_size} "
+                f"for {replicas} replicas"
+            )
     if replicas > 1 and settings.steps_per_execution > 1:
         raise ConfigError(
             "--steps_per_execution above 1 does not work with more than one "

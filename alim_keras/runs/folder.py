@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 
@@ -15,6 +16,17 @@ FREE = frozenset(
     "run_dir data_dir download progress verbose print_config flagfile preset "
     "tensorboard save_candidates candidates_file".split()
 )
+
+
+def fingerprint(settings):
+    """Returns six hexadecimal digits that stand for what a run computes.
+
+    Args:
+        settings: Dict of every flag's value.
+    """
+    fixed = {k: v for k, v in settings.items() if k not in FREE}
+    text = json.dumps(fixed, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 class RunFolder:
@@ -64,6 +76,10 @@ class RunFolder:
         text = json.dumps(content, indent=2, allow_nan=False)
         write_atomically(self.file(name), text + "\n")
 
+    def _begun(self):
+        """Returns whether there is work here that could be spoilt."""
+        return self.checkpoint.exists() or self.finished() is not None
+
     def finished(self):
         """Returns the results of a finished run, or None."""
         return self.read("results.json")
@@ -75,7 +91,7 @@ class RunFolder:
             settings: Dict of every flag's value.
         """
         run = self.read("run.json")
-        if run is None:
+        if run is None or not self._begun():
             return
         before = run.get("settings", {})
         for name, value in settings.items():
@@ -90,7 +106,9 @@ class RunFolder:
     def check_candidates(self, content_hash):
         """Raises if the run that is here was started with other sets."""
         run = self.read("run.json")
-        if run is not None and run["candidates_hash"] != content_hash:
+        if run is None or not self._begun():
+            return
+        if run["candidates_hash"] != content_hash:
             raise CheckpointError(
                 f"The run in {self.path} was started with the candidate sets "
                 f"{run['candidates_hash'][:12]}..., not {content_hash[:12]}... "

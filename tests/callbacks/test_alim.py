@@ -182,7 +182,7 @@ def test_labels_change_nothing_but_a_log():
     random = np.random.default_rng(0).integers(0, 3, 24)
     results, histories = [], []
     for labels in (None, random):
-        model = tiny.pico(learning_rate=0.2)
+        model = plain(learning_rate=0.2, mixup_weight=1.0)
         alim = ALIM("scale", noise_rate=0.5, warmup_epochs=1, labels=labels)
         _, history = fit(model, alim, epochs=2, batch_size=8)
         results.append(tiny.snapshot(model))
@@ -273,7 +273,7 @@ def test_a_killed_run_resumes_bit_for_bit(tmp_path):
     def train(model, *more):
         return tiny.fit(
             model,
-            tiny.batches(images, candidates, 8),
+            tiny.batches(images, candidates, 12),
             epochs=5,
             callbacks=[
                 ALIM("scale", noise_rate=0.3, warmup_epochs=2),

@@ -6,6 +6,7 @@ import pytest
 from absl import flags
 
 from alim_keras import cli
+from alim_keras.cli import train_flags
 from alim_keras.errors import ConfigError
 
 
@@ -26,7 +27,7 @@ def message(command, *arguments):
         (["--nodownload"], "download", False),
         (["--download=false"], "download", False),
         (["--nodownload", "--download"], "download", True),
-        (["--run_dir=a b=c"], "run_dir", "a b=c"),
+        (["--run_dir=/a b=c"], "run_dir", "/a b=c"),
         (["--lam=0"], "lam", 0.0),
         (["--lam=adaptive"], "lam", "adaptive"),
         ([], "epochs", 20),
@@ -209,3 +210,26 @@ def test_settings_as_a_dict_and_unknown_names(toy):
     assert set(values) == set(settings.origins)
     with pytest.raises(AttributeError, match="no flag --epoch"):
         _ = settings.epoch
+
+
+def test_a_relative_path_is_one_of_the_current_folder(
+    toy, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    settings = toy.parse(["--run_dir=new/run"])
+    assert settings.run_dir == str(tmp_path / "new" / "run")
+
+
+@pytest.mark.parametrize(
+    "written, preset, dataset",
+    [
+        ("CIFAR100", "cifar100", "cifar100"),
+        ("caltech_birds2011", "cub200", "cub200"),
+        ("cub", "cub200", "cub200"),
+        ("mnist", None, "mnist"),
+    ],
+)
+def test_a_data_set_has_one_spelling(written, preset, dataset):
+    settings = train_flags.COMMAND.parse([f"--dataset={written}"])
+    assert (settings.preset, settings.dataset) == (preset, dataset)
+    assert settings.warnings == ()

@@ -154,7 +154,7 @@ def test_views_on_the_host_and_in_the_step_are_the_same(data):
         views = alim_keras.augment.Views(seed=0)
         model = tiny.pico(22, views=views if inside else None)
         dataset = tiny.batches(
-            images, candidates, 11, views=None if inside else views
+            images, candidates, 18, views=None if inside else views
         )
         tiny.fit(model, dataset, epochs=2, initial_epoch=1)
         return tiny.snapshot(model)

@@ -225,8 +225,10 @@ def test_more_examples_than_the_table_has_rows_are_named(data):
         tiny.fit(model, tiny.batches(images, candidates, 12))
 
 
-@pytest.mark.parametrize("metrics", [True, False])
-@pytest.mark.parametrize("shape", [(24,), (24, 1), (24, 4)])
+@pytest.mark.parametrize(
+    ("shape", "metrics"),
+    [((24,), True), ((24,), False), ((24, 1), False), ((24, 4), False)],
+)
 def test_evaluation_labels_of_another_form_are_named(data, shape, metrics):
     # Class numbers would be multiplied with the probabilities.
     images, _, labels = data

@@ -75,9 +75,7 @@ def test_weights_alone_hold_all_state(tmp_path):
 
 
 @SAVING_NOISE
-@pytest.mark.parametrize(
-    "mean", [0.5, (0.5,), [0.5], np.array([0.5]), np.float32(0.5)]
-)
+@pytest.mark.parametrize("mean", [(0.5,), np.array([0.5]), np.float32(0.5)])
 def test_any_kind_of_mean_survives_saving(data, tmp_path, mean):
     model = tiny.pico(mean=mean)
     model.save(tmp_path / "model.keras")

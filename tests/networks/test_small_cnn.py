@@ -8,36 +8,34 @@ from alim_keras import networks
 
 
 @pytest.mark.parametrize(
-    ("shape", "before_pooling"),
+    ("shape", "flat"),
     [
-        ((8, 8, 1), 4),  # One pooling: 8 / 2.
-        ((15, 15, 1), 7),
-        ((16, 16, 1), 4),  # Two: 16 / 4.
-        ((28, 28, 1), 7),
-        ((32, 32, 3), 8),
+        ((8, 8, 1), 4 * 4 * 8),  # One pooling: 8 / 2; 8 filters.
+        ((15, 15, 1), 7 * 7 * 8),
+        ((16, 16, 1), 4 * 4 * 8),  # Two: 16 / 4.
+        ((28, 28, 1), 7 * 7 * 8),
+        ((32, 16, 3), 8 * 4 * 8),
     ],
 )
-def test_shapes(shape, before_pooling):
+def test_shapes(shape, flat):
     network = networks.small_cnn(shape, width=4)
+    assert network.get_layer("flatten").output.shape == (None, flat)
     assert network.output_shape == (None, 16)
-    assert network.get_layer("relu3").output.shape == (
-        None,
-        before_pooling,
-        before_pooling,
-        16,
-    )
+    features = network(np.ones((2, *shape), "float32"))
+    assert features.shape == (2, 16) and np.min(features) >= 0.0
 
 
 def test_parameter_count():
-    # 3x3 kernels without bias: 9 (1*4 + 4*8 + 8*16); 2 (4 + 8 + 16) for BN.
+    # 3x3 kernels without bias, 1*4 and 4*8; a dense layer from 4*4*8 to 16;
+    # two numbers per channel of batch normalisation, 4 + 8 + 16.
     network = networks.small_cnn((8, 8, 1), width=4)
     size = sum(int(np.prod(v.shape)) for v in network.trainable_variables)
-    assert size == 9 * 164 + 56
+    assert size == 9 * (4 + 32) + 128 * 16 + 2 * 28
 
 
 def test_batch_normalisation_constants():
     network = networks.small_cnn((8, 8, 1), width=4)
-    for name in ("bn1", "bn2", "bn3"):
+    for name in ("conv1_bn", "conv2_bn", "dense_bn"):
         layer = network.get_layer(name)
         assert (layer.momentum, layer.epsilon) == (0.9, 1e-5)
 

@@ -10,7 +10,6 @@ from comparing import checkpoint
 from comparing import metrics
 
 import alim_keras
-from alim_keras import cli
 from alim_keras.cli import train_flags
 from alim_keras.data import CandidateSets
 from alim_keras.data import sources
@@ -37,6 +36,8 @@ from alim_keras.errors import NonFiniteError
         (["--train_size=5000"], 2, ["5000"]),
         (["--protocol=superclass"], 2, ["superclass"]),
         (["--distribute=mirrored", "--replicas=3"], 2, ["3"]),
+        (["--select=aa", "--holdout=0"], 2, ["--select=aa", "--holdout"]),
+        (["--replicas=2"], 2, ["--distribute=mirrored"]),
         (["--tensorboard"], 6, ["pip install tensorboard"]),
     ],
 )
@@ -176,7 +177,11 @@ def test_true_labels_change_nothing_but_reports(run_train, tmp_path):
     ]
     same = ("selected_epoch", "lambda", "covering_rate", "outside")
     assert [results[0][k] for k in same] == [results[1][k] for k in same]
-    assert results[0]["test_accuracy"] != results[1]["test_accuracy"]
+    # The reports did read the labels.
+    rows = [metrics(tmp_path / name)[-1] for name in ("true", "random")]
+    assert rows[0]["test_loss"] != rows[1]["test_loss"]
+    told = "pseudo_label_accuracy"
+    assert results[0][told] != results[1][told]
 
 
 def test_views_on_the_host_and_on_the_device_are_the_same_run(
@@ -284,7 +289,7 @@ def test_a_broken_image_leaves_the_last_good_checkpoint(tmp_path):
     fit(0)
     good = checkpoint_of(tmp_path)
     images[3, 2, 2, 0] = np.nan
-    with pytest.raises(NonFiniteError, match="cls loss.* in step [4-7] "):
+    with pytest.raises(NonFiniteError, match="cls loss.* in step [5-8] "):
         fit(1)
     for name, value in checkpoint_of(tmp_path).items():
         np.testing.assert_array_equal(value, good[name], err_msg=name)
