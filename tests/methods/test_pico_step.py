@@ -178,6 +178,8 @@ def test_weights_of_examples_scale_their_losses():
 
 def test_without_mixup_and_contrast_only_the_first_part_is_left():
     model, slow = build(mixup_weight=0.0, contrastive_weight=0.0)
+    model.pseudo_label_table.momentum.assign(0.9)
+    slow.phi = 0.9
     weak, strong, index, candidates = next(batches())
     logs = model.train_on_batch(
         {"weak": weak, "strong": strong, "index": index},
