@@ -101,14 +101,14 @@ def weighted_probabilities(probabilities, candidates, lam):
     """`(S + lambda (1 - S)) P`, what Eq. 3 normalises.
 
     A row in which this product is zero everywhere (P underflowed on all
-    labels that count) falls back to the candidate weights themselves, that
-    is to a uniform belief over the candidate set.
+    labels that count) falls back to the candidate set itself, that is to a
+    uniform belief over it.
     """
     ops = keras.ops
     weights = candidate_weights(candidates, lam)
     z = weights * _float32(probabilities)
     alive = ops.max(z, axis=-1, keepdims=True) > 0.0
-    return ops.where(alive, z, weights)
+    return ops.where(alive, z, _float32(candidates))
 
 
 def pseudo_labels(
@@ -194,7 +194,7 @@ def adaptive_lambda(ratios, noise_rate):
 
     Args:
         ratios: Tensor `(n,)` from `candidate_ratio`.
-        noise_rate: Scalar eta in `[0, 1]`.
+        noise_rate: Scalar eta in `[0, 1]`; six decimals of it count.
 
     Returns:
         A float32 scalar in `[0, 1]`.
@@ -206,17 +206,29 @@ def adaptive_lambda(ratios, noise_rate):
     """
     ops = keras.ops
     ratios = ops.reshape(_float32(ratios), (-1,))
-    noise_rate = _float32(noise_rate)
+    if ratios.shape[0] == 0:
+        return ops.zeros((), "float32")
     usable = ops.isfinite(ratios)
     ranked = ops.sort(ops.where(usable, ratios, float("inf")))
     count = ops.sum(ops.cast(usable, "int32"))
-    # + 1e-3: 10 * float32(0.3) is 3.0000001, 100 * float32(0.29) 28.999998;
-    # a rank that is whole on paper must not drop by one in float32.
-    rank = ops.floor(ops.cast(count, "float32") * noise_rate + 1e-3)
-    rank = ops.clip(ops.cast(rank, "int32"), 0, ops.maximum(count - 1, 0))
+    # floor(count * eta) in whole millionths, since a product of floats drops
+    # below (100 * 0.29 = 28.999996) or rises above the number on paper. Split
+    # in thousands, it stays within int32 up to two million examples.
+    millionths = _millionths(noise_rate)
+    thousands, rest = count // 1000, count % 1000
+    high = thousands * millionths
+    rank = high // 1000 + (high % 1000 * 1000 + rest * millionths) // 1000000
+    rank = ops.clip(rank, 0, ops.maximum(count - 1, 0))
     lam = ops.clip(ops.take(ranked, rank), 0.0, 1.0)
-    nothing = ops.logical_or(count < 1, noise_rate <= 0.0)
+    nothing = ops.logical_or(count < 1, millionths <= 0)
     return ops.where(nothing, 0.0, lam)
+
+
+def _millionths(share):
+    """Returns `round(share * 10^6)` as an int32 scalar."""
+    if not keras.ops.is_tensor(share):
+        return keras.ops.cast(round(float(share) * 1e6), "int32")
+    return keras.ops.cast(keras.ops.round(_float32(share) * 1e6), "int32")
 
 
 def mixup(first, second, coefficient):

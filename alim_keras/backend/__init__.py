@@ -13,6 +13,8 @@ from alim_keras.errors import EnvironmentLacksError
 if keras.config.backend() == "tensorflow":
     from alim_keras.backend.tensorflow import Trainer
     from alim_keras.backend.tensorflow import all_gather
+    from alim_keras.backend.tensorflow import check_rows
+    from alim_keras.backend.tensorflow import check_shares
     from alim_keras.backend.tensorflow import compiled
     from alim_keras.backend.tensorflow import first_row
     from alim_keras.backend.tensorflow import gpu_names
@@ -31,6 +33,8 @@ else:
 __all__ = [
     "Trainer",
     "all_gather",
+    "check_rows",
+    "check_shares",
     "compiled",
     "gpu_names",
     "make_deterministic",

@@ -9,6 +9,16 @@ import tensorflow as tf
 
 from alim_keras.errors import ConfigError
 
+BAD_ROWS = (
+    "x['index'] holds rows that the pseudo-label table does not have: they "
+    "must be whole numbers from 0 to num_examples - 1."
+)
+BAD_SHARES = (
+    "The replicas hold unequal shares of a batch, or odd ones, which mixup "
+    "cannot pair as one device would. Use a batch size that is a multiple of "
+    "twice the number of replicas, and drop the last, incomplete batch."
+)
+
 
 class Trainer:
     """`train_step` and `test_step` of `PartialLabelModel` on TensorFlow.
@@ -31,6 +41,34 @@ class Trainer:
             x, y, probabilities, sample_weight=sample_weight
         )
 
+    def fit(self, *args, **kwargs):
+        try:
+            return super().fit(*args, **kwargs)
+        except tf.errors.InvalidArgumentError as error:
+            # What a running step found; see check_rows and check_shares.
+            for message in (BAD_ROWS, BAD_SHARES):
+                if message in str(error):
+                    raise ValueError(message) from error
+            raise
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        # Under a strategy Keras averages a batch over the replicas to learn
+        # its form, which fails on unequal shares. The form is known here.
+        if self._distribute_strategy is None:
+            return
+        x = {
+            "image": keras.KerasTensor((1, *self.image_shape)),
+            "index": keras.KerasTensor((1,), dtype="int64"),
+        }
+        y = keras.KerasTensor((1, self.num_classes))
+        with self._distribute_strategy.scope():
+            self._symbolic_build(data_batch=(x, y))
+
+    def _get_metrics_result_or_logs(self, logs):
+        # Keras takes the replicas' mean of means if a step left a log out.
+        results = self.get_metrics_result()
+        return {name: results.get(name, logs[name]) for name in logs}
+
     def test_step(self, data):
         logs = super().test_step(data)
         # The loss parts are not computed on validation data: a 0.0 for them
@@ -43,17 +81,37 @@ def num_replicas():
     return tf.distribute.get_strategy().num_replicas_in_sync
 
 
-def first_row(size):
-    """Returns where this replica's `size` examples begin in the global batch.
+def check_rows(index, num_examples):
+    """Raises when a step meets an index outside the table (not under XLA)."""
+    outside = tf.logical_or(index < 0, index >= num_examples)
+    tf.debugging.Assert(
+        tf.logical_not(tf.reduce_any(outside)), [BAD_ROWS], summarize=1
+    )
 
-    Replicas may hold different numbers of examples in a last batch.
+
+def check_shares(index, even):
+    """Raises when replicas hold unequal shares of a batch.
+
+    Args:
+        index: Tensor `(B,)` of this replica.
+        even: Whether the shares must be even numbers, too.
     """
     context = tf.distribute.get_replica_context()
     if context is None or context.num_replicas_in_sync == 1:
+        return
+    sizes = context.all_gather(tf.shape(index), axis=0)
+    good = tf.reduce_all(sizes == sizes[0])
+    if even:
+        good = tf.logical_and(good, sizes[0] % 2 == 0)
+    tf.debugging.Assert(good, [BAD_SHARES], summarize=1)
+
+
+def first_row(size):
+    """Returns where this replica's `size` examples begin in the batch."""
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
         return 0
-    sizes = context.all_gather(tf.reshape(size, (1,)), axis=0)
-    place = tf.range(tf.size(sizes)) < context.replica_id_in_sync_group
-    return tf.reduce_sum(tf.where(place, sizes, 0))
+    return context.replica_id_in_sync_group * size
 
 
 def all_gather(x):

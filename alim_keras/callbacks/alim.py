@@ -6,6 +6,7 @@ import numpy as np
 from alim_keras import backend
 from alim_keras import ops
 from alim_keras.layers import PseudoLabelTable
+from alim_keras.methods import checks
 from alim_keras.methods.clock import linear
 
 
@@ -74,11 +75,9 @@ class ALIM(keras.callbacks.Callback):
         super().__init__()
         _one_of("norm", norm, ("onehot", "scale"))
         _one_of("update", update, ("step", "epoch"))
-        if not (np.isfinite(scale_factor) and scale_factor > 0):
-            raise ValueError(
-                "Argument `scale_factor` must be positive. "
-                f"Received: scale_factor={scale_factor}"
-            )
+        checks.check_ranges(scale_factor=(scale_factor, "positive"))
+        if warmup_epochs != 0:
+            checks.check_ranges(warmup_epochs=(warmup_epochs, "count"))
         if lam != "adaptive":
             _in_unit_range("lam", lam, "'adaptive' or a number")
         elif noise_rate is None:
@@ -97,8 +96,16 @@ class ALIM(keras.callbacks.Callback):
             )
         if np.isscalar(pseudo_label_momentum):
             pseudo_label_momentum = (pseudo_label_momentum,) * 2
-        for phi in pseudo_label_momentum or ():
-            _in_unit_range("pseudo_label_momentum", phi, "numbers")
+        if pseudo_label_momentum is not None:
+            checks.check_ranges(
+                pseudo_label_momentum=(pseudo_label_momentum, "share")
+            )
+            if len(pseudo_label_momentum) != 2:
+                raise ValueError(
+                    "Argument `pseudo_label_momentum` must be a number or a "
+                    "pair (first epoch, end of training). Received: "
+                    f"pseudo_label_momentum={pseudo_label_momentum}"
+                )
         self.norm = norm
         self.scale_factor = scale_factor
         self.lam = lam
@@ -158,7 +165,7 @@ class ALIM(keras.callbacks.Callback):
 
     def _update_lambda(self, epoch, ratios):
         """Sets lambda for the next epoch from this epoch's Eq. 6 values."""
-        if epoch + 1 < self.warmup_epochs:
+        if epoch + 1 < self.warmup_epochs or self.noise_rate == 0:
             lam = 0.0
         elif self.lam == "adaptive":
             lam = ops.adaptive_lambda(ratios, self.noise_rate)

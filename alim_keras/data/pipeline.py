@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from alim_keras.data.checks import validate_candidates
+from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
 
@@ -73,6 +74,7 @@ def train_dataset(
     >>> x["index"].shape
     (8,)
     """
+    _check_batch_size(batch_size)
     images = np.asarray(images)
     candidates = validate_candidates(candidates, form="multi_hot")
     if len(images) != len(candidates):
@@ -143,6 +145,7 @@ def eval_dataset(images, labels, num_classes, batch_size=256):
         A `tf.data.Dataset` of pairs: a dict with `"image"` and `"index"`,
         and multi-hot float32 `(B, C)`. The last batch may be smaller.
     """
+    _check_batch_size(batch_size)
     images, labels = np.asarray(images), np.asarray(labels)
     if labels.ndim == 2:
         labels = validate_candidates(labels, num_classes, form="multi_hot")
@@ -181,6 +184,14 @@ def eval_dataset(images, labels, num_classes, batch_size=256):
     steps = -(-len(images) // batch_size)
     data = data.apply(tf.data.experimental.assert_cardinality(steps))
     return data.prefetch(2)
+
+
+def _check_batch_size(batch_size):
+    if batch_size < 1:
+        raise ConfigError(
+            "Argument `batch_size` must be at least 1. "
+            f"Received: batch_size={batch_size}"
+        )
 
 
 def _spec(array, dtype):

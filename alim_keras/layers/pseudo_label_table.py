@@ -27,7 +27,7 @@ class PseudoLabelTable(keras.layers.Layer):
         use_onehot: Scalar, 1.0 for Eq. 4 and 0.0 for Eq. 5.
         scale_factor: Scalar K of Eq. 5.
         update_in_step: Scalar, 1.0 if every training step refreshes the rows
-            of its batch, 0.0 if only `write` changes them.
+            of its batch, 0.0 if they change between epochs only.
     """
 
     def __init__(self, num_examples, num_classes, **kwargs):
@@ -61,7 +61,13 @@ class PseudoLabelTable(keras.layers.Layer):
             index: Integer tensor `(B,)`.
             candidates: Multi-hot tensor `(B, C)`.
         """
+        index = keras.ops.convert_to_tensor(index)
         rows = keras.ops.take(self.table, index, axis=0)
+        # An accelerator clamps an index out of range without a word.
+        valid = keras.ops.logical_and(index >= 0, index < self.num_examples)
+        rows = keras.ops.where(
+            keras.ops.expand_dims(valid, 1), rows, float("nan")
+        )
         untouched = keras.ops.max(rows, axis=-1, keepdims=True) <= 0.0
         start = ops.uniform_over_candidates(candidates)
         return keras.ops.where(untouched, start, rows)

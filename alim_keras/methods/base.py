@@ -11,10 +11,11 @@ from alim_keras.methods import checks
 from alim_keras.methods import mixing
 from alim_keras.methods.batch import Batch
 from alim_keras.methods.clock import EpochClock
+from alim_keras.methods.serving import Serving
 from alim_keras.networks import classifier_head
 
 
-class PartialLabelModel(backend.Trainer, keras.Model):
+class PartialLabelModel(Serving, backend.Trainer, keras.Model):
     """A classifier that learns from candidate sets; base of all methods.
 
     It owns the pseudo-label table, mixup and coupled weight decay. A method
@@ -80,6 +81,15 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         seed=0,
         **kwargs,
     ):
+        checks.check_ranges(
+            num_classes=(num_classes, "count"),
+            num_examples=(num_examples, "count"),
+            mixup_weight=(mixup_weight, "weight"),
+            mixup_alpha=(mixup_alpha, "positive"),
+            pseudo_label_momentum=(pseudo_label_momentum, "share"),
+            pseudo_label_start=(pseudo_label_start, "count"),
+            weight_decay=(weight_decay, "weight"),
+        )
         super().__init__(**kwargs)
         self.backbone = backbone
         self.num_classes = num_classes
@@ -231,6 +241,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
         """Evaluation loss: `-log sum_{c in S} P_c`, for any candidate set."""
+        checks.check_sets(y, self.num_classes)
         return self.evaluation_loss(y, y_pred, sample_weight=sample_weight)
 
     def fit(
@@ -258,35 +269,6 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         """As Keras's, without `class_weight`."""
         checks.check_fit(self, kwargs)
         return super().train_on_batch(x, y, sample_weight, **kwargs)
-
-    def infer_scores(self, images):
-        """`scores` in inference mode, for images as in `call`."""
-        return self.scores(self.encode(self.prepare(images), training=False))
-
-    def inference_network(self):
-        """Returns the classifier alone: images to probabilities.
-
-        It shares its weights with this model; the table, the key encoder and
-        all else that only training needs is not in it.
-        """
-        channels = self.image_shape[-1]
-        inputs = keras.Input((None, None, channels), name="images")
-        x = self.normalisation(self.resizing(inputs))
-        x = self.classifier(self.backbone(x, training=False))
-        outputs = keras.layers.Softmax(name="probabilities", dtype="float32")(x)
-        return keras.Model(inputs, outputs, name="classifier")
-
-    def export(self, filepath, class_names=None):
-        """Writes the classifier as a SavedModel; see `inference_network`.
-
-        Args:
-            filepath: Folder to write.
-            class_names: Names of the C classes, shipped as an asset.
-        """
-        checks.check_class_names(class_names, self.num_classes)
-        backend.save_served_model(
-            self.inference_network(), filepath, self.image_shape, class_names
-        )
 
     def _mixup_loss(self, targets, batch):
         coefficient = mixing.coefficient(

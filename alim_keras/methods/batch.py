@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 
+from alim_keras import backend
 from alim_keras.methods import checks
 
 
@@ -30,6 +31,8 @@ class Batch:
     def of(cls, model, x, y, sample_weight):
         """Checks a training batch and makes its views, unless it has them."""
         checks.check_batch(x, y, model.num_classes)
+        backend.check_rows(x["index"], model.num_examples)
+        backend.check_shares(x["index"], even=bool(model.mixup_weight))
         if "weak" in x:
             weak, strong = x["weak"], x["strong"]
         elif model.views is not None:

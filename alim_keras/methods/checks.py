@@ -69,11 +69,18 @@ def check_batch(x, y, num_classes):
             "{'image': images, 'index': numpy.arange(len(images))}. "
             f"Received: x={keys}"
         )
-    if "image" not in x and not {"weak", "strong"} <= set(x):
+    views = {"weak", "strong"} & set(x)
+    if len(views) == 1 or ("image" not in x and not views):
         raise ValueError(
-            "Training needs x['image'], or both x['weak'] and x['strong']. "
+            "Training needs x['image'], or both views, x['weak'] and "
+            "x['strong']. "
             f"Received: x with keys {sorted(x)}"
         )
+    check_sets(y, num_classes)
+
+
+def check_sets(y, num_classes):
+    """Raises unless y is candidate sets, or one-hot labels, `(B, C)`."""
     if y is None:
         raise ValueError(
             "Training needs y, the candidate sets, multi-hot (batch, "
@@ -91,6 +98,33 @@ def check_batch(x, y, num_classes):
             f"{num_classes}); class numbers become sets of one by "
             f"keras.ops.one_hot. Received: y.shape={tuple(y.shape)}"
         )
+
+
+def check_ranges(**arguments):
+    """Raises unless each argument lies in its range.
+
+    Args:
+        **arguments: Pairs (value, kind): `"share"` for [0, 1], `"weight"` for
+            0 and above, `"positive"`, `"count"` for whole numbers from 1.
+    """
+    kinds = {
+        "share": ("in [0, 1]", lambda v: 0 <= v <= 1),
+        "weight": ("0 or more, and finite", lambda v: 0 <= v < np.inf),
+        "positive": ("positive and finite", lambda v: 0 < v < np.inf),
+        "count": ("a whole number from 1", lambda v: v >= 1 and v == int(v)),
+    }
+    for name, (value, kind) in arguments.items():
+        words, fits = kinds[kind]
+        try:
+            good = not isinstance(value, str) and all(
+                fits(float(v)) for v in np.ravel(value)
+            )
+        except (TypeError, ValueError):
+            good = False
+        if not good:
+            raise ValueError(
+                f"Argument `{name}` must be {words}. Received: {name}={value}"
+            )
 
 
 def check_fit(model, arguments):

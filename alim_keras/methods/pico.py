@@ -78,6 +78,15 @@ class PiCO(PartialLabelModel):
         mixup_weight=1.0,
         **kwargs,
     ):
+        checks.check_ranges(
+            embedding_dim=(embedding_dim, "count"),
+            queue_size=(queue_size, "count"),
+            key_momentum=(key_momentum, "share"),
+            prototype_momentum=(prototype_momentum, "share"),
+            temperature=(temperature, "positive"),
+            prototype_temperature=(prototype_temperature, "positive"),
+            contrastive_weight=(contrastive_weight, "weight"),
+        )
         super().__init__(
             backbone,
             num_classes,
@@ -189,11 +198,20 @@ class PiCO(PartialLabelModel):
             ],
             name="key_encoder",
         )
-        # Not `encoder.trainable = False`: that would put its batch
-        # normalisation into inference mode.
-        for variable in encoder.trainable_variables:
-            variable.trainable = False
+        _freeze(encoder)
         return encoder
+
+    @property
+    def trainable(self):
+        """Whether the query encoder learns; the key encoder never does."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value):
+        keras.Model.trainable.fset(self, value)
+        if hasattr(self, "key_encoder"):
+            keras.Model.trainable.fset(self.key_encoder, True)
+            _freeze(self.key_encoder)
 
     def _move_key_encoder(self):
         m = self.key_momentum
@@ -221,3 +239,13 @@ class PiCO(PartialLabelModel):
             "scores_from": self.scores_from,
             "contrastive_weight": self.contrastive_weight,
         }
+
+
+def _freeze(network):
+    """Keeps the optimizer off, weight by weight.
+
+    `network.trainable = False` would also put its batch normalisation into
+    inference mode.
+    """
+    for variable in network.trainable_variables:
+        variable.trainable = False

@@ -61,9 +61,7 @@ def alim(settings, training):
         everything = eval_dataset(
             data.images[rows], training.sets[rows], training.sets.shape[1]
         )
-    rate = None
-    if settings.lam == "adaptive":
-        rate = build.noise_rate(settings, training.candidates)
+    rate = build.noise_rate(settings, training.candidates)
     return alim_callbacks.ALIM(
         norm=settings.norm,
         scale_factor=settings.scale_factor,
