@@ -46,6 +46,7 @@ class RunFolder:
     @contextlib.contextmanager
     def lock(self):
         """Keeps a second process off the folder; freed even by `kill -9`."""
+        made = not os.path.isdir(self.path)
         os.makedirs(self.path, exist_ok=True)
         with open(self.file(".lock"), "w") as file:
             try:
@@ -55,7 +56,13 @@ class RunFolder:
                     f"Another process is training in {self.path}. Wait for "
                     "it, or give this run its own --run_dir."
                 ) from error
-            yield self
+            try:
+                yield self
+            finally:
+                # A run that was refused before it began leaves no folder.
+                if made and os.listdir(self.path) == [".lock"]:
+                    os.remove(self.file(".lock"))
+                    os.rmdir(self.path)
 
     def read(self, name):
         """Returns the content of a JSON file here, None if it is missing."""

@@ -51,7 +51,7 @@ def test_a_bad_wish_ends_with_one_line_and_its_code(
     for word in words:
         assert word in line
     assert "Traceback" not in line
-    assert not (tmp_path / "run" / "run.json").exists()
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_process_ends_with_the_code(spawn, tmp_path):
