@@ -125,7 +125,7 @@ def test_labels_follow_the_table(finished_run, model):
     assert len(table) == 96 - 10
     # Incomplete batches are dropped, so some rows may not have been touched.
     untouched = table.max(axis=1) == 0
-    assert untouched.sum() < 22
+    assert untouched.sum() <= 86 - 2 * 32
     at = 0
     for row, given, out in zip(rows, candidates.sets, held_out):
         assert json.loads(row["candidates"]) == [
