@@ -9,6 +9,7 @@ import tensorflow as tf
 import tiny
 
 import alim_keras
+from alim_keras import backend
 
 COUNT, BATCH = 28, 8
 SHAPE = (8, 8, 1)
@@ -16,10 +17,11 @@ SHAPE = (8, 8, 1)
 
 @pytest.fixture(scope="module")
 def strategy():
-    """One for all tests: TensorFlow's collective keys are process-wide."""
-    names = [d.name for d in tf.config.list_logical_devices("CPU")]
-    assert len(names) >= 2, "conftest.py sets two logical devices up"
-    return tf.distribute.MirroredStrategy(names[:2])
+    """The commands' own: TensorFlow's collective keys are process-wide."""
+    scope, replicas = backend.make_strategy("mirrored", 2)
+    assert replicas == 2, "conftest.py sets two logical devices up"
+    with scope:
+        return tf.distribute.get_strategy()
 
 
 def network():

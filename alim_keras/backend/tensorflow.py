@@ -1,6 +1,7 @@
 """TensorFlow: the gradient step, collectives over replicas, SavedModel."""
 
 import contextlib
+import functools
 import os
 import tempfile
 
@@ -178,8 +179,16 @@ def make_strategy(name, replicas=None):
             f"Ask for at most that many. Received: replicas={replicas}"
         )
     devices = devices[:replicas] if replicas else devices
-    strategy = tf.distribute.MirroredStrategy(devices)
-    return strategy.scope(), len(devices)
+    return _mirrored(tuple(devices)).scope(), len(devices)
+
+
+@functools.cache
+def _mirrored(devices):
+    """One strategy per list of devices: two in a process would clash.
+
+    TensorFlow numbers its collective operations process-wide.
+    """
+    return tf.distribute.MirroredStrategy(devices)
 
 
 def save_served_model(network, path, image_shape, class_names=None):
