@@ -31,6 +31,7 @@ def test_history_is_the_mean_over_examples():
     for start in range(0, 24, 7):
         part = slice(start, start + 7)
         some = {name: value[part] for name, value in x.items()}
+        second.reset_metrics()  # Keras 3.13 averages over calls.
         logs.append(second.train_on_batch(some, y[part], return_dict=True))
         sizes.append(len(y[part]))
     assert sizes == [7, 7, 7, 3]

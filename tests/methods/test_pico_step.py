@@ -93,6 +93,7 @@ def run(model, slow, phi=0.9, lam=0.0, norm="onehot", factor=1.0, epoch=2):
     slow.phi, slow.lam, slow.epoch = phi, lam, epoch
     slow.norm, slow.scale_factor = norm, factor
     for step, (weak, strong, index, candidates) in enumerate(batches()):
+        model.reset_metrics()  # Keras 3.13 averages over calls.
         logs = model.train_on_batch(
             {"weak": weak, "strong": strong, "index": index},
             candidates,
