@@ -79,7 +79,7 @@ class ALIM(keras.callbacks.Callback):
         if warmup_epochs != 0:
             checks.check_ranges(warmup_epochs=(warmup_epochs, "count"))
         if lam != "adaptive":
-            _in_unit_range("lam", lam, "'adaptive' or a number")
+            checks.check_ranges(lam=(lam, "lambda"))
         elif noise_rate is None:
             raise ValueError(
                 "Argument `lam='adaptive'` needs `noise_rate`, the share of "
@@ -87,7 +87,7 @@ class ALIM(keras.callbacks.Callback):
                 "does, or give a fixed `lam`. Received: noise_rate=None"
             )
         if noise_rate is not None:
-            _in_unit_range("noise_rate", noise_rate, "a number")
+            checks.check_ranges(noise_rate=(noise_rate, "share"))
         if update == "epoch" and data is None:
             raise ValueError(
                 "Argument `update='epoch'` needs `data`, the training set in "
@@ -205,16 +205,4 @@ def _one_of(name, value, allowed):
         raise ValueError(
             f"Invalid value for argument `{name}`. Expected one of "
             f"{allowed}. Received: {name}={value!r}"
-        )
-
-
-def _in_unit_range(name, value, kind):
-    try:
-        fits = 0.0 <= float(value) <= 1.0
-    except (TypeError, ValueError):
-        fits = False
-    if not fits:
-        raise ValueError(
-            f"Argument `{name}` must be {kind} in [0, 1]. "
-            f"Received: {name}={value!r}"
         )

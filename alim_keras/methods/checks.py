@@ -105,10 +105,16 @@ def check_ranges(**arguments):
 
     Args:
         **arguments: Pairs (value, kind): `"share"` for [0, 1], `"weight"` for
-            0 and above, `"positive"`, `"count"` for whole numbers from 1.
+            0 and above, `"positive"`, `"count"` for whole numbers from 1,
+            `"lambda"` for a share that could also have been `"adaptive"`.
     """
+
+    def in_unit_range(v):
+        return 0 <= v <= 1
+
     kinds = {
-        "share": ("in [0, 1]", lambda v: 0 <= v <= 1),
+        "share": ("in [0, 1]", in_unit_range),
+        "lambda": ("'adaptive' or a number in [0, 1]", in_unit_range),
         "weight": ("0 or more, and finite", lambda v: 0 <= v < np.inf),
         "positive": ("positive and finite", lambda v: 0 < v < np.inf),
         "count": ("a whole number from 1", lambda v: v >= 1 and v == int(v)),
@@ -123,7 +129,7 @@ def check_ranges(**arguments):
             good = False
         if not good:
             raise ValueError(
-                f"Argument `{name}` must be {words}. Received: {name}={value}"
+                f"Argument `{name}` must be {words}. Received: {name}={value!r}"
             )
 
 
