@@ -8,6 +8,7 @@ import os
 
 from alim_keras.callbacks import RunCheckpoint
 from alim_keras.errors import CheckpointError
+from alim_keras.errors import ConfigError
 from alim_keras.files import write_atomically
 
 # Settings that may differ between a run and its continuation: they choose
@@ -46,6 +47,11 @@ class RunFolder:
     @contextlib.contextmanager
     def lock(self):
         """Keeps a second process off the folder; freed even by `kill -9`."""
+        if os.path.exists(self.path) and not os.path.isdir(self.path):
+            raise ConfigError(
+                "--run_dir must be a folder, new or of an earlier run, and "
+                f"this is a file. Received: --run_dir={self.path}"
+            )
         made = not os.path.isdir(self.path)
         os.makedirs(self.path, exist_ok=True)
         with open(self.file(".lock"), "w") as file:

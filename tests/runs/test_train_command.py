@@ -54,6 +54,17 @@ def test_a_bad_wish_ends_with_one_line_and_its_code(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_file_in_the_place_of_the_run_folder_is_named(
+    run_train, tmp_path, lines
+):
+    path = tmp_path / "run"
+    path.write_text("mine")
+    assert run_train(path) == 2
+    (line,) = lines()
+    assert f"--run_dir={path}" in line
+    assert path.read_text() == "mine"
+
+
 def test_a_process_ends_with_the_code(spawn, tmp_path):
     done = subprocess.run(
         [spawn.python, "-m", "alim_keras.train", "--ambiguity=nan"],
