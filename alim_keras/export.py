@@ -36,9 +36,7 @@ def main(settings):
         candidates = CandidateSets.load(folder.file("candidates.npz"))
         folder.check_candidates(candidates.content_hash)
         training = build.training_data(run, candidates)
-        model = build.model(
-            run, training.data, len(training.trained), restored=True
-        )
+        model = build.model(run, training, restored=True)
         build.compile_model(run, model)
         which = "best" if settings.checkpoint == "selected" else "last"
         folder.checkpoint.restore(model, which)

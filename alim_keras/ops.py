@@ -211,17 +211,41 @@ def adaptive_lambda(ratios, noise_rate):
     usable = ops.isfinite(ratios)
     ranked = ops.sort(ops.where(usable, ratios, float("inf")))
     count = ops.sum(ops.cast(usable, "int32"))
-    # floor(count * eta) in whole millionths, since a product of floats drops
-    # below (100 * 0.29 = 28.999996) or rises above the number on paper. Split
-    # in thousands, it stays within int32 up to two million examples.
-    millionths = _millionths(noise_rate)
-    thousands, rest = count // 1000, count % 1000
-    high = thousands * millionths
-    rank = high // 1000 + (high % 1000 * 1000 + rest * millionths) // 1000000
+    rank = share_rank(count, noise_rate)
+    lam = ops.clip(ops.take(ranked, ops.maximum(rank, 0)), 0.0, 1.0)
+    return ops.where(rank < 0, 0.0, lam)
+
+
+def share_rank(count, share):
+    """`floor(count * share)`, the rank of a quantile counted from 0.
+
+    In whole millionths of the share, since a product of floats drops below
+    (100 * 0.29 = 28.999996) or rises above the number on paper. In int32, the
+    one integer that every backend has, and right for every count it holds.
+
+    Args:
+        count: Integer scalar n, from 0 to 2^31 - 1.
+        share: Scalar in `[0, 1]`; six decimals of it count.
+
+    Returns:
+        An int32 scalar, at most n - 1; -1 where there is no such quantile,
+        that is if n or the share is 0.
+    """
+    ops = keras.ops
+    count = ops.cast(count, "int32")
+    millionths = _millionths(share)
+    # count * millionths / 10^6, taken apart so that no product leaves int32.
+    millions, rest = count // 1000000, count % 1000000
+    high, low = millionths // 1000, millionths % 1000
+    part = rest * high
+    rank = (
+        millions * millionths
+        + part // 1000
+        + (part % 1000 * 1000 + rest * low) // 1000000
+    )
     rank = ops.clip(rank, 0, ops.maximum(count - 1, 0))
-    lam = ops.clip(ops.take(ranked, rank), 0.0, 1.0)
     nothing = ops.logical_or(count < 1, millionths <= 0)
-    return ops.where(nothing, 0.0, lam)
+    return ops.where(nothing, -1, rank)
 
 
 def _millionths(share):

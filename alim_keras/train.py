@@ -7,10 +7,12 @@ run leaves; the same command continues an interrupted run.
 """
 
 import importlib.util
+import math
 import os
 import shlex
 import signal
 import sys
+from contextlib import nullcontext
 
 from alim_keras import cli
 from alim_keras.cli import train_flags
@@ -19,73 +21,70 @@ from alim_keras.files import write_atomically
 
 def main(settings):
     """Runs the training that the settings describe."""
+    from alim_keras import backend
+    from alim_keras.runs import build
     from alim_keras.runs.folder import RunFolder
 
     _check_environment(settings)
-    signal.signal(signal.SIGTERM, _interrupt)
+    build.check_settings(settings)
     folder = RunFolder(settings.run_dir or _default_run_dir(settings))
-    with folder.lock():
-        folder.check_same(settings.as_dict())
-        results = folder.finished()
-        if results is None:
-            results = _train(settings, folder)
-        else:
-            print(f"This run is finished; nothing to do in {folder.path}")
-        _print_results(results, folder)
+    with backend.watching_workers():
+        # Before the data: reading them with TFDS starts TensorFlow, after
+        # which devices and workers cannot be set up any more.
+        scope, replicas = backend.make_strategy(
+            settings.distribute, settings.replicas
+        )
+        # Only now: TensorFlow answers SIGTERM itself where workers join.
+        signal.signal(signal.SIGTERM, _interrupt)
+        build.check_batch(settings, replicas)
+        with folder.lock() if backend.is_chief() else nullcontext():
+            folder.check_same(settings.as_dict())
+            results = folder.finished()
+            if results is None:
+                results = _train(settings, folder, scope, replicas)
+            elif backend.is_chief():
+                print(f"This run is finished; nothing to do in {folder.path}")
+        if backend.is_chief():
+            _print_results(results, folder)
 
 
-def _train(settings, folder):
+def _train(settings, folder, scope, replicas):
+    """Trains; returns the results on the chief, which alone writes."""
     import keras
 
     from alim_keras import backend
-    from alim_keras.runs import artefacts
     from alim_keras.runs import build
-    from alim_keras.runs import record
     from alim_keras.runs import session
+    from alim_keras.runs import workers
 
-    build.check_settings(settings)
-    # Before the data: reading them with TFDS starts TensorFlow, after which
-    # a CPU cannot be split any more.
-    scope, replicas = backend.make_strategy(
-        settings.distribute, settings.replicas
-    )
-    build.check_batch(settings, replicas)
     training = build.training_data(settings)
     data, candidates = training.data, training.candidates
     noise_rate = build.noise_rate(settings, candidates)
     folder.check_candidates(candidates.content_hash)
-    if settings.save_candidates:
+    workers.check_agreement(settings.as_dict(), folder, candidates)
+    chief = backend.is_chief()
+    if chief and settings.save_candidates:
         candidates.save(settings.save_candidates)
-    print(candidates.describe(data.labels))
+    if chief:
+        print(candidates.describe(data.labels))
 
-    keras.utils.set_random_seed(settings.seed)
+    backend.set_random_seed(settings.seed)
     keras.config.set_dtype_policy(settings.precision)
     if settings.deterministic:
         backend.make_deterministic()
     restored = folder.checkpoint.exists()
     with scope:
-        model = build.model(settings, data, len(training.trained), restored)
+        model = build.model(settings, training, restored)
         build.compile_model(settings, model)
 
-    finished_epochs = 0
-    if restored:
-        finished_epochs = folder.checkpoint.restore(model)
+    finished_epochs = folder.checkpoint.restore(model) if restored else 0
+    if chief and restored:
         print(f"Continuing {folder.path} after epoch {finished_epochs}")
-    else:
-        _describe(model, settings, replicas)
-        folder.write(
-            "run.json",
-            record.run_record(
-                settings.as_dict(),
-                shlex.join(sys.orig_argv),
-                candidates,
-                data,
-                len(training.trained),
-            ),
-        )
-        candidates.save(folder.file("candidates.npz"))
-        write_atomically(folder.file("run.flags"), cli.flags_as_text(settings))
-    print(f"Run folder: {folder.path}", flush=True)
+    elif chief:
+        _describe(model, settings, training, replicas)
+        _write_identity(settings, folder, training)
+    if chief:
+        print(f"Run folder: {folder.path}", flush=True)
 
     if finished_epochs < settings.epochs:
         model.fit(
@@ -97,14 +96,46 @@ def _train(settings, folder):
                 settings, folder, training, finished_epochs
             ),
         )
+    results = None
+    if chief:
+        results = _finish(settings, folder, training, model, noise_rate)
+    # The other workers have done their part when the chief has.
+    backend.gather_processes([0])
+    return results
+
+
+def _write_identity(settings, folder, training):
+    """Writes what says which run this is, and repeats it."""
+    from alim_keras.runs import record
+
+    folder.write(
+        "run.json",
+        record.run_record(
+            settings.as_dict(),
+            shlex.join(sys.orig_argv),
+            training.candidates,
+            training.data,
+            len(training.trained),
+        ),
+    )
+    training.candidates.save(folder.file("candidates.npz"))
+    write_atomically(folder.file("run.flags"), cli.flags_as_text(settings))
+
+
+def _finish(settings, folder, training, model, noise_rate):
+    """Writes what a run leaves; returns its results."""
+    from alim_keras.runs import artefacts
+    from alim_keras.runs import record
+
     folder.checkpoint.restore(model, "best")
     artefacts.write_artefacts(folder, model, training)
+    candidates, labels = training.candidates, training.data.labels
     results = record.results_record(
         folder,
         settings.as_dict(),
         candidates,
         noise_rate,
-        candidates.statistics(data.labels)["realised_noise"],
+        candidates.statistics(labels)["realised_noise"],
     )
     folder.write("results.json", results)
     return results
@@ -136,19 +167,15 @@ def _interrupt(*_):
     raise KeyboardInterrupt
 
 
-def _describe(model, settings, replicas):
-    parameters = sum(v.value.shape.num_elements() for v in model.variables)
-    trainable = sum(
-        v.value.shape.num_elements() for v in model.trainable_variables
-    )
-    table = model.pseudo_labels.shape
+def _describe(model, settings, training, replicas):
+    from alim_keras.runs import memory
+
+    trainable = sum(math.prod(v.shape) for v in model.trainable_variables)
+    found = memory.needed(settings, model.backbone, training)
     print(
         f"Model: {settings.method} on {settings.network}, {trainable:,} "
         f"trainable parameters, all decayed by {settings.weight_decay:g}; "
-        f"table {table[0]:,} x {table[1]}, "
-        f"{4 * table[0] * table[1] / 2**20:.1f} MiB; state in all "
-        f"{4 * parameters / 2**20:.1f} MiB per device; "
-        f"{replicas} replica(s)"
+        f"{replicas} replica(s)\n{memory.describe(found)}"
     )
 
 

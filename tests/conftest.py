@@ -12,7 +12,26 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+KERAS_BACKEND = os.environ["KERAS_BACKEND"]
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
+
+# What runs on every Keras backend, `KERAS_BACKEND=jax ./scripts/test`: all
+# that computes. What reads, writes, or parses is the same on each.
+CORE = (
+    "test_draws.py",
+    "test_losses.py",
+    "test_metrics.py",
+    "test_ops.py",
+    "test_ops_ratio.py",
+    "test_quantile.py",
+    "layers/",
+    "networks/",
+    "augment/test_views.py",
+    "methods/",
+    "callbacks/",
+    "data/test_loader.py",
+    "data/test_pipeline.py",
+)
 
 # No deadline: a first call compiles. Derandomized: the same examples on every
 # machine, so that a failure can be repeated.
@@ -20,6 +39,28 @@ hypothesis.settings.register_profile(
     "suite", deadline=None, derandomize=True, print_blob=True
 )
 hypothesis.settings.load_profile("suite")
+
+
+def pytest_ignore_collect(collection_path):
+    """Leaves out, on another Keras backend, what is not the core.
+
+    A file that is named on the command line runs all the same.
+    """
+    if KERAS_BACKEND == "tensorflow" or collection_path.suffix != ".py":
+        return None
+    place = collection_path.relative_to(REPOSITORY / "tests").as_posix()
+    return None if place.startswith(CORE) else True
+
+
+def pytest_collection_modifyitems(items):
+    """Skips, on another Keras backend, what is about TensorFlow itself."""
+    if KERAS_BACKEND == "tensorflow":
+        return
+    for item in items:
+        marker = item.get_closest_marker("tensorflow")
+        if marker is not None:
+            reason = f"{marker.args[0]}; the backend is {KERAS_BACKEND}"
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_collection_finish(session):

@@ -5,9 +5,10 @@ import keras
 import numpy as np
 import pytest
 import references
-import tensorflow as tf
+from gradients import gradient
 from hypothesis import strategies as st
 
+from alim_keras import backend
 from alim_keras import losses
 
 
@@ -89,15 +90,10 @@ def test_candidate_crossentropy_is_finite_where_p_is_zero(dtype):
 def test_candidate_crossentropy_gradient():
     s, p = sets_and_probabilities(3, 4, 5)
     loss = losses.CandidateCrossentropy()
-    with tf.GradientTape() as tape:
-        x = tf.constant(p)
-        tape.watch(x)
-        value = loss(s, x)
+    found = gradient(lambda x: loss(s, x), p)
     # d/dp_c of -log(sum) / 3 is -1 / (3 sum) on candidates.
     inside = (s * p).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(
-        tape.gradient(value, x), -s / (3 * inside), rtol=1e-5
-    )
+    np.testing.assert_allclose(found, -s / (3 * inside), rtol=1e-5)
 
 
 def test_candidate_crossentropy_weights_examples():
@@ -170,32 +166,27 @@ def test_an_anchor_without_a_positive_costs_nothing():
     # Case 22: an empty subset must not give NaN.
     loss = losses.SupervisedContrastive(reduction=None)
     mask = [[-1.0, 0.0, 0.0], [0.0, -1.0, 1.0], [0.0, 0.0, -1.0]]
-    with tf.GradientTape() as tape:
-        x = tf.constant([[1.0, 0.3, -0.2]] * 3)
-        tape.watch(x)
-        value = loss(mask, x)
+    x = np.array([[1.0, 0.3, -0.2]] * 3, "float32")
+    value = loss(mask, x)
     assert value[0] == 0.0 and value[1] > 0.0 and value[2] == 0.0
-    gradient = tape.gradient(value, x).numpy()
-    assert np.all(np.isfinite(gradient))
-    np.testing.assert_array_equal(gradient[[0, 2]], 0.0)
+    found = gradient(lambda x: keras.ops.sum(loss(mask, x)), x)
+    assert np.all(np.isfinite(found))
+    np.testing.assert_array_equal(found[[0, 2]], 0.0)
 
 
 @pytest.mark.parametrize("temperature", [0.07, 0.5])
 def test_contrastive_gradient_equals_differences(temperature):
     mask, similarities = similarities_and_mask(3, 7, 1)
-    with tf.GradientTape() as tape:
-        x = tf.constant(similarities)
-        tape.watch(x)
-        value = losses.SupervisedContrastive(temperature)(mask, x)
+    loss = losses.SupervisedContrastive(temperature)
 
     def reference(s):
         rows = references.supervised_contrastive(mask, s, temperature)
         return rows.mean()
 
     expected = differences(reference, similarities.astype("float64"), 1e-5)
-    gradient = tape.gradient(value, x).numpy()
-    np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(gradient[mask == -1.0], 0.0)
+    found = gradient(lambda x: loss(mask, x), similarities)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(found[mask == -1.0], 0.0)
 
 
 def test_contrastive_loss_of_half_precision_is_finite():
@@ -244,10 +235,74 @@ def test_losses_are_the_same_under_xla(kind):
         loss = losses.CandidateCrossentropy()
         data = sets_and_probabilities(4, 5, 0)
     else:
-        loss, data = losses.SupervisedContrastive(), None
+        loss = losses.SupervisedContrastive()
         data = similarities_and_mask(4, 6, 0)
-    compiled = tf.function(
-        lambda a, b: loss(a, b), jit_compile=True, autograph=False
-    )
-    value = compiled(*[tf.constant(part) for part in data])
+    compiled = backend.compiled(lambda a, b: loss(a, b), jit_compile=True)
+    value = compiled(*data)
     assert float(value) == pytest.approx(float(loss(*data)), rel=1e-5)
+
+
+# Against a batch and a queue.
+
+
+def batch_and_queue(seed, batch=6, queue=11, classes=4):
+    """Classes, mask, anchors, batch entries and queue; class 3 never occurs."""
+    stream = np.random.default_rng(seed)
+
+    def rows(count):
+        x = stream.standard_normal((count, 5)).astype("float32")
+        return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+    labels = stream.integers(0, classes - 1, batch)
+    queue_labels = stream.integers(-1, classes - 1, queue)
+    entries, anchors, memory = rows(2 * batch), rows(batch), rows(queue)
+    mask = np.array(losses.positive_mask(labels, np.tile(labels, 2)))
+    mask[np.arange(batch), np.arange(batch)] = losses.LEFT_OUT
+    # An anchor of class 3, which has no positive anywhere.
+    labels[0], mask[0, 1:] = classes - 1, 0.0
+    return labels, queue_labels, mask, anchors, entries, memory
+
+
+@pytest.mark.parametrize("temperature", [0.07, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_loss_with_a_queue_is_the_loss_over_both(temperature, seed):
+    labels, queue_labels, mask, anchors, entries, queue = batch_and_queue(seed)
+    by_class = losses.QueueContrastive(4, temperature, reduction=None)
+    over_all = losses.SupervisedContrastive(temperature, reduction=None)
+    ops = keras.ops
+
+    def quick(x):
+        similarities = ops.matmul(x, entries.T)
+        return by_class((mask, labels, queue_labels), (similarities, x, queue))
+
+    def slow(x):
+        far = losses.positive_mask(labels, queue_labels)
+        memory = np.concatenate([entries, queue])
+        return over_all(
+            np.concatenate([mask, far], axis=1), ops.matmul(x, memory.T)
+        )
+
+    expected = ops.convert_to_numpy(slow(anchors))
+    assert expected[0] == 0.0 and expected[1:].min() > 0.01
+    np.testing.assert_allclose(quick(anchors), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        gradient(lambda x: ops.sum(quick(x)), anchors),
+        gradient(lambda x: ops.sum(slow(x)), anchors),
+        rtol=1e-4,
+        atol=2e-6,
+    )
+
+
+def test_loss_with_a_queue_weights_examples_and_keeps_its_config():
+    labels, queue_labels, mask, anchors, entries, queue = batch_and_queue(5)
+    loss = losses.QueueContrastive(4, 0.3)
+    again = losses.QueueContrastive.from_config(loss.get_config())
+    arguments = (
+        (mask, labels, queue_labels),
+        (anchors @ entries.T, anchors, queue),
+    )
+    each = losses.QueueContrastive(4, 0.3, reduction=None)(*arguments)
+    weight = np.array([1.0, 0.0, 2.0, 0.5, 0.0, 1.0], "float32")
+    value = again(*arguments, sample_weight=weight)
+    expected = float(keras.ops.sum(each * weight)) / 6
+    assert float(value) == pytest.approx(expected, rel=1e-5)

@@ -132,6 +132,12 @@ def batches(images, candidates, batch_size, **options):
     )
 
 
+def as_numpy(dataset):
+    """The batches of one pass over a data set of `alim_keras.data`."""
+    to_numpy = keras.ops.convert_to_numpy
+    return [keras.tree.map_structure(to_numpy, batch) for batch in dataset]
+
+
 def fit(model, data, epochs=1, **options):
     """`fit` without the noise; returns the history's dict."""
     # Keras warns about its own default of `shuffle` for a tf.data.Dataset.

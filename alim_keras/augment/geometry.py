@@ -11,11 +11,8 @@ import math
 
 import keras
 
+from alim_keras import backend
 from alim_keras.augment import planes as planes_lib
-
-# TensorFlow computes int32 tensors on the host even when it has a GPU; JAX
-# has no int64 unless told to.
-_INDEX = "int32" if keras.backend.backend() == "jax" else "int64"
 
 # Random numbers that one crop needs, and the candidates it tries.
 CROP_TRIES = 10
@@ -96,9 +93,10 @@ def compose(outer, inner):
     Returns:
         Float tensor `(B, 6)`.
     """
-    a, b, c, d, e, f = (outer[:, n] for n in range(6))
-    g, h, i, j, k, m = (inner[:, n] for n in range(6))
-    return keras.ops.stack(
+    ops = keras.ops
+    a, b, c, d, e, f = ops.unstack(outer, axis=1)
+    g, h, i, j, k, m = ops.unstack(inner, axis=1)
+    return ops.stack(
         [
             a * g + b * j,
             a * h + b * k,
@@ -151,71 +149,130 @@ def resample_planes(images, image_size=None, box=None, flip=None, matrix=None):
     ops = keras.ops
     images = ops.convert_to_tensor(images)
     height, width = images.shape[1:3]
-    rows, columns = image_size or (height, width)
-    if (rows, columns) == (height, width) and box is flip is matrix is None:
+    size = tuple(image_size or (height, width))
+    if size == (height, width) and box is flip is matrix is None:
         return planes_lib.to_planes(images)
-    x = ops.reshape(ops.arange(columns, dtype="float32") + 0.5, (1, 1, -1))
-    y = ops.reshape(ops.arange(rows, dtype="float32") + 0.5, (1, -1, 1))
-    inside = None
-    if matrix is not None:
-        a, b, c, d, e, f = (
-            planes_lib.per_image(matrix[:, n]) for n in range(6)
-        )
-        x, y = a * x + b * y + c, d * x + e * y + f
-        inside = (x >= 0) & (x < columns) & (y >= 0) & (y < rows)
-        x, y = ops.clip(x, 0.0, columns), ops.clip(y, 0.0, rows)
-    if flip is not None:
-        x = ops.where(planes_lib.per_image(flip) > 0, columns - x, x)
+    batch = ops.shape(images)[0]
     if box is None:
-        left, top, box_width, box_height = 0.0, 0.0, width, height
-    else:
-        left, top, box_width, box_height = (
-            planes_lib.per_image(box[:, n]) for n in range(4)
-        )
-    x, x_share = _place(x, columns, box_width)
-    y, y_share = _place(y, rows, box_height)
-    corners = _corners(images, y + top, x + left)
-    upper = corners[0] + x_share * (corners[1] - corners[0])
-    lower = corners[2] + x_share * (corners[3] - corners[2])
-    planes = upper + y_share * (lower - upper)
-    if inside is None:
-        return planes
-    return planes * ops.cast(inside, "float32")
+        box = ops.tile([[0.0, 0.0, width, height]], (batch, 1))
+    left, top, box_width, box_height = ops.unstack(
+        ops.cast(box, "float32"), axis=1
+    )
+    # A place x of the view is `(slope x + start) / columns` pixels into the
+    # crop, and its upper neighbour is one pixel further.
+    slope, start = box_width, ops.zeros_like(box_width)
+    down = (box_height, start - 0.5 * size[0], box_height, top, size[0])
+    if flip is not None:
+        mirrored = ops.cast(flip, "float32") > 0
+        slope = ops.where(mirrored, -box_width, box_width)
+        start = ops.where(mirrored, size[1] * box_width, 0.0)
+    across = (slope, start - 0.5 * size[1], box_width, left, size[1])
+    if matrix is None:
+        return _resample_axes(images, across, down)
+    return _resample_points(images, across, down, matrix)
 
 
-def _place(position, size, length):
-    """Finds positions of a frame of `size` pixels in a crop of `length`.
+def _places(size):
+    """The centres of a row of pixels, float32 `(size,)`."""
+    return keras.ops.arange(size, dtype="float32") + 0.5
 
-    Returns:
-        The pixel of the crop at or before the position, and the weight of
-        the pixel after it.
-    """
+
+def _resample_axes(images, across, down):
+    """A crop and a flip: first along the rows, then along the columns."""
+    planes = keras.ops.transpose(images, (3, 0, 2, 1))
+    planes = _resample_axis(planes, *across)
+    planes = keras.ops.transpose(planes, (0, 1, 3, 2))
+    return _resample_axis(planes, *down)
+
+
+def _resample_axis(planes, slope, start, length, first, size):
+    """Interpolates `(C, B, n, m)` along n, float32 `(C, B, size, m)`."""
     ops = keras.ops
-    # The place is numerator / size. A crop and a flip keep the numerator and
-    # the rest below a multiple of 0.5 and small, hence exact, so that every
-    # compiler, whatever it does to the division, finds the same weight.
-    numerator = position * length - 0.5 * size
-    numerator = ops.clip(numerator, 0.0, (length - 1.0) * size)
-    pixel = ops.floor(numerator * (1.0 / size))
-    rest = numerator - pixel * size
-    late = ops.cast(rest >= size, "float32")
-    return pixel + late, (rest - late * size) * (1.0 / size)
+    column = lambda values: ops.expand_dims(values, 1)  # noqa: E731
+    channels, _, old, other = planes.shape
+    batch = ops.shape(planes)[1]
+    place = column(slope) * _places(size) + column(start)
+    pixel, share = _pixel_and_share(place, column(length), size)
+    pixel = ops.cast(pixel + column(first), backend.INTEGER)
+    row = ops.cast(ops.arange(channels * batch), backend.INTEGER)
+    row = ops.reshape(row * old, (channels, -1, 1))
+    lines = ops.reshape(planes, (-1, other))
+
+    def take(pixel):
+        return ops.cast(backend.take_rows(lines, row + pixel), "float32")
+
+    share = ops.expand_dims(share, -1)
+    return _between(take(pixel), take(ops.minimum(pixel + 1, old - 1)), share)
 
 
-def _corners(images, y, x):
-    """The four pixels at and after `(y, x)`, a list of planes."""
+def _resample_points(images, across, down, matrix):
+    """The general case: each pixel of a view lies anywhere in its image."""
     ops = keras.ops
     height, width, channels = images.shape[1:]
     batch = ops.shape(images)[0]
-    pixels = ops.reshape(images, (-1, channels))
-    start = ops.cast(ops.arange(batch, dtype="int32"), _INDEX)
-    start = ops.reshape(start * (height * width), (-1, 1, 1))
-    x_next = ops.cast(ops.minimum(x + 1.0, width - 1.0), _INDEX)
-    y_next = ops.cast(ops.minimum(y + 1.0, height - 1.0), _INDEX)
-    x, y = ops.cast(x, _INDEX), ops.cast(y, _INDEX)
-    this_row, next_row = start + y * width, start + y_next * width
-    return [
-        planes_lib.to_planes(ops.take(pixels, row + column, axis=0))
-        for row in (this_row, next_row)
-        for column in (x, x_next)
-    ]
+    per_image = planes_lib.per_image
+    a, b, c, d, e, f = ops.unstack(ops.cast(matrix, "float32"), axis=1)
+    x = ops.reshape(_places(across[-1]), (1, 1, -1))
+    y = ops.reshape(_places(down[-1]), (1, -1, 1))
+
+    def place(weight_x, weight_y, offset, axis):
+        slope, start, length, _, size = axis
+        position = per_image(slope * weight_x) * x + (
+            per_image(slope * weight_y) * y + per_image(slope * offset + start)
+        )
+        length = per_image(length)
+        low, high = -0.5 * size, length * size - 0.5 * size
+        inside = (position >= low) & (position < high)
+        return *_pixel_and_share(position, length, size), inside
+
+    column, x_share, in_width = place(a, b, c, across)
+    row, y_share, in_height = place(d, e, f, down)
+    # A pixel's number within its image is exact in float32 up to 4096 x 4096.
+    number = ops.cast(row * width + column, backend.INTEGER)
+    start = ops.cast(ops.arange(batch), backend.INTEGER) * (height * width)
+    start = start + ops.cast(down[3] * width + across[3], backend.INTEGER)
+    number = number + ops.reshape(start, (-1, 1, 1))
+    # What lies outside the frame is taken from the black behind the pixels.
+    # There may be no next row or column, but then its share is 0.
+    number = ops.where(in_width & in_height, number, batch * height * width)
+    values = ops.reshape(images, (-1,))
+    black = ops.zeros(((width + 2) * channels,), values.dtype)
+    values = ops.concatenate([values, black])
+    number = ops.reshape(number, (-1,))
+
+    def corner(offset):
+        pixels = ops.reshape(values[offset * channels :], (-1, channels))
+        found = backend.take_rows(pixels, number)
+        shape = (-1, down[-1], across[-1], channels)
+        return planes_lib.to_planes(ops.reshape(found, shape))
+
+    return _between(
+        _between(corner(0), corner(1), x_share),
+        _between(corner(width), corner(width + 1), x_share),
+        y_share,
+    )
+
+
+def _between(first, second, share):
+    return first + share * (second - first)
+
+
+def _pixel_and_share(numerator, length, size):
+    """Splits `numerator / size` into a pixel of a crop and the rest.
+
+    Args:
+        numerator: Float tensor, clipped here to the crop's pixels.
+        length: Float tensor, the crop's length in pixels.
+        size: Integer, the view's length in pixels.
+
+    Returns:
+        The pixel of the crop at or before the place, and the weight of the
+        pixel after it.
+    """
+    ops = keras.ops
+    # A crop and a flip keep the numerator and the rest a multiple of 0.5 and
+    # small, hence exact, so that every compiler finds the same weight. The
+    # divisor is a little too small, lest a whole number is rounded down.
+    numerator = ops.clip(numerator, 0.0, (length - 1.0) * size)
+    pixel = ops.floor(numerator * ((1.0 + 2.0**-22) / size))
+    return pixel, (numerator - pixel * size) * (1.0 / size)

@@ -5,6 +5,7 @@ import itertools
 import keras
 import numpy as np
 
+from alim_keras import backend
 from alim_keras.augment import planes as planes_lib
 
 _BRIGHTNESS, _CONTRAST, _SATURATION, _HUE = range(4)
@@ -41,8 +42,8 @@ def jitter_planes(planes, draws, strength, probability):
     order = ops.cast(ops.floor(draws[:, 1] * 24.0), "int32")
     kinds, hue_places = _orders(blends)
     # (B, step, kind): which blend comes at which step.
-    kinds = ops.take(ops.convert_to_tensor(kinds), order, axis=0)
-    hue_place = ops.take(ops.convert_to_tensor(hue_places), order, axis=0)
+    kinds = backend.take_rows(ops.convert_to_tensor(kinds), order)
+    hue_place = backend.take_rows(ops.convert_to_tensor(hue_places), order)
     factors = [
         max(0.0, 1.0 - strength[op])
         + (1.0 + strength[op] - max(0.0, 1.0 - strength[op])) * draws[:, 2 + op]

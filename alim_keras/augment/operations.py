@@ -1,8 +1,8 @@
 """The fourteen operations of the strong view, and its cutout.
 
 Every example draws its own operations. The five geometric ones become one
-affine map; the others are applied in the drawn order, each step computing
-what its operations have in common once.
+affine map; the others are applied in the drawn order. A step does to the whole
+batch what is cheap, and the rest to the examples that drew it.
 
 Reference:
 - [Cubuk et al., 2019](https://arxiv.org/abs/1909.13719)
@@ -13,6 +13,7 @@ import math
 
 import keras
 
+from alim_keras import backend
 from alim_keras.augment import geometry
 from alim_keras.augment import planes as planes_lib
 
@@ -32,6 +33,9 @@ OPERATIONS = (
     "TranslateX",
     "TranslateY",
 )
+
+# Those that replace each level by another, whatever its neighbours are.
+_TABLES = ("Equalize", "Posterize", "Solarize")
 
 # Centre (x, y) and side of the cutout.
 CUTOUT_DRAWS = 3
@@ -57,12 +61,13 @@ def affine_maps(operation, magnitude, size):
     up to 0.3 of the size.
 
     Args:
-        operation: Integer tensor `(B,)`, places in `OPERATIONS`.
-        magnitude: Float tensor `(B,)` in [0, 1).
+        operation: Integer tensor `(B,)` or `(B, n)`, places in `OPERATIONS`.
+        magnitude: Float tensor of the same shape, in [0, 1).
         size: Pair of integers `(height, width)`, in pixels.
 
     Returns:
-        Float32 tensor `(B, 6)`, see `alim_keras.augment.geometry`.
+        Float32 tensor `(B, 6)` or `(B, n, 6)`, see
+        `alim_keras.augment.geometry`.
     """
     ops = keras.ops
     height, width = size
@@ -85,75 +90,138 @@ def affine_maps(operation, magnitude, size):
             cosine,
             move_y + y - sine * x - cosine * y,
         ],
-        axis=1,
+        axis=-1,
     )
 
 
 def combined_map(operations, magnitudes, size):
     """One affine map `(B, 6)` for operations `(B, n)`, the first first."""
-    result = None
-    for step in range(operations.shape[1]):
-        matrix = affine_maps(operations[:, step], magnitudes[:, step], size)
-        result = matrix if step == 0 else geometry.compose(result, matrix)
+    maps = affine_maps(operations, magnitudes, size)
+    result, *others = keras.ops.unstack(maps, axis=1)
+    for matrix in others:
+        result = geometry.compose(result, matrix)
     return result
 
 
-def apply_operation(planes, operation, magnitude):
-    """Applies to each example its pixel operation; geometric ones are idle.
+def apply_operations(planes, operations, magnitudes):
+    """Applies to each example its pixel operations; geometric ones are idle.
 
     Brightness, Color, Contrast and Sharpness blend by 0.05 to 0.95; Posterize
     keeps 4 to 7 bits; Solarize inverts from a level of 0 to 256 on.
 
     Args:
         planes: Float32 tensor `(C, B, H, W)` in [0, 255].
-        operation: Integer tensor `(B,)`, places in `OPERATIONS`.
-        magnitude: Float tensor `(B,)` in [0, 1).
+        operations: Integer tensor `(B, n)`, places in `OPERATIONS`; the first
+            comes first.
+        magnitudes: Float tensor `(B, n)` in [0, 1).
 
     Returns:
         Float32 tensor `(C, B, H, W)`.
     """
     ops = keras.ops
-    planes = _tone(planes, operation, magnitude)
-    equalize, posterize, solarize = (
-        ops.expand_dims(_chosen(operation, name), 1)
-        for name in ("Equalize", "Posterize", "Solarize")
-    )
+    magnitudes = ops.convert_to_tensor(magnitudes)
+    away = 0.95 - 0.9 * magnitudes
+    auto = _chosen(operations, "AutoContrast")
+    contrast = away * _chosen(operations, "Contrast")
+    color = away * _chosen(operations, "Color")
+    factor = 1.0 - away * _chosen(operations, "Brightness") - contrast
+    if planes.shape[0] == 3:
+        factor = factor - color
+    tone = ops.stack([auto, factor, contrast, color])
+    tone = ops.expand_dims(ops.transpose(tone, (2, 0, 1)), (-1, -2))
+    sharpness = away * _chosen(operations, "Sharpness")
+    tables = [_chosen(operations, name) for name in _TABLES]
+    dear = ops.stack([sharpness, *tables, magnitudes], axis=-1)
+    needed = sum(tables, sharpness) > 0
+    for step in range(operations.shape[1]):
+        planes = _tone(planes, *ops.unstack(tone[step], 4))
+        planes = _where_needed(
+            planes, needed[:, step], dear[:, step], _blur_or_look_up
+        )
+    return planes
+
+
+def _tone(planes, auto, factor, contrast, color):
+    """AutoContrast and three blends: all are linear in the pixels.
+
+    The numbers of an example are `(B, 1, 1)`.
+    """
+    ops = keras.ops
+    scale, offset = planes_lib.stretch(planes)
+    gray = planes_lib.luminance(planes)
+    scale = ops.where(auto > 0, scale, factor)
+    offset = ops.where(auto > 0, offset, contrast * planes_lib.mean(gray))
+    result = planes * scale + offset
+    return result + color * gray if planes.shape[0] == 3 else result
+
+
+def _blur_or_look_up(planes, numbers):
+    """Sharpness, Equalize, Posterize or Solarize, as `numbers` `(B, 5)` say."""
+    ops = keras.ops
+    columns = ops.expand_dims(ops.transpose(numbers), -1)
+    sharpness, equalize, posterize, solarize, magnitude = ops.unstack(columns)
+    # Sharpness: v + away (smooth - v), where smooth - v = smoothing / 13.
+    away = ops.expand_dims(sharpness * (1.0 / 13.0), -1)
+    planes = planes + away * planes_lib.smoothing(planes)
     pixels = planes_lib.levels(planes)
+    magnitude = magnitude[:, 0]
     table = ops.where(
         posterize > 0,
         planes_lib.posterize_table(4.0 + ops.floor(4.0 * magnitude)),
         planes_lib.solarize_table(256.0 * magnitude),
     )
     table = ops.where(equalize > 0, planes_lib.equalize_table(pixels), table)
-    use = planes_lib.per_image(equalize + posterize + solarize)
+    use = ops.expand_dims(equalize + posterize + solarize, -1)
     return ops.where(use > 0, planes_lib.look_up(pixels, table), planes)
 
 
-def _tone(planes, operation, magnitude):
-    """AutoContrast and the four blends: all are linear in the pixels."""
+def _where_needed(planes, needed, numbers, change):
+    """Changes some examples of a batch, in as many blocks as they fill.
+
+    The shapes stay static, as XLA wants them: a block is an eighth of the
+    batch, the loop runs as often as the count of `needed` asks for, and what
+    a block holds beyond that is changed by nothing.
+
+    Args:
+        planes: Float32 tensor `(C, B, H, W)`.
+        needed: Boolean tensor `(B,)`.
+        numbers: Tensor `(B, n)`.
+        change: Function of the planes `(C, b, H, W)` of some examples and
+            their rows of `numbers`; it leaves those as they are that are not
+            `needed`.
+
+    Returns:
+        Float32 tensor `(C, B, H, W)`.
+    """
     ops = keras.ops
-    per_image = planes_lib.per_image
-    away = 0.95 - 0.9 * magnitude
-    contrast = away * _chosen(operation, "Contrast")
-    color = away * _chosen(operation, "Color")
-    sharpness = away * _chosen(operation, "Sharpness")
-    kept = away * _chosen(operation, "Brightness") + contrast
-    colored = planes.shape[0] == 3
-    if colored:
-        kept = kept + color
-    auto = per_image(_chosen(operation, "AutoContrast")) > 0
-    scale, offset = planes_lib.stretch(planes)
-    gray = planes_lib.luminance(planes)
-    scale = ops.where(auto, scale, per_image(1.0 - kept))
-    offset = ops.where(
-        auto, offset, per_image(contrast) * planes_lib.mean(gray)
+    channels, _, height, width = planes.shape
+    batch = ops.shape(planes)[1]
+    block = (
+        ops.maximum(batch // 8, 16)
+        if keras.ops.is_tensor(batch)
+        else max(batch // 8, 16)
     )
-    result = planes * scale + offset
-    if colored:
-        result = result + per_image(color) * gray
-    # Sharpness: v + away (smooth - v), where smooth - v = smoothing / 13.
-    blur = planes_lib.smoothing(planes)
-    return result + per_image(sharpness * (1.0 / 13.0)) * blur
+    count = ops.sum(ops.cast(needed, "int32"))
+    order = ops.cast(ops.argsort(ops.cast(~needed, "int32")), "int32")
+    first = ops.expand_dims(ops.arange(channels, dtype="int32") * batch, 1)
+
+    def body(start, flat):
+        # Past the end the last example comes again, with the same result.
+        place = start + ops.arange(block, dtype="int32")
+        rows = backend.take_rows(order, ops.minimum(place, batch - 1))
+        cells = ops.reshape(first + rows, (-1,))
+        part = backend.take_rows(flat, cells)
+        part = ops.reshape(part, (channels, -1, height, width))
+        part = change(part, backend.take_rows(numbers, rows))
+        part = ops.reshape(part, (-1, height * width))
+        flat = ops.scatter_update(flat, ops.expand_dims(cells, 1), part)
+        return start + block, flat
+
+    flat = ops.reshape(planes, (-1, height * width))
+    _, flat = ops.while_loop(
+        lambda start, _: start < count, body, (ops.zeros((), "int32"), flat)
+    )
+    return ops.reshape(flat, (channels, -1, height, width))
 
 
 def cutout_planes(planes, draws, largest, color):
@@ -191,4 +259,4 @@ def cutout_planes(planes, draws, largest, color):
     if channels == 1:
         color = (sum(color) / len(color),)
     paint = ops.reshape(ops.convert_to_tensor(color, "float32"), (-1, 1, 1, 1))
-    return planes * (1.0 - mask) + paint * mask
+    return ops.where(mask > 0, paint, planes)

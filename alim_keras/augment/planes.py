@@ -9,18 +9,26 @@ All values are float32 in [0, 255].
 
 import keras
 
+from alim_keras import backend
+
 # ITU-R 601 luma, the weights of PIL's conversion to "L".
 LUMA = (0.299, 0.587, 0.114)
 
 
 def to_planes(images):
     """`(B, H, W, C)` of any dtype to float32 `(C, B, H, W)`."""
-    planes = keras.ops.transpose(images, (3, 0, 1, 2))
-    return keras.ops.cast(planes, "float32")
+    ops = keras.ops
+    height, width, channels = images.shape[1:]
+    # Two axes are transposed in half the time that four take on a CPU.
+    flat = ops.reshape(images, (-1, channels))
+    flat = ops.transpose(flat) if channels > 1 else flat
+    return ops.cast(ops.reshape(flat, (channels, -1, height, width)), "float32")
 
 
 def from_planes(planes):
     """`(C, B, H, W)` to `(B, H, W, C)`."""
+    if planes.shape[0] == 1:
+        return keras.ops.expand_dims(planes[0], -1)
     return keras.ops.transpose(planes, (1, 2, 3, 0))
 
 
@@ -82,27 +90,32 @@ def shift_hue(planes, turns):
     high = ops.maximum(ops.maximum(red, green), blue)
     low = ops.minimum(ops.minimum(red, green), blue)
     chroma = high - low
-    # A grey pixel has chroma 0 and no hue: the numerators are 0 as well.
-    inverse = 1.0 / ops.maximum(chroma, 1e-6)
-    sextant = ops.where(
+    # The place on the circle in sixths of it, times the chroma: nothing is
+    # divided, and a grey pixel, which has no hue, stays grey. From -1 to 5.
+    double = 2.0 * chroma
+    place = ops.where(
         ops.equal(high, red),
-        (green - blue) * inverse,
+        green - blue,
         ops.where(
             ops.equal(high, green),
-            2.0 + (blue - red) * inverse,
-            4.0 + (red - green) * inverse,
+            double + (blue - red),
+            2.0 * double + (red - green),
         ),
     )
-    sextant = sextant + 6.0 * turns
-    # HSV to RGB: channel n is v - s v clip(min(k, 4 - k), 0, 1), where
-    # k = (n + sextant) mod 6. `mod` is many times slower than `floor`.
-    channels = []
-    for offset in (5.0, 3.0, 1.0):
-        place = sextant + offset
-        place = place - 6.0 * ops.floor(place * (1.0 / 6.0))
-        share = ops.clip(ops.minimum(place, 4.0 - place), 0.0, 1.0)
-        channels.append(high - chroma * share)
-    return ops.stack(channels, axis=0)
+    place = place + 6.0 * (turns - ops.floor(turns)) * chroma
+    place = ops.where(place > 5.0 * chroma, place - 6.0 * chroma, place)
+
+    def rising(distance):
+        return low + ops.minimum(ops.relu(distance), chroma)
+
+    return ops.stack(
+        [
+            rising(ops.abs(place - 3.0 * chroma) - chroma),
+            rising(double - ops.abs(place - double)),
+            rising(ops.abs(place - chroma) - chroma),
+        ],
+        axis=0,
+    )
 
 
 def levels(planes):
@@ -125,7 +138,7 @@ def look_up(pixels, table):
     ops = keras.ops
     channels, _, height, width = pixels.shape
     cells, _ = _cells(pixels)
-    values = ops.take(ops.reshape(table, (-1,)), cells, axis=0)
+    values = backend.take_rows(ops.reshape(table, (-1,)), cells)
     return ops.reshape(values, (channels, -1, height, width))
 
 
@@ -159,7 +172,7 @@ def posterize_table(bits):
     level = ops.arange(256, dtype="float32")
     # Powers of two by name: `power` is not exact on every device.
     powers = ops.convert_to_tensor([2.0**n for n in range(9)], "float32")
-    size = ops.take(powers, 8 - ops.cast(bits, "int32"), axis=0)
+    size = backend.take_rows(powers, 8 - ops.cast(bits, "int32"))
     size = ops.expand_dims(size, 1)
     return ops.floor(level / size) * size
 

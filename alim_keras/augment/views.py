@@ -194,11 +194,8 @@ class Views:
                 chosen, magnitudes, self.image_size or images.shape[1:3]
             )
         planes = self._crop(images, draw, matrix)
-        for step in range(count):
-            planes = operations.apply_operation(
-                planes, chosen[:, step], magnitudes[:, step]
-            )
         if count:
+            planes = operations.apply_operations(planes, chosen, magnitudes)
             planes = planes_lib.clip(planes)
         if self.cutout > 0:
             planes = operations.cutout_planes(

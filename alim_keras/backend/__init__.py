@@ -1,46 +1,62 @@
 """The only code that knows a framework; one module per Keras backend.
 
-A backend module offers `Trainer` (a `train_step` around
-`PartialLabelModel.training_loss`), collectives (`all_gather`,
-`num_replicas`, `first_row`), `scatter_rows`, `compiled` and
-`save_served_model`.
+Both modules offer the same names:
+
+- `Trainer`, a `train_step` around `PartialLabelModel.training_loss`;
+- collectives over the replicas of a step: `all_gather`, `num_replicas`,
+  `first_row`, `synchronise` (of batch statistics), and the checks
+  `check_rows`, `check_shares` and `check_executions`;
+- `gather_rows`, `scatter_rows`, `take_rows` and `compiled`;
+- devices: `make_strategy`, `device_memory`, `gpu_names`,
+  `make_deterministic`, `set_random_seed`;
+- processes: `process_index`, `process_count`, `is_chief`,
+  `gather_processes`, `watching_workers`;
+- `save_served_model`;
+- `INTEGER`, the dtype of labels and indices in weights and in the step.
 """
+
+import importlib
 
 import keras
 
 from alim_keras.errors import EnvironmentLacksError
 
-if keras.config.backend() == "tensorflow":
-    from alim_keras.backend.tensorflow import Trainer
-    from alim_keras.backend.tensorflow import all_gather
-    from alim_keras.backend.tensorflow import check_rows
-    from alim_keras.backend.tensorflow import check_shares
-    from alim_keras.backend.tensorflow import compiled
-    from alim_keras.backend.tensorflow import first_row
-    from alim_keras.backend.tensorflow import gpu_names
-    from alim_keras.backend.tensorflow import make_deterministic
-    from alim_keras.backend.tensorflow import make_strategy
-    from alim_keras.backend.tensorflow import num_replicas
-    from alim_keras.backend.tensorflow import save_served_model
-    from alim_keras.backend.tensorflow import scatter_rows
-else:
-    raise EnvironmentLacksError(
-        "alim_keras runs on Keras's TensorFlow backend. Set "
-        "KERAS_BACKEND=tensorflow before the first import of keras. "
-        f"Received: keras.config.backend()={keras.config.backend()!r}"
-    )
+BACKENDS = ("tensorflow", "jax")
 
 __all__ = [
+    "BACKENDS",
+    "INTEGER",
     "Trainer",
     "all_gather",
+    "check_executions",
     "check_rows",
     "check_shares",
     "compiled",
+    "device_memory",
+    "first_row",
+    "gather_processes",
+    "gather_rows",
     "gpu_names",
+    "is_chief",
     "make_deterministic",
     "make_strategy",
     "num_replicas",
-    "first_row",
+    "process_count",
+    "process_index",
     "save_served_model",
     "scatter_rows",
+    "take_rows",
+    "set_random_seed",
+    "synchronise",
+    "watching_workers",
 ]
+
+if keras.config.backend() not in BACKENDS:
+    raise EnvironmentLacksError(
+        f"alim_keras runs on Keras's backends {' and '.join(BACKENDS)}. Set "
+        "KERAS_BACKEND to one of them before the first import of keras. "
+        f"Received: keras.config.backend()={keras.config.backend()!r}"
+    )
+_module = importlib.import_module(f"{__name__}.{keras.config.backend()}")
+for _name in __all__[1:]:
+    globals()[_name] = getattr(_module, _name)

@@ -1,24 +1,30 @@
 """TensorFlow: the gradient step, collectives over replicas, SavedModel."""
 
-import contextlib
-import functools
+import math
 import os
 import tempfile
 
 import keras
 import tensorflow as tf
 
-from alim_keras.errors import ConfigError
+from alim_keras.backend import tensorflow_cluster as cluster
+from alim_keras.backend import tensorflow_replicas as replicas
 
-BAD_ROWS = (
-    "x['index'] holds rows that the pseudo-label table does not have: they "
-    "must be whole numbers from 0 to num_examples - 1."
-)
-BAD_SHARES = (
-    "The replicas hold unequal shares of a batch, or odd ones, which mixup "
-    "cannot pair as one device would. Use a batch size that is a multiple of "
-    "twice the number of replicas, and drop the last, incomplete batch."
-)
+all_gather = replicas.all_gather
+check_rows = replicas.check_rows
+check_shares = replicas.check_shares
+first_row = replicas.first_row
+gather_processes = cluster.gather_processes
+is_chief = cluster.is_chief
+make_strategy = cluster.make_strategy
+process_count = cluster.process_count
+num_replicas = replicas.num_replicas
+process_index = cluster.process_index
+synchronise = replicas.synchronise
+watching_workers = cluster.watching_workers
+
+# TensorFlow keeps int32 tensors in host memory even when it has a GPU.
+INTEGER = "int64"
 
 
 class Trainer:
@@ -27,6 +33,8 @@ class Trainer:
     All that is particular to a method happens in `training_loss`, written
     with `keras.ops`; here are only the tape, the loss scale and the update.
     """
+
+    _sum_metrics_once = None
 
     def train_step(self, data):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
@@ -42,12 +50,20 @@ class Trainer:
             x, y, probabilities, sample_weight=sample_weight
         )
 
-    def fit(self, *args, **kwargs):
+    def fit(self, x=None, *args, validation_data=None, **kwargs):
+        strategy = self.distribute_strategy
+        if validation_data is not None:
+            validation_data = cluster.share_of_evaluation(
+                strategy, validation_data
+            )
+        x = cluster.share_of_training(strategy, x)
+        kwargs["validation_data"] = validation_data
         try:
-            return super().fit(*args, **kwargs)
+            with cluster.undistributed(strategy):
+                return super().fit(x, *args, **kwargs)
         except tf.errors.InvalidArgumentError as error:
             # What a running step found; see check_rows and check_shares.
-            for message in (BAD_ROWS, BAD_SHARES):
+            for message in (replicas.BAD_ROWS, replicas.BAD_SHARES):
                 if message in str(error):
                     raise ValueError(message) from error
             raise
@@ -65,9 +81,96 @@ class Trainer:
         with self._distribute_strategy.scope():
             self._symbolic_build(data_batch=(x, y))
 
+    def evaluate(self, x=None, *args, **kwargs):
+        strategy = self.distribute_strategy
+        # Within `fit` it has got its share already.
+        if not kwargs.get("_use_cached_eval_dataset"):
+            x = cluster.share_of_evaluation(strategy, x)
+        with cluster.undistributed(strategy):
+            return super().evaluate(x, *args, **kwargs)
+
+    def predict(self, x, *args, **kwargs):
+        # Every worker that calls it predicts all.
+        with cluster.undistributed(self.distribute_strategy):
+            return super().predict(x, *args, **kwargs)
+
+    def make_train_function(self, force=False):
+        if not cluster.is_multi_worker(self.distribute_strategy):
+            super().make_train_function(force)
+        elif force or self.train_function is None:
+            self.train_function = self._by_each_worker(self.train_step)
+
+    def make_test_function(self, force=False):
+        if not cluster.is_multi_worker(self.distribute_strategy):
+            super().make_test_function(force)
+        elif force or self.test_function is None:
+            self.test_function = self._by_each_worker(self.test_step)
+
+    def make_predict_function(self, force=False):
+        if not cluster.is_multi_worker(self.distribute_strategy):
+            super().make_predict_function(force)
+        elif force or self.predict_function is None:
+            self.predict_function = self._by_each_worker(self.predict_step)
+
+    def _by_each_worker(self, step):
+        """Runs a step without reducing what it returns over the workers.
+
+        Keras reduces every log in every step, along an axis that scalars do
+        not have. The logs of an epoch come from the metrics, which are summed
+        over the workers once, when read.
+        """
+        strategy = self.distribute_strategy
+
+        def run(data):
+            return strategy.run(step, args=(data,))
+
+        if not self.run_eagerly:
+            run = tf.function(
+                run,
+                autograph=False,
+                reduce_retracing=True,
+                jit_compile=self.jit_compile,
+            )
+        # `fit` and `evaluate` hand an iterator over, `predict` a list of one.
+        return lambda data: run(next(iter(data)))
+
+    def _sum_metrics(self):
+        """The metrics over all workers, by one all-reduce.
+
+        Read one by one, each of their variables would cost one.
+        """
+
+        def sum_up():
+            variables = self.metrics_variables
+            parts = [tf.reshape(v.value, [-1]) for v in variables]
+            context = tf.distribute.get_replica_context()
+            total = context.all_reduce("SUM", tf.concat(parts, axis=0))
+            sums = tf.split(total, [math.prod(v.shape) for v in variables])
+            mapping = [
+                (v, tf.reshape(part, v.shape))
+                for v, part in zip(variables, sums)
+            ]
+            with keras.StatelessScope(state_mapping=mapping):
+                return self.get_metrics_result()
+
+        return self.distribute_strategy.run(sum_up)
+
+    def save(self, *args, **kwargs):
+        with cluster.own_copies(self._distribute_strategy):
+            return super().save(*args, **kwargs)
+
+    def save_weights(self, *args, **kwargs):
+        with cluster.own_copies(self._distribute_strategy):
+            return super().save_weights(*args, **kwargs)
+
     def _get_metrics_result_or_logs(self, logs):
         # Keras takes the replicas' mean of means if a step left a log out.
-        results = self.get_metrics_result()
+        if cluster.is_multi_worker(self.distribute_strategy):
+            if self._sum_metrics_once is None:
+                self._sum_metrics_once = tf.function(self._sum_metrics)
+            results = self._sum_metrics_once()
+        else:
+            results = self.get_metrics_result()
         return {name: results.get(name, logs[name]) for name in logs}
 
     def test_step(self, data):
@@ -77,54 +180,40 @@ class Trainer:
         return {k: v for k, v in logs.items() if k not in self.training_logs}
 
 
-def num_replicas():
-    """Returns the number of replicas that take part in the current step."""
-    return tf.distribute.get_strategy().num_replicas_in_sync
+def check_executions(model):
+    """Refuses several steps per call where Keras cannot run them."""
+    strategy = model.distribute_strategy
+    if strategy.num_replicas_in_sync > 1 and model.steps_per_execution > 1:
+        raise ValueError(
+            "`steps_per_execution` above 1 does not work under a distribution "
+            "strategy in Keras (keras issue 19246). Compile with "
+            "steps_per_execution=1. Received: steps_per_execution="
+            f"{model.steps_per_execution}"
+        )
 
 
-def check_rows(index, num_examples):
-    """Raises when a step meets an index outside the table (not under XLA)."""
-    outside = tf.logical_or(index < 0, index >= num_examples)
-    tf.debugging.Assert(
-        tf.logical_not(tf.reduce_any(outside)), [BAD_ROWS], summarize=1
-    )
+def gather_rows(variable, index):
+    """Returns `variable[index]`, in O(rows).
 
-
-def check_shares(index, even):
-    """Raises when replicas hold unequal shares of a batch.
-
-    Args:
-        index: Tensor `(B,)` of this replica.
-        even: Whether the shares must be even numbers, too.
+    Any other read of a variable that was scattered to copies all of it.
     """
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return
-    sizes = context.all_gather(tf.shape(index), axis=0)
-    good = tf.reduce_all(sizes == sizes[0])
-    if even:
-        good = tf.logical_and(good, sizes[0] % 2 == 0)
-    tf.debugging.Assert(good, [BAD_SHARES], summarize=1)
+    variable = variable.value
+    if isinstance(variable, tf.distribute.DistributedValues):
+        context = tf.distribute.get_replica_context()
+        replica = context.replica_id_in_sync_group if context else 0
+        replica = int(tf.get_static_value(replica))
+        copies = variable.values  # Of this process.
+        variable = copies[replica % len(copies)]
+    return tf.gather(variable, index)
 
 
-def first_row(size):
-    """Returns where this replica's `size` examples begin in the batch."""
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return 0
-    return context.replica_id_in_sync_group * size
+def take_rows(x, index):
+    """Returns `x[index]` of a tensor, for indices from 0 to `len(x) - 1`.
 
-
-def all_gather(x):
-    """Concatenates a `(B, ...)` tensor over all replicas; has a gradient.
-
-    Every update of training state is a function of gathered tensors, so all
-    replicas assign the same value and none drifts away.
+    `keras.ops.take` goes through all indices first, looking for negative
+    ones, which takes as long as the gathering.
     """
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return x
-    return context.all_gather(x, axis=0)
+    return tf.gather(x, index)
 
 
 def scatter_rows(variable, index, rows):
@@ -133,9 +222,20 @@ def scatter_rows(variable, index, rows):
     variable.value.scatter_update(tf.IndexedSlices(rows, index))
 
 
-def compiled(function, jit_compile=False):
-    """Returns `function` as a graph function."""
+def compiled(function, variables=(), jit_compile=False):
+    """Returns `function` as a graph function.
+
+    Args:
+        function: Function of tensors.
+        variables: The Keras variables that it reads; a graph reads them as
+            they are at each call, whether named or not.
+        jit_compile: Whether XLA compiles it.
+    """
     return tf.function(function, jit_compile=jit_compile)
+
+
+def device_memory():
+    """Returns the bytes of a GPU's memory; None: TensorFlow does not say."""
 
 
 def gpu_names():
@@ -143,52 +243,14 @@ def gpu_names():
     return [gpu.name for gpu in tf.config.list_physical_devices("GPU")]
 
 
+def set_random_seed(seed):
+    """Seeds Python, numpy and TensorFlow: a model's initial weights."""
+    keras.utils.set_random_seed(seed)
+
+
 def make_deterministic():
     """Makes operations deterministic on a GPU too; slower."""
     tf.config.experimental.enable_op_determinism()
-
-
-def make_strategy(name, replicas=None):
-    """Returns a strategy's scope for `--distribute`, and its replica count.
-
-    Args:
-        name: `"none"` or `"mirrored"`.
-        replicas: How many devices to use. Defaults to all GPUs, or the one
-            CPU. More than one on a CPU splits it into logical devices, which
-            is slower than one and serves to try a distributed run out.
-
-    Returns:
-        A pair: a context manager and the number of replicas.
-    """
-    if name == "none":
-        return contextlib.nullcontext(), 1
-    gpus = tf.config.list_physical_devices("GPU")
-    kind = "GPU" if gpus else "CPU"
-    if not gpus and replicas and replicas > 1:
-        cpu = tf.config.list_physical_devices("CPU")[0]
-        try:
-            tf.config.set_logical_device_configuration(
-                cpu, [tf.config.LogicalDeviceConfiguration()] * replicas
-            )
-        except (RuntimeError, ValueError):
-            pass  # Too late in this process; the count below decides.
-    devices = [d.name for d in tf.config.list_logical_devices(kind)]
-    if replicas and replicas > len(devices):
-        raise ConfigError(
-            f"--distribute=mirrored found {len(devices)} {kind} device(s). "
-            f"Ask for at most that many. Received: replicas={replicas}"
-        )
-    devices = devices[:replicas] if replicas else devices
-    return _mirrored(tuple(devices)).scope(), len(devices)
-
-
-@functools.cache
-def _mirrored(devices):
-    """One strategy per list of devices: two in a process would clash.
-
-    TensorFlow numbers its collective operations process-wide.
-    """
-    return tf.distribute.MirroredStrategy(devices)
 
 
 def save_served_model(network, path, image_shape, class_names=None):

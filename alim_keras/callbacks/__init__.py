@@ -1,6 +1,7 @@
 """Callbacks: ALIM itself, and those of a training run."""
 
 from alim_keras.callbacks.alim import ALIM
+from alim_keras.callbacks.epoch_timer import EpochTimer
 from alim_keras.callbacks.evaluation import Evaluation
 from alim_keras.callbacks.metrics_log import MetricsLog
 from alim_keras.callbacks.non_finite_guard import NonFiniteGuard
@@ -10,6 +11,7 @@ from alim_keras.callbacks.selection import Selection
 
 __all__ = [
     "ALIM",
+    "EpochTimer",
     "Evaluation",
     "MetricsLog",
     "NonFiniteGuard",

@@ -139,7 +139,9 @@ class ALIM(keras.callbacks.Callback):
         table.scale_factor.assign(self.scale_factor)
         table.update_in_step.assign(float(self.update == "step"))
         if self.update == "epoch":
-            self._infer = backend.compiled(self.model.infer_scores)
+            self._infer = backend.compiled(
+                self.model.infer_scores, self.model.variables
+            )
 
     def on_epoch_begin(self, epoch, logs=None):
         if epoch < self.warmup_epochs:
@@ -154,50 +156,62 @@ class ALIM(keras.callbacks.Callback):
         if self.update == "epoch":
             self._update_all(epoch)
         else:
-            self._update_lambda(epoch, self.table.candidate_ratio.numpy())
+            self._update_lambda(epoch)
         if logs is not None:
             logs["lambda"] = float(self.table.lam.numpy())
             if self.labels is not None:
-                settled = self.model.pseudo_labels.numpy()
-                known = settled.max(axis=1) > 0.0
-                right = settled.argmax(axis=1) == np.asarray(self.labels)
+                settled, known = self.table.settled()
+                right = settled == np.asarray(self.labels)
                 logs["pseudo_label_accuracy"] = float(right[known].mean())
 
-    def _update_lambda(self, epoch, ratios):
+    def _update_lambda(self, epoch):
         """Sets lambda for the next epoch from this epoch's Eq. 6 values."""
         if epoch + 1 < self.warmup_epochs or self.noise_rate == 0:
             lam = 0.0
         elif self.lam == "adaptive":
-            lam = ops.adaptive_lambda(ratios, self.noise_rate)
+            lam = self.table.adaptive_lambda(self.noise_rate)
         else:
             lam = self.lam
         self.table.lam.assign(lam)
 
     def _update_all(self, epoch):
-        """Algorithm 1: lambda and all pseudo labels from one inference pass."""
-        index, scores, candidates = [], [], []
-        for x, y in self.data:
-            index.append(keras.ops.convert_to_numpy(x["index"]))
-            scores.append(keras.ops.convert_to_numpy(self._infer(x["image"])))
-            candidates.append(keras.ops.convert_to_numpy(y))
-        index, scores, candidates = map(
-            np.concatenate, (index, scores, candidates)
-        )
+        """Algorithm 1: lambda and all pseudo labels from one inference pass.
+
+        Labels need lambda, which needs every score first. A dense table
+        allows for scores of its own size to be kept meanwhile; beside a
+        sparse one they are computed a second time.
+        """
         ratios = np.full((self.table.num_examples,), np.nan, "float32")
-        ratios[index] = ops.candidate_ratio(scores, candidates)
-        self.table.candidate_ratio.assign(ratios)
-        self._update_lambda(epoch, ratios)
+        kept = []
+        for index, scores, candidates in self._scored():
+            ratios[index] = ops.candidate_ratio(scores, candidates)
+            if self.table.is_dense:
+                kept.append((index, scores, candidates))
+        self.table.assign_ratios(ratios)
+        self._update_lambda(epoch)
         if epoch + 1 < self.model.pseudo_label_start:
             return
-        table = self.table.table.numpy()
-        table[index] = ops.pseudo_labels(
-            scores,
-            candidates,
-            self.table.lam,
-            self.norm,
-            self.scale_factor,
-        )
-        self.table.table.assign(table)
+
+        def labelled():
+            for index, scores, candidates in kept or self._scored():
+                labels = ops.pseudo_labels(
+                    scores,
+                    candidates,
+                    self.table.lam,
+                    self.norm,
+                    self.scale_factor,
+                )
+                yield index, labels, candidates
+
+        self.table.replace(labelled())
+
+    def _scored(self):
+        """Yields index, scores and candidates of all batches, as numpy."""
+        for x, y in self.data:
+            scores = self._infer(x["image"])
+            yield tuple(
+                keras.ops.convert_to_numpy(v) for v in (x["index"], scores, y)
+            )
 
 
 def _one_of(name, value, allowed):

@@ -19,7 +19,7 @@ class NonFiniteGuard(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         noted = self.model.non_finite_step
-        noted.assign(keras.ops.full_like(noted, -1))
+        noted.assign(np.full(noted.shape, -1))
 
     def on_epoch_end(self, epoch, logs=None):
         first = self.model.non_finite_step.numpy()

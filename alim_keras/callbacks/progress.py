@@ -18,25 +18,27 @@ SHOWN = (
     ("holdout_covering_rate", "held out: covering", "{:.1%}"),
     ("holdout_approximated_accuracy", "approximated", "{:.1%}"),
     ("test_accuracy", "test*", "{:.1%}"),
+    ("images_per_second", "", "{:.0f} images/s"),
 )
 
 
 class Progress(keras.callbacks.Callback):
     """A line per epoch: losses, lambda, rates, images/s, time left.
 
-    Also adds `learning_rate`, `seconds` and `images_per_second` to the logs.
+    Also adds `learning_rate` and `seconds` to the logs.
     Numbers marked * use true labels, which training never sees.
 
     Args:
-        images_per_epoch: Number of images an epoch trains on.
         style: `"bar"` (a line per epoch, and within the epoch a share done if
             `file` is a terminal), `"line"` or `"none"`. Defaults to `"bar"`.
         file: Where to print. Defaults to `sys.stdout`.
     """
 
-    def __init__(self, images_per_epoch, style="bar", file=None):
+    # It reads no logs within an epoch: Keras need not wait for them.
+    async_safe = True
+
+    def __init__(self, style="bar", file=None):
         super().__init__()
-        self.images_per_epoch = images_per_epoch
         self.file = file or sys.stdout
         self.style = style
         self.live = style == "bar" and self.file.isatty()
@@ -55,7 +57,6 @@ class Progress(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         now = time.monotonic()
-        self._trained = now
         if self.live and now - self._drawn > 0.5:
             self._drawn = now
             share = (batch + 1) / (self.params["steps"] or batch + 1)
@@ -64,11 +65,9 @@ class Progress(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         seconds = time.monotonic() - self._began
-        trained = max(self._trained - self._began, 1e-9)
         optimizer = self.model.optimizer
         logs["learning_rate"] = float(optimizer.learning_rate.numpy())
         logs["seconds"] = seconds
-        logs["images_per_second"] = self.images_per_epoch / trained
         if self.style == "none":
             return
         first, began = self._first
@@ -76,11 +75,10 @@ class Progress(keras.callbacks.Callback):
         pace = (time.monotonic() - began) / (epoch + 1 - first)
         parts = [f"epoch {epoch + 1}/{epochs}"]
         parts += [
-            f"{label} {form.format(logs[name])}"
+            f"{label} {form.format(logs[name])}".strip()
             for name, label, form in SHOWN
             if name in logs
         ]
-        parts.append(f"{logs['images_per_second']:.0f} images/s")
         parts.append(f"{_duration(pace * (epochs - epoch - 1))} left")
         start = "\r\x1b[K" if self.live else ""
         print(start + "  ".join(parts), file=self.file, flush=True)

@@ -1,9 +1,12 @@
 """What must be so in the process before TensorFlow is loaded."""
 
 import contextlib
+import importlib
 import os
 import sys
 import tempfile
+
+from alim_keras.errors import ConfigError
 
 # oneDNN: TensorFlow leaves it off on processors without AVX-512 VNNI or AMX,
 # where it still makes a ResNet step about a third faster. It changes results
@@ -12,6 +15,9 @@ _FAST = {"TF_ENABLE_ONEDNN_OPTS": "1"}
 # On a machine without a GPU even level 2 complains that CUDA does not start.
 # What really fails is raised as an exception at any level.
 _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
+# JAX's workers end with a stack trace when one of them is lost, unless even
+# that is hushed; the JAX backend then says it in a line.
+_WORKERS_QUIET = {"TF_CPP_MIN_LOG_LEVEL": "4"}
 
 
 def prepare_environment(backend=None, verbose=False):
@@ -24,25 +30,45 @@ def prepare_environment(backend=None, verbose=False):
             replaces KERAS_BACKEND, since a flag is the stronger wish.
         verbose: Whether TensorFlow's own log is to be seen.
     """
-    wanted = _FAST if verbose else {**_FAST, **_QUIET}
-    for name, value in wanted.items():
-        os.environ.setdefault(name, value)
     if backend is not None:
         os.environ["KERAS_BACKEND"] = backend
+    wanted = dict(_FAST)
+    if not verbose:
+        on_jax = os.environ.get("KERAS_BACKEND") == "jax"
+        is_worker = on_jax and "JAX_COORDINATOR_ADDRESS" in os.environ
+        wanted.update(_WORKERS_QUIET if is_worker else _QUIET)
+    for name, value in wanted.items():
+        os.environ.setdefault(name, value)
 
 
-def load_keras(verbose=False):
+def load_keras(backend=None, verbose=False):
     """Imports Keras and its backend without their chatter on stderr.
 
     Args:
+        backend: String or `None`. The Keras backend that was asked for.
         verbose: Whether the chatter is to be seen.
+
+    Raises:
+        ConfigError: If Keras runs on another backend already.
     """
     if verbose or "keras" in sys.modules:
-        import keras  # noqa: F401
+        import keras
     else:
         # TensorFlow's first messages come before it reads any log level.
         with _hushed_stderr():
-            import keras  # noqa: F401
+            import keras
+
+            # Keras loads it on any backend, if installed, once a layer is
+            # copied; here its chatter is kept.
+            with contextlib.suppress(ImportError):
+                importlib.import_module("tensorflow")
+    running = keras.config.backend()
+    if backend not in (None, running):
+        raise ConfigError(
+            f"Keras was loaded with another backend, {running}, before the "
+            f"flag was read; set KERAS_BACKEND={backend} before this process "
+            f"starts. Received: --backend={backend}"
+        )
 
 
 @contextlib.contextmanager

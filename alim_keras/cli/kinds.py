@@ -9,6 +9,7 @@ flag's name, what was received and where it stood.
 import difflib
 import math
 import os
+import re
 
 from absl import flags
 
@@ -16,6 +17,8 @@ from alim_keras.data.sources import known
 
 _TRUE = ("true", "t", "1", "yes")
 _FALSE = ("false", "f", "0", "no")
+# A number, one of the letters of kMGT, and i where they count by 1024.
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?))?b?")
 
 
 def near(word, known, wrap="{}"):
@@ -160,6 +163,27 @@ class Number(flags.ArgumentParser):
         return "int" if self.whole else "float"
 
 
+class Size(flags.ArgumentParser):
+    """An amount of memory: 8GiB, 500MB or a number of bytes."""
+
+    syntactic_help = "a size such as 8GiB, 500MB or a number of bytes"
+
+    def parse(self, argument):
+        """Returns the number of bytes, an int; see the base class."""
+        found = _SIZE.fullmatch(str(argument).strip().lower())
+        size = 0
+        if found:
+            kilo = 1024 if found[3] else 1000
+            size = float(found[1]) * kilo ** " kmgt".index(found[2] or " ")
+        if size < 1:
+            raise ValueError(f"expected {self.syntactic_help}.")
+        return int(size)
+
+    def flag_type(self):
+        """See the base class."""
+        return "size"
+
+
 class Group:
     """Defines flags under one title of the help.
 
@@ -214,6 +238,10 @@ class Group:
         """Defines a flag with a whole number in [low, high]."""
         parser = Number(True, low, high, False, False, tuple(words))
         self._define(parser, name, default, text)
+
+    def size(self, name, default, text):
+        """Defines a flag with an amount of memory."""
+        self._define(Size(), name, default, text)
 
     def number(
         self,

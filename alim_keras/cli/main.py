@@ -57,8 +57,9 @@ def run(command, main, arguments=None):
             _say(command, f"warning: {warning}")
         if settings.print_config:
             return _print(describe(settings))
-        prepare_environment(_backend(settings), verbose)
-        load_keras(verbose)
+        backend = _backend(settings)
+        prepare_environment(backend, verbose)
+        load_keras(backend, verbose)
         return main(settings) or 0
     except KeyboardInterrupt:
         if verbose:

@@ -246,12 +246,20 @@ def _define_evaluation(group):
 
 
 def _define_machine(group):
-    group.choice("backend", "tensorflow", ("tensorflow",), "Keras backend.")
+    group.choice(
+        "backend",
+        "tensorflow",
+        ("tensorflow", "jax"),
+        "Keras backend. JAX is for accelerators; TensorFlow is the faster one "
+        "on a CPU.",
+    )
     group.choice(
         "distribute",
         "none",
-        ("none", "mirrored"),
-        "mirrored: one replica on each device of this machine.",
+        ("none", "mirrored", "multi_worker"),
+        "mirrored: one replica on each device of this machine. multi_worker: "
+        "one in each of many processes, on any machines; see "
+        "docs/distributed.md.",
     )
     group.whole(
         "replicas",
@@ -266,7 +274,34 @@ def _define_machine(group):
         ("float32", "mixed_bfloat16", "mixed_float16"),
         "Keras dtype policy. Losses and tables stay in float32.",
     )
-    group.switch("jit_compile", False, "Compile the step with XLA.")
+    group.choice(
+        "table",
+        "dense",
+        ("dense", "sparse"),
+        "How pseudo labels and candidate sets are kept. sparse is for many "
+        "classes: the candidates' weights, the strongest others' and a "
+        "remainder.",
+    )
+    group.choice(
+        "table_dtype",
+        "float32",
+        ("float32", "float16"),
+        "How the table stores a weight.",
+    )
+    group.whole(
+        "table_others",
+        8,
+        "k of --table=sparse: classes outside the set that keep a weight of "
+        "their own.",
+        low=1,
+    )
+    group.size(
+        "memory_limit",
+        None,
+        "Refuse a run whose state, images and candidate sets take more on a "
+        "device, such as 8GiB. Without it: no limit.",
+    )
+    group.switch("jit_compile", False, "Compile the step with XLA; JAX always does.")
     group.whole(
         "steps_per_execution",
         1,

@@ -1,8 +1,8 @@
 """Images, candidate sets and the batches made of them.
 
-`train_dataset` and `eval_dataset` live in `pipeline`, which imports
-TensorFlow; they are looked up when first used, so that this package can be
-imported without it.
+`train_dataset` and `eval_dataset` live in `batches`, which imports Keras;
+they are looked up when first used, so that the commands can read their flags
+before a backend is chosen.
 """
 
 import importlib
@@ -17,18 +17,20 @@ from alim_keras.data.image_checks import validate_images
 from alim_keras.data.messages import DataWarning
 from alim_keras.data.sources import ImageData
 from alim_keras.data.sources import load
+from alim_keras.data.sparse_candidates import SparseCandidates
 from alim_keras.data.splits import holdout_split
 from alim_keras.data.splits import stratified_subset
 from alim_keras.data.superclasses import CIFAR100_SUPERCLASSES
 from alim_keras.data.superclasses import superclasses_of
 
-_PIPELINE = ("eval_dataset", "train_dataset")
+_BATCHES = ("eval_dataset", "train_dataset")
 
 __all__ = [
     "CIFAR100_SUPERCLASSES",
     "CandidateSets",
     "DataWarning",
     "ImageData",
+    "SparseCandidates",
     "check_truth_inside",
     "deduplicate",
     "eval_dataset",
@@ -45,8 +47,8 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name in _PIPELINE:
-        return getattr(importlib.import_module(f"{__name__}.pipeline"), name)
+    if name in _BATCHES:
+        return getattr(importlib.import_module(f"{__name__}.batches"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -3,6 +3,8 @@
 import keras
 import numpy as np
 
+from alim_keras import backend
+
 NO_CLASS = -1
 
 
@@ -26,7 +28,7 @@ class EmbeddingQueue(keras.layers.Layer):
 
     Weights (none trainable):
         embeddings: `(Q, D)` float32.
-        labels: `(Q,)` int64 pseudo classes.
+        labels: `(Q,)` integers, the pseudo classes.
     """
 
     def __init__(self, size, embedding_dim, **kwargs):
@@ -45,7 +47,7 @@ class EmbeddingQueue(keras.layers.Layer):
             shape=(size,),
             initializer=keras.initializers.Constant(NO_CLASS),
             trainable=False,
-            dtype="int64",
+            dtype=backend.INTEGER,
         )
         self.built = True
 
@@ -58,7 +60,7 @@ class EmbeddingQueue(keras.layers.Layer):
         """
         ops = keras.ops
         embeddings = ops.cast(embeddings, "float32")
-        labels = ops.cast(labels, "int64")
+        labels = ops.cast(labels, backend.INTEGER)
         both = ops.concatenate([self.embeddings, embeddings], axis=0)
         self.embeddings.assign(both[-self.size :])
         both = ops.concatenate([self.labels, labels], axis=0)

@@ -52,13 +52,9 @@ class Prototypes(keras.layers.Layer):
             embeddings: Tensor `(B, D)` of this replica's unit rows.
             labels: Integer tensor `(B,)` of their pseudo classes.
         """
+        embeddings, labels = backend.all_gather(embeddings, labels)
         self.means.assign(
-            ops.prototype_update(
-                self.means,
-                backend.all_gather(embeddings),
-                backend.all_gather(labels),
-                self.momentum,
-            )
+            ops.prototype_update(self.means, embeddings, labels, self.momentum)
         )
 
     def get_config(self):

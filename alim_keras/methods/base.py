@@ -6,7 +6,7 @@ import numpy as np
 from alim_keras import backend
 from alim_keras import losses
 from alim_keras import ops
-from alim_keras.layers import PseudoLabelTable
+from alim_keras.layers import make_table
 from alim_keras.methods import checks
 from alim_keras.methods import mixing
 from alim_keras.methods.batch import Batch
@@ -41,6 +41,11 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
             moves to, linearly. Defaults to `(0.95, 0.8)`.
         pseudo_label_start: First epoch, counted from 1, that changes the
             table. Defaults to `1`.
+        table: Where the pseudo labels are kept: `"dense"`, `4 N C` bytes;
+            `"sparse"`, for many classes; or a layer, see
+            `layers.PseudoLabelTable` and `layers.SparsePseudoLabelTable`,
+            which says for what sets `"sparse"` is made. Defaults to
+            `"dense"`.
         weight_decay: L2 coefficient of all trainable weights, biases and
             batch normalisation included, through the gradient (as PyTorch's
             SGD; Keras's own `weight_decay` is decoupled, which is about ten
@@ -77,6 +82,7 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
         mixup_alpha=4.0,
         pseudo_label_momentum=(0.95, 0.8),
         pseudo_label_start=1,
+        table="dense",
         weight_decay=0.0,
         seed=0,
         **kwargs,
@@ -90,7 +96,8 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
             pseudo_label_start=(pseudo_label_start, "count"),
             weight_decay=(weight_decay, "weight"),
         )
-        super().__init__(**kwargs)
+        # Not even a mixed precision may round images before `prepare`.
+        super().__init__(autocast=False, **kwargs)
         self.backbone = backbone
         self.num_classes = num_classes
         self.num_examples = num_examples
@@ -107,14 +114,16 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
         checks.synchronise_batch_norm(backbone)
 
         scale, offset = checks.rescaling(mean, std)
-        self.normalisation = keras.layers.Rescaling(scale, offset)
+        self.normalisation = keras.layers.Rescaling(
+            scale, offset, dtype="float32"
+        )
         self.normalisation.build((None, *self.image_shape))
-        self.resizing = keras.layers.Resizing(*self.image_shape[:2])
+        self.resizing = keras.layers.Resizing(
+            *self.image_shape[:2], dtype="float32"
+        )
         self.resizing.build((None, *self.image_shape))
         self.classifier = classifier_head(self.feature_dim, num_classes)
-        self.pseudo_label_table = PseudoLabelTable(
-            num_examples, num_classes, name="pseudo_label_table"
-        )
+        self.pseudo_label_table = make_table(table, num_examples, num_classes)
         self.pseudo_label_table.momentum.assign(pseudo_label_momentum[0])
         if mixup_weight:
             self.loss_names = (*self.loss_names, "mix")
@@ -127,7 +136,7 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
             name="non_finite_step",
             shape=(len(self.loss_names),),
             initializer=keras.initializers.Constant(-1),
-            dtype="int64",
+            dtype=backend.INTEGER,
             trainable=False,
         )
         self.cross_entropy = keras.losses.CategoricalCrossentropy(
@@ -143,8 +152,12 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
 
     @property
     def pseudo_labels(self):
-        """The table `(N, C)`: what the model believes of every example."""
-        return self.pseudo_label_table.table
+        """The table `(N, C)`: what the model believes of every example.
+
+        It has `shape` and `numpy()`; a sparse table is made dense by
+        `numpy()` only.
+        """
+        return self.pseudo_label_table.pseudo_labels
 
     @property
     def training_logs(self):
@@ -255,7 +268,7 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
         **kwargs,
     ):
         """`keras.Model.fit`, with the epoch made known to step and data."""
-        checks.check_fit(self, kwargs)
+        checks.check_fit(self, x, kwargs)
         counter = getattr(x, "epoch_counter", None)
         if counter is not None:
             # It shuffles itself; Keras would warn.
@@ -267,7 +280,7 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
 
     def train_on_batch(self, x, y=None, sample_weight=None, **kwargs):
         """As Keras's, without `class_weight`."""
-        checks.check_fit(self, kwargs)
+        checks.check_fit(self, x, kwargs)
         return super().train_on_batch(x, y, sample_weight, **kwargs)
 
     def _mixup_loss(self, targets, batch):
@@ -318,6 +331,7 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
             "mixup_alpha": self.mixup_alpha,
             "pseudo_label_momentum": self.pseudo_label_momentum,
             "pseudo_label_start": self.pseudo_label_start,
+            "table": serialise(self.pseudo_label_table),
             "weight_decay": self.weight_decay,
             "seed": self.seed,
         }
@@ -326,7 +340,7 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
     def from_config(cls, config):
         config = dict(config)
         deserialise = keras.saving.deserialize_keras_object
-        for name in ("backbone", "views"):
-            if config[name] is not None:
+        for name in ("backbone", "views", "table"):
+            if isinstance(config.get(name), dict):
                 config[name] = deserialise(config[name])
         return cls(**config)

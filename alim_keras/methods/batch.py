@@ -32,7 +32,7 @@ class Batch:
         """Checks a training batch and makes its views, unless it has them."""
         checks.check_batch(x, y, model.num_classes)
         backend.check_rows(x["index"], model.num_examples)
-        backend.check_shares(x["index"], even=bool(model.mixup_weight))
+        x = backend.check_shares(x, even=bool(model.mixup_weight))
         if "weak" in x:
             weak, strong = x["weak"], x["strong"]
         elif model.views is not None:

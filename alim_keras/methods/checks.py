@@ -36,7 +36,7 @@ def synchronise_batch_norm(network):
         return
     for layer in network._flatten_layers():
         if isinstance(layer, keras.layers.BatchNormalization):
-            layer.synchronized = True
+            backend.synchronise(layer)
 
 
 def rescaling(mean, std):
@@ -133,7 +133,30 @@ def check_ranges(**arguments):
             )
 
 
-def check_fit(model, arguments):
+def check_rows(x, num_examples):
+    """Raises for rows outside the table, where they are known beforehand.
+
+    Inside a step that is compiled for an accelerator nothing can raise.
+
+    Args:
+        x: What `fit` or `train_on_batch` was given: a dict of arrays, or a
+            data set of `alim_keras.data`. Any other data set tells its rows
+            only as it goes.
+        num_examples: N, the rows of the table.
+    """
+    first, last = 0, getattr(x, "num_examples", 0) - 1
+    index = x.get("index") if isinstance(x, dict) else None
+    if isinstance(index, (np.ndarray, list, tuple)) and np.size(index):
+        first, last = np.min(index), np.max(index)
+    if first < 0 or last >= num_examples:
+        raise ValueError(
+            "x['index'] holds rows that the pseudo-label table does not have: "
+            "they must be whole numbers from 0 to num_examples - 1. Received: "
+            f"x['index'] from {first} to {last}, num_examples={num_examples}"
+        )
+
+
+def check_fit(model, x, arguments):
     """Refuses, by name, what `fit` cannot do right."""
     if arguments.get("class_weight") is not None:
         raise ValueError(
@@ -141,29 +164,24 @@ def check_fit(model, arguments):
             "would take the weight of the first candidate. Pass per-example "
             "weights as `sample_weight`."
         )
-    strategy = model.distribute_strategy
-    if strategy.num_replicas_in_sync > 1 and model.steps_per_execution > 1:
-        raise ValueError(
-            "`steps_per_execution` above 1 does not work under a distribution "
-            "strategy in Keras (keras issue 19246). Compile with "
-            "steps_per_execution=1. Received: steps_per_execution="
-            f"{model.steps_per_execution}"
-        )
+    check_rows(x, model.num_examples)
+    backend.check_executions(model)
 
 
 def first_non_finite(known, values, step):
     """Notes the step at which a value was NaN or infinite for the first time.
 
     Args:
-        known: int64 tensor `(n,)`: the step noted earlier, or -1.
+        known: Integer tensor `(n,)`: the step noted earlier, or -1.
         values: List of n scalars, this replica's.
         step: Integer scalar: the current step.
 
     Returns:
-        An int64 tensor `(n,)`, the same on all replicas.
+        An integer tensor `(n,)`, the same on all replicas.
     """
     ops = keras.ops
+    known = ops.convert_to_tensor(known)
     values = backend.all_gather(ops.expand_dims(ops.stack(values), 0))
     finite = ops.all(ops.isfinite(values), axis=0)
     first = ops.logical_and(ops.logical_not(finite), known < 0)
-    return ops.where(first, ops.cast(step, "int64"), known)
+    return ops.where(first, ops.cast(step, backend.INTEGER), known)

@@ -114,7 +114,9 @@ class PiCO(PartialLabelModel):
             num_classes, embedding_dim, prototype_momentum, name="prototypes"
         )
         self.queue = EmbeddingQueue(queue_size, embedding_dim, name="queue")
-        self.contrastive_loss = losses.SupervisedContrastive(temperature)
+        self.contrastive_loss = losses.QueueContrastive(
+            num_classes, temperature
+        )
 
     def encode(self, images, training=False):
         features = self.backbone(images, training=training)
@@ -151,32 +153,32 @@ class PiCO(PartialLabelModel):
         return parts
 
     def _pseudo_class(self, outputs, batch):
-        """Most likely class under `(S + lambda (1 - S)) P`, `(B,)` int64."""
+        """Most likely class under `(S + lambda (1 - S)) P`, `(B,)` integers."""
         z = ops.weighted_probabilities(
             keras.ops.softmax(outputs["logits"]),
             batch.candidates,
             self.pseudo_label_table.lam,
         )
-        return keras.ops.cast(keras.ops.argmax(z, axis=-1), "int64")
+        return keras.ops.cast(keras.ops.argmax(z, axis=-1), backend.INTEGER)
 
     def _contrast(self, embeddings, keys, pseudo_class, sample_weight):
-        all_keys = backend.all_gather(keys)
-        all_classes = backend.all_gather(pseudo_class)
-        memory = keras.ops.concatenate(
-            [backend.all_gather(embeddings), all_keys, self.queue.embeddings]
+        all_embeddings, all_keys, all_classes = backend.all_gather(
+            embeddings, keys, pseudo_class
         )
-        classes = keras.ops.concatenate(
-            [all_classes, all_classes, self.queue.labels]
-        )
+        batch = keras.ops.concatenate([all_embeddings, all_keys])
+        classes = keras.ops.concatenate([all_classes, all_classes])
         positives = losses.positive_mask(pseudo_class, classes)
         size = keras.ops.shape(pseudo_class)[0]
         myself = backend.first_row(size) + keras.ops.arange(size)
         place = keras.ops.arange(keras.ops.shape(classes)[0])
         is_self = keras.ops.expand_dims(myself, 1) == place
         mask = keras.ops.where(is_self, losses.LEFT_OUT, positives)
-        similarities = keras.ops.matmul(embeddings, keras.ops.transpose(memory))
+        similarities = keras.ops.matmul(embeddings, keras.ops.transpose(batch))
+        queue = keras.ops.convert_to_tensor(self.queue.embeddings)
         loss = self.contrastive_loss(
-            mask, similarities, sample_weight=sample_weight
+            (mask, pseudo_class, self.queue.labels),
+            (similarities, embeddings, queue),
+            sample_weight=sample_weight,
         )
         self.queue.enqueue(all_keys, all_classes)
         return loss

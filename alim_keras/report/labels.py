@@ -45,7 +45,7 @@ def settled_labels(weights, candidates):
     }
 
 
-def write_labels(path, ids, class_names, weights, candidates, sources):
+def write_labels(path, ids, class_names, settled, candidates, sources):
     """Writes labels.csv, one row per training image in the given order.
 
     Columns: `id`; `candidates`, the given set as a JSON list of class names;
@@ -58,16 +58,19 @@ def write_labels(path, ids, class_names, weights, candidates, sources):
         path: File to write.
         ids: Strings `(N,)`.
         class_names: C strings.
-        weights: `(N, C)`.
-        candidates: Multi-hot `(N, C)`.
+        settled: Dict of arrays `(N,)`, from `settled_labels`.
+        candidates: Multi-hot `(N, C)`, or `SparseCandidates`.
         sources: Strings `(N,)`.
     """
-    settled = settled_labels(weights, candidates)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
+    sparse = hasattr(candidates, "members")
     for row, name in enumerate(ids):
-        members = np.flatnonzero(candidates[row])
+        if sparse:
+            members = candidates.members(row)
+        else:
+            members = np.flatnonzero(candidates[row])
         given = json.dumps(
             [str(class_names[c]) for c in members], ensure_ascii=False
         )

@@ -9,10 +9,14 @@ import numpy as np
 import alim_keras
 from alim_keras.data import sources
 from alim_keras.data.candidate_sets import CandidateSets
+from alim_keras.data.sparse_candidates import SparseCandidates
 from alim_keras.data.splits import holdout_split
 from alim_keras.errors import ConfigError
+from alim_keras.layers import PseudoLabelTable
+from alim_keras.layers import SparsePseudoLabelTable
 from alim_keras.methods import METHODS
 from alim_keras.networks import make_backbone
+from alim_keras.runs import memory
 
 
 @dataclasses.dataclass
@@ -22,16 +26,24 @@ class TrainingData:
     Attributes:
         data: The `ImageData`, after the choice of a subset.
         candidates: `CandidateSets` of all of `data`'s training images.
-        sets: Their rows in the order of `data.ids`, bool `(N, C)`.
+        sets: Their rows in the order of `data.ids`, bool `(N, C)`, or
+            `SparseCandidates`.
         trained: Rows that are trained on, int64.
         held_out: Rows that are not, int64.
     """
 
     data: sources.ImageData
     candidates: CandidateSets
-    sets: np.ndarray
+    sets: np.ndarray | SparseCandidates
     trained: np.ndarray
     held_out: np.ndarray
+
+    @property
+    def max_set_size(self):
+        """The number of classes in the largest set."""
+        if isinstance(self.sets, SparseCandidates):
+            return int(self.sets.sizes.max())
+        return int(self.sets.sum(axis=1).max())
 
 
 def training_data(settings, candidates=None):
@@ -55,6 +67,8 @@ def training_data(settings, candidates=None):
     if candidates is None:
         candidates = candidate_sets(settings, data)
     sets = candidates.align(data.ids, where=data.name)
+    if settings.table == "sparse":
+        sets = SparseCandidates.from_multi_hot(sets)
     trained, held_out = holdout_split(data.ids, settings.holdout, settings.seed)
     if len(trained) < settings.batch_size:
         raise ConfigError(
@@ -124,27 +138,49 @@ def image_shape(settings, data):
     return height, width, channels
 
 
-def model(settings, data, num_trained, restored=False):
+def table(settings, num_examples, num_classes, max_set_size):
+    """Returns the pseudo-label table that the settings describe."""
+    size, name = (num_examples, num_classes), "pseudo_label_table"
+    dtype = settings.table_dtype
+    if settings.table == "dense":
+        return PseudoLabelTable(*size, table_dtype=dtype, name=name)
+    return SparsePseudoLabelTable(
+        *size,
+        max_set_size=max_set_size,
+        num_others=settings.table_others,
+        table_dtype=dtype,
+        name=name,
+    )
+
+
+def model(settings, training, restored=False):
     """Returns the method's model, not compiled.
 
     Args:
         settings: The train command's settings.
-        data: The `ImageData`.
-        num_trained: Number of images that are trained on.
+        training: The `TrainingData`.
         restored: Whether a checkpoint will overwrite all weights, so that
             those of `--weights` need not be at hand any more.
+
+    Raises:
+        ConfigError: If the run would take more than `--memory_limit`.
     """
+    data = training.data
     shape = image_shape(settings, data)
     weights = None if restored else settings.weights
     backbone, normalised = make_backbone(
         settings.network, shape, settings.width, weights
+    )
+    # Before the big variables are made.
+    memory.check_limit(
+        memory.needed(settings, backbone, training), settings.memory_limit
     )
     # A network that brings its own preprocessing wants [0, 255] untouched.
     mean, std = (data.mean, data.std) if normalised else (0.0, 1.0 / 255.0)
     return METHODS[settings.method](
         backbone,
         len(data.class_names),
-        num_trained,
+        len(training.trained),
         views=views(settings, shape) if settings.views == "device" else None,
         mean=np.asarray(mean).tolist(),
         std=np.asarray(std).tolist(),
@@ -155,6 +191,12 @@ def model(settings, data, num_trained, restored=False):
             settings.pseudo_label_momentum_end,
         ),
         pseudo_label_start=settings.prototype_start,
+        table=table(
+            settings,
+            len(training.trained),
+            len(data.class_names),
+            training.max_set_size,
+        ),
         weight_decay=settings.weight_decay,
         seed=settings.seed,
         embedding_dim=settings.embedding_dim,
@@ -173,6 +215,9 @@ def model(settings, data, num_trained, restored=False):
 
 def compile_model(settings, built):
     """Compiles with SGD and the metrics that evaluation reads."""
+    # On JAX there is no other way to compile, and without it each operation
+    # runs on its own.
+    jit_compile = settings.jit_compile or keras.config.backend() == "jax"
     built.compile(
         optimizer=keras.optimizers.SGD(
             settings.learning_rate, momentum=settings.momentum
@@ -181,7 +226,7 @@ def compile_model(settings, built):
             alim_keras.metrics.CoveringRate(),
             alim_keras.metrics.ApproximatedAccuracy(),
         ],
-        jit_compile=settings.jit_compile,
+        jit_compile=jit_compile,
         steps_per_execution=settings.steps_per_execution,
     )
     built.optimizer.build(built.trainable_variables)
@@ -217,10 +262,11 @@ def check_settings(settings):
             f"--select={settings.select} judges epochs by images held out of "
             "training; add --holdout=0.1. Received: --holdout=0"
         )
-    if settings.replicas and settings.distribute == "none":
+    if settings.replicas and settings.distribute != "mirrored":
         raise ConfigError(
-            "--replicas needs --distribute=mirrored. Received: "
-            f"--replicas={settings.replicas}"
+            "--replicas needs --distribute=mirrored; multi_worker runs one in "
+            f"each process. Received: --replicas={settings.replicas} "
+            f"--distribute={settings.distribute}"
         )
 
 

@@ -15,7 +15,7 @@ from alim_keras.files import write_atomically
 # where and how it runs, not what it computes.
 FREE = frozenset(
     "run_dir data_dir download progress verbose print_config flagfile preset "
-    "tensorboard save_candidates candidates_file".split()
+    "tensorboard save_candidates candidates_file memory_limit".split()
 )
 
 
@@ -92,6 +92,13 @@ class RunFolder:
     def _begun(self):
         """Returns whether there is work here that could be spoilt."""
         return self.checkpoint.exists() or self.finished() is not None
+
+    def finished_epochs(self):
+        """Returns how many epochs the last checkpoint has behind it."""
+        if not self.checkpoint.exists():
+            return 0
+        self.checkpoint.read_state()
+        return self.checkpoint.state["epochs"]
 
     def finished(self):
         """Returns the results of a finished run, or None."""

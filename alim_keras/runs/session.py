@@ -2,6 +2,7 @@
 
 import keras
 
+from alim_keras import backend
 from alim_keras import callbacks as alim_callbacks
 from alim_keras.data import eval_dataset
 from alim_keras.data import train_dataset
@@ -26,26 +27,30 @@ def train_batches(settings, training):
         batch_size=settings.batch_size,
         seed=settings.seed,
         views=views,
+        shard=(backend.process_index(), backend.process_count()),
     )
 
 
 def callbacks(settings, folder, training, finished_epochs):
     """Returns the run's callbacks, in the order in which they must act.
 
-    The guard comes first, so that nothing is written after a loss that is
-    not a number; the checkpoint last, so that it holds what all others did.
+    The timer comes first, then the guard, so that nothing is written after a
+    loss that is not a number; the checkpoint last, so that it holds what all others did.
     """
     steps = len(training.trained) // settings.batch_size
-    selection = alim_callbacks.Selection(
-        folder.checkpoint, CRITERIA[settings.select]
-    )
     chosen = [
+        alim_callbacks.EpochTimer(steps * settings.batch_size),
         alim_callbacks.NonFiniteGuard(),
         keras.callbacks.LearningRateScheduler(build.learning_rate(settings)),
         alim(settings, training),
         *evaluations(settings, training),
-        alim_callbacks.Progress(steps * settings.batch_size, settings.progress),
-        selection,
+    ]
+    if not backend.is_chief():
+        # What follows prints and writes.
+        return chosen
+    chosen += [
+        alim_callbacks.Progress(settings.progress),
+        alim_callbacks.Selection(folder.checkpoint, CRITERIA[settings.select]),
         alim_callbacks.MetricsLog(folder.file("metrics.csv"), finished_epochs),
     ]
     if settings.tensorboard:

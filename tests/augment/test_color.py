@@ -245,8 +245,10 @@ def test_each_operation_of_the_strong_view_equals_the_loop(name, shape):
     images = images.clip(0, 255)
     number = operations.OPERATIONS.index(name)
     magnitude = np.array([0.03, 0.4, 0.77, 0.99], "float32")
-    result = operations.apply_operation(
-        planes_lib.to_planes(images), np.full(4, number), magnitude
+    result = operations.apply_operations(
+        planes_lib.to_planes(images),
+        np.full((4, 1), number),
+        magnitude[:, None],
     )
     result = to_numpy(planes_lib.from_planes(result))
     for image, u, row in zip(images, magnitude, result, strict=True):
@@ -266,11 +268,12 @@ def test_operations_are_chosen_per_example_with_equal_chance():
     images = test_images((12, 12, 3)).astype("float32")
     images = np.tile(images[:1], (14, 1, 1, 1))
     planes = planes_lib.to_planes(images)
-    u = np.full(14, 0.3, "float32")
-    together = to_numpy(operations.apply_operation(planes, np.arange(14), u))
+    u = np.full((14, 1), 0.3, "float32")
+    numbers = np.arange(14)[:, None]
+    together = to_numpy(operations.apply_operations(planes, numbers, u))
     for number in range(14):
-        alone = operations.apply_operation(
-            planes[:, :1], np.array([number]), u[:1]
+        alone = operations.apply_operations(
+            planes[:, :1], np.array([[number]]), u[:1]
         )
         np.testing.assert_allclose(together[:, number], to_numpy(alone)[:, 0])
 

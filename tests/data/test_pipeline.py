@@ -8,7 +8,10 @@ import pytest
 import tiny
 
 import alim_keras
-from alim_keras.data import pipeline
+from alim_keras import backend
+from alim_keras.data import SparseCandidates
+from alim_keras.data import batches
+from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
 
@@ -21,13 +24,13 @@ def data():
 def orders(dataset, passes=1):
     """The indices of each pass, batch after batch."""
     return [
-        [x["index"].tolist() for x, _ in dataset.as_numpy_iterator()]
+        [x["index"].tolist() for x, _ in tiny.as_numpy(dataset)]
         for _ in range(passes)
     ]
 
 
 def expected(seed, epoch, count=22, batch=5):
-    order = pipeline.shuffled(count, seed, epoch).tolist()
+    order = batches.shuffled(count, seed, epoch).tolist()
     return [order[i : i + batch] for i in range(0, count - batch + 1, batch)]
 
 
@@ -36,17 +39,17 @@ def expected(seed, epoch, count=22, batch=5):
 
 def test_an_order_is_a_permutation_and_a_function_of_seed_and_epoch():
     keys = list(itertools.product(range(3), range(4)))
-    made = {key: tuple(pipeline.shuffled(50, *key)) for key in keys}
+    made = {key: tuple(batches.shuffled(50, *key)) for key in keys}
     for key, order in made.items():
         assert sorted(order) == list(range(50))
-        assert order == tuple(pipeline.shuffled(50, *key))
+        assert order == tuple(batches.shuffled(50, *key))
     assert len(set(made.values())) == len(keys)
 
 
 def test_positions_are_evenly_shared_out():
     # Where example 0 stands in 600 epochs: 10 places, 60 each, chi squared
     # with 9 degrees of freedom; 34 has p = .0001.
-    places = [int(np.argmin(pipeline.shuffled(10, 5, e))) for e in range(600)]
+    places = [int(np.argmin(batches.shuffled(10, 5, e))) for e in range(600)]
     counts = np.bincount(places, minlength=10)
     assert ((counts - 60) ** 2 / 60).sum() < 34
 
@@ -54,7 +57,7 @@ def test_positions_are_evenly_shared_out():
 def test_a_pass_holds_each_example_at_most_once(data):
     images, candidates, _ = data
     dataset = tiny.batches(images, candidates, 5, seed=1)
-    assert int(dataset.cardinality()) == 4
+    assert len(dataset) == 4
     for order in orders(dataset, passes=3):
         flat = sum(order, [])
         assert [len(batch) for batch in order] == [5] * 4
@@ -72,11 +75,12 @@ def test_each_pass_is_the_permutation_of_its_epoch(data):
 
 def test_rows_stay_paired(data):
     images, candidates, _ = data
-    for x, y in tiny.batches(images, candidates, 5).as_numpy_iterator():
+    for x, y in tiny.as_numpy(tiny.batches(images, candidates, 5)):
         np.testing.assert_array_equal(x["image"], images[x["index"]])
         np.testing.assert_array_equal(y, candidates[x["index"]])
 
 
+@pytest.mark.tensorflow("only a tf.data.Dataset repeats")
 def test_repeat_brings_new_permutations(data):
     images, candidates, _ = data
     dataset = tiny.batches(images, candidates, 5, seed=1).repeat(2)
@@ -89,10 +93,69 @@ def test_repeat_brings_new_permutations(data):
 def test_dtypes(data, dtype, sets):
     images, candidates, _ = data
     dataset = tiny.batches(images.astype(dtype), candidates.astype(sets), 5)
-    x, y = next(iter(dataset))
+    x, y = tiny.as_numpy(dataset)[0]
     assert x["image"].dtype == dtype and x["image"].shape == (5, 4, 4, 1)
-    assert x["index"].dtype == "int64"
+    assert x["index"].dtype == backend.INTEGER
     assert y.dtype == "float32" and y.shape == (5, 3)
+
+
+# Parts for many processes, and sets in another form.
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_parts_put_together_are_the_global_batches(data, parts):
+    images, candidates, _ = data
+    whole = tiny.batches(images, candidates, 6, seed=1)
+    shares = [
+        tiny.batches(images, candidates, 6, seed=1, shard=(part, parts))
+        for part in range(parts)
+    ]
+    for _ in range(2):
+        read = [tiny.as_numpy(share) for share in shares]
+        for (x, y), *made in zip(tiny.as_numpy(whole), *read, strict=True):
+            assert all(len(v) == 6 // parts for _, v in made)
+            for name in ("index", "image"):
+                got = np.concatenate([u[name] for u, _ in made])
+                np.testing.assert_array_equal(got, x[name])
+            got = np.concatenate([v for _, v in made])
+            np.testing.assert_array_equal(got, y)
+
+
+def test_a_batch_that_cannot_be_cut_is_named(data):
+    images, candidates, _ = data
+    with pytest.raises(ConfigError, match="4 processes.*batch_size=6"):
+        tiny.batches(images, candidates, 6, shard=(0, 4))
+
+
+class Stored:
+    """The least that candidate sets in another form must offer."""
+
+    def __init__(self, sets):
+        self.sets, self.shape = sets, sets.shape
+
+    def __len__(self):
+        return len(self.sets)
+
+    def rows(self, index):
+        return self.sets[index].astype("float32")
+
+
+@pytest.mark.parametrize("kind", [SparseCandidates.from_multi_hot, Stored])
+def test_sets_in_another_form_give_the_same_batches(data, kind):
+    images, candidates, _ = data
+    stored = kind(candidates)
+
+    def read(sets):
+        return [
+            *tiny.as_numpy(tiny.batches(images, sets, 5)),
+            *tiny.as_numpy(alim_keras.data.eval_dataset(images, sets, 3, 5)),
+        ]
+
+    for (x, y), (u, v) in zip(read(candidates), read(stored), strict=True):
+        for name in ("index", "image"):
+            np.testing.assert_array_equal(x[name], u[name])
+        assert y.dtype == v.dtype == np.float32
+        np.testing.assert_array_equal(y, v)
 
 
 # With fit.
@@ -147,6 +210,7 @@ def test_an_evaluation_between_epochs_does_not_shift_them(data):
 # Views.
 
 
+@pytest.mark.tensorflow("only tf.data makes views on the host")
 def test_views_on_the_host_and_in_the_step_are_the_same(data):
     images, candidates, _ = data
 
@@ -162,6 +226,7 @@ def test_views_on_the_host_and_in_the_step_are_the_same(data):
     tiny.assert_same(train(True), train(False), atol=2e-5)
 
 
+@pytest.mark.tensorflow("only tf.data makes views on the host")
 def test_views_on_the_host_do_not_depend_on_parallel_calls(data):
     images, candidates, _ = data
 
@@ -173,7 +238,7 @@ def test_views_on_the_host_do_not_depend_on_parallel_calls(data):
             views=alim_keras.augment.Views(seed=4),
             num_parallel_calls=calls,
         )
-        return list(dataset.as_numpy_iterator())
+        return tiny.as_numpy(dataset)
 
     first, second = made(1), made(3)
     assert len(first) == len(second) == 4
@@ -197,8 +262,8 @@ def test_evaluation_batches_keep_the_order_and_the_rest(data, kind):
     images, candidates, labels = data
     y = labels if kind == "labels" else candidates
     dataset = alim_keras.data.eval_dataset(images, y, 3, 5)
-    assert int(dataset.cardinality()) == 5
-    parts = list(dataset.as_numpy_iterator())
+    assert len(dataset) == 5
+    parts = tiny.as_numpy(dataset)
     assert [len(part) for _, part in parts] == [5, 5, 5, 5, 2]
     index = np.concatenate([x["index"] for x, _ in parts])
     np.testing.assert_array_equal(index, np.arange(22))

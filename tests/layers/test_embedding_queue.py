@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from alim_keras import backend
 from alim_keras.layers import EmbeddingQueue
 
 
@@ -63,7 +64,7 @@ def test_weights_are_frozen_and_of_fixed_dtype():
         keras.config.set_dtype_policy(policy)
     assert not queue.trainable_weights
     assert queue.embeddings.dtype == "float32"
-    assert queue.labels.dtype == "int64"
+    assert queue.labels.dtype == backend.INTEGER
     queue.enqueue(np.ones((2, 3), "float16"), np.array([1, 2], "int32"))
     np.testing.assert_array_equal(queue.labels.numpy(), [-1, -1, -1, 1, 2])
 

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import references
-import tensorflow as tf
+from compiling import updating
 
 from alim_keras.layers import PseudoLabelTable
 
@@ -141,19 +141,17 @@ def test_rows_sum_to_one_through_many_refreshes():
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_a_compiled_refresh_is_the_same(jit_compile):
     first, second = table(momentum=0.9, lam=0.3), table(momentum=0.9, lam=0.3)
-    compiled = tf.function(
-        second.refresh, jit_compile=jit_compile, autograph=False
-    )
+    compiled = updating(second.refresh, second.weights, jit_compile)
     for p in (P, P[::-1].copy()):
         eager = first.refresh(INDEX, p, S)
-        rows = compiled(tf.constant(INDEX), tf.constant(p), tf.constant(S))
+        rows = compiled(INDEX, p, S)
         np.testing.assert_allclose(rows, eager, rtol=1e-6)
     for a, b in zip(first.weights, second.weights):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-6)
     # A new lambda reaches a function that is compiled already (case 35).
     second.lam.assign(1.0)
     second.momentum.assign(0.0)
-    rows = compiled(tf.constant(INDEX), tf.constant(P), tf.constant(S))
+    rows = compiled(INDEX, P, S)
     np.testing.assert_array_equal(rows, [[1, 0, 0], [0, 0, 1]])
 
 
@@ -161,7 +159,7 @@ def test_weights_are_frozen_and_float32():
     layer = PseudoLabelTable(4, 3, dtype="mixed_float16")
     assert not layer.trainable_weights and len(layer.weights) == 7
     assert {v.dtype for v in layer.weights} == {"float32"}
-    layer.refresh([0], P[:1].astype("float16"), S[:1].astype("float16"))
+    layer.refresh(INDEX[:1], P[:1].astype("float16"), S[:1].astype("float16"))
     assert layer.table.dtype == "float32"
 
 

@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 import tiny
 
 import alim_keras
@@ -43,18 +42,75 @@ def test_steps_compiled_otherwise_are_the_same(one_by_one, options, atol):
     tiny.assert_same(one_by_one[1], variables, atol=10 * atol)
 
 
-def test_mixed_precision_trains():
-    # Case 43.
+def test_a_step_is_traced_once():
+    images, candidates, _ = tiny.examples(24, seed=2)
+    views = alim_keras.augment.Views(seed=3, num_operations=1)
+    model = tiny.pico(24, compile_options={"run_eagerly": False}, views=views)
+    traces, lams = [], []
+    original = model.training_loss
+
+    def counted(*arguments):
+        traces.append(1)
+        return original(*arguments)
+
+    model.training_loss = counted
+    alim = alim_keras.callbacks.ALIM(noise_rate=0.1, warmup_epochs=2)
+    data = tiny.batches(images, candidates, 8)
+    for start in (0, 3):
+        history = tiny.fit(
+            model, data, epochs=start + 3, initial_epoch=start, callbacks=[alim]
+        )
+        lams += history["lambda"]
+    # Epoch, momentum and lambda changed; the code of the step did not.
+    assert int(model.optimizer.iterations) == 18
+    assert len(set(lams)) > 3
+    assert len(traces) == 1
+
+
+# Mixed precision (case 43).
+
+
+@pytest.fixture
+def policy():
+    """A function that sets the global policy; it is set back afterwards."""
+    before = keras.config.dtype_policy()
+    yield keras.config.set_dtype_policy
+    keras.config.set_dtype_policy(before)
+
+
+def _dtypes(tensors):
+    return {keras.backend.standardize_dtype(x.dtype) for x in tensors}
+
+
+@pytest.mark.parametrize("half", ["bfloat16", "float16"])
+def test_mixed_precision_keeps_what_counts_in_float32(policy, half):
+    policy(f"mixed_{half}")
+    model = tiny.pico(batch_norm=True, learning_rate=0.05)
+    assert model.backbone.layers[-1].compute_dtype == half
+    x, y = tiny.batch(12)
+    weak = model.prepare(x["image"])
+    outputs = model.encode(weak, training=True)
+    scores = model.scores(outputs)
+    table = model.pseudo_label_table
+    targets = table.refresh(x["index"], scores, y)
+    loss, probabilities = model.training_loss(x, y)
+    tensors = [weak, *outputs.values(), scores, targets, loss, probabilities]
+    assert _dtypes(tensors) == {"float32"}
+    assert _dtypes(v for v in model.variables if "float" in v.dtype) == {
+        "float32"
+    }
+    # The key encoder is in there, too.
+    assert len(model.key_encoder.variables) == 10
+    assert model.predict(x["image"], verbose=0).dtype == np.float32
+
+
+@pytest.mark.parametrize("half", ["bfloat16", "float16"])
+def test_mixed_precision_trains_as_float32_does(policy, half):
     x, y = tiny.batch(12)
     options = {"batch_norm": True, "learning_rate": 0.05}
-    policy = keras.config.dtype_policy()
-    keras.config.set_dtype_policy("mixed_float16")
-    try:
-        model = tiny.pico(**options)
-        assert model.backbone.layers[-1].compute_dtype == "float16"
-    finally:
-        keras.config.set_dtype_policy(policy)
     full = tiny.pico(**options)
+    policy(f"mixed_{half}")
+    model = tiny.pico(**options)
     for one in (model, full):
         one.pseudo_label_table.use_onehot.assign(0.0)
         one.pseudo_label_table.scale_factor.assign(0.1)
@@ -69,14 +125,65 @@ def test_mixed_precision_trains():
     # No run of skipped steps: every variable has moved.
     for old, new in zip(before, model.trainable_variables):
         assert np.abs(old - new.numpy()).max() > 1e-5, new.path
-    for variable in (
-        model.pseudo_labels,
-        model.prototypes.means,
-        model.queue.embeddings,
-        model.pseudo_label_table.lam,
-    ):
-        assert variable.dtype == "float32"
-    assert model.predict(x["image"], verbose=0).dtype == np.float32
+
+
+@pytest.mark.parametrize("half", ["bfloat16", "float16"])
+def test_mixed_precision_compiles(policy, half):
+    policy(f"mixed_{half}")
+    images, candidates, _ = tiny.examples(24)
+    views = alim_keras.augment.Views(seed=3, num_operations=1)
+    model = tiny.pico(
+        batch_norm=True, views=views, compile_options={"run_eagerly": False}
+    )
+    history = tiny.fit(model, tiny.batches(images, candidates, 6), epochs=2)
+    for name in ("loss", "cls_loss", "cont_loss", "mix_loss"):
+        assert np.all(np.isfinite(history[name])), name
+    table = model.pseudo_labels.numpy()
+    np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-5)
+
+
+def test_a_step_whose_gradient_overflows_changes_no_weight(policy):
+    policy("mixed_float16")
+    model = tiny.pico(batch_norm=True, learning_rate=0.05)
+    x, y = tiny.batch(12)
+    model.train_on_batch(x, y)
+    scale = model.optimizer.dynamic_scale
+    scale.assign(1e30)
+    trained = [v.numpy() for v in model.trainable_variables]
+    momenta = [v.numpy() for v in model.optimizer.inner_optimizer.variables]
+    logs = model.train_on_batch(x, y, return_dict=True)
+    for old, new in zip(trained, model.trainable_variables):
+        np.testing.assert_array_equal(old, new.numpy())
+    inner = model.optimizer.inner_optimizer.variables
+    for old, new in zip(momenta, inner, strict=True):
+        np.testing.assert_array_equal(old, new.numpy())
+    assert float(scale.numpy()) == pytest.approx(5e29)
+    # The forward pass was sound, and so is all that comes from it.
+    assert np.all(np.isfinite(list(logs.values())))
+    assert np.all(model.non_finite_step.numpy() == -1)
+    for variable in model.non_trainable_variables:
+        if not variable.path.endswith("candidate_ratio"):
+            assert np.all(np.isfinite(variable.numpy())), variable.path
+    # With a scale that fits, training goes on.
+    scale.assign(1024.0)
+    model.train_on_batch(x, y)
+    for old, new in zip(trained, model.trainable_variables):
+        assert np.abs(old - new.numpy()).max() > 1e-6, new.path
+        assert np.all(np.isfinite(new.numpy()))
+
+
+def test_mixed_precision_normalises_before_it_rounds(policy):
+    # 200.6 is 201 in bfloat16, and (200.6 / 255 - .5) / .25 = 1.1466667 would
+    # become 1.15625 after two more roundings.
+    policy("mixed_bfloat16")
+    model = tiny.pico(mean=0.5, std=0.25)
+    images = np.full((2, *tiny.SHAPE), 200.6, "float32")
+    np.testing.assert_allclose(model.prepare(images), 1.1466667, rtol=1e-6)
+    seen = []
+    encode = model.encode
+    model.encode = lambda x, training: seen.append(x) or encode(x, training)
+    model(images)
+    np.testing.assert_allclose(seen[0], 1.1466667, rtol=1e-6)
 
 
 # Weight decay.
@@ -93,15 +200,16 @@ def test_weight_decay_is_coupled():
         count=4,
         learning_rate=0.01,
         weight_decay=1e-3,
-        compile_options={"jit_compile": False},
+        # On JAX False would mean not compiled at all.
+        compile_options={"jit_compile": keras.config.backend() == "jax"},
     )
     for variable in model.trainable_variables:
         variable.assign(np.ones(variable.shape))
     images, candidates, _ = tiny.examples(4)
     x = {"image": images, "index": np.arange(4)}
     weight = np.zeros(4, "float32")
-    one = tf.data.Dataset.from_tensors((x, candidates, weight))
-    tiny.fit(model, one.repeat(1000))
+    for _ in range(1000):
+        model.train_on_batch(x, candidates, sample_weight=weight)
     w, v = 1.0, 0.0
     for _ in range(1000):
         v = 0.9 * v + 1e-3 * w

@@ -4,10 +4,10 @@ import keras
 import numpy as np
 import pytest
 import references
-import tensorflow as tf
 import tiny
 
 import alim_keras
+from alim_keras.errors import NonFiniteError
 from alim_keras.methods import checks
 
 
@@ -20,16 +20,22 @@ def data():
 
 
 class Batches(keras.utils.PyDataset):
-    def __init__(self, x, y):
+    def __init__(self, *arrays):
         super().__init__()
-        self.x, self.y = x, y
+        self.arrays = arrays
 
     def __len__(self):
         return 4
 
     def __getitem__(self, step):
         part = slice(6 * step, 6 * step + 6)
-        return {k: v[part] for k, v in self.x.items()}, self.y[part]
+        return keras.tree.map_structure(lambda array: array[part], self.arrays)
+
+
+def sliced(arrays):
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices(arrays).batch(6)
 
 
 def test_every_kind_of_input_trains_alike():
@@ -48,10 +54,9 @@ def test_every_kind_of_input_trains_alike():
         "arrays": arrays,
         "PyDataset": lambda: {"x": source},
         "generator": lambda: {"x": generator(), "steps_per_epoch": 4},
-        "tf.data": lambda: {
-            "x": tf.data.Dataset.from_tensor_slices((x, y)).batch(6)
-        },
     }
+    if keras.config.backend() == "tensorflow":
+        kinds["tf.data"] = lambda: {"x": sliced((x, y))}
     results = {}
     for name, arguments in kinds.items():
         model = tiny.plain(tiny.backbone, mixup_weight=1.0)
@@ -67,8 +72,7 @@ def test_batches_with_sample_weights():
     weight = np.linspace(0.0, 2.0, 24).astype("float32")
     first, second, third = (tiny.plain(tiny.backbone) for _ in range(3))
     tiny.fit(first, x, y=y, sample_weight=weight, batch_size=6)
-    triples = tf.data.Dataset.from_tensor_slices((x, y, weight)).batch(6)
-    tiny.fit(second, triples)
+    tiny.fit(second, Batches(x, y, weight))
     tiny.assert_same(tiny.snapshot(first), tiny.snapshot(second))
     tiny.fit(third, x, y=y, batch_size=6)
     kernel = first.classifier.kernel.numpy()
@@ -151,6 +155,12 @@ def test_images_of_any_dtype_train_alike(dtype):
 # Errors, by name (case 45).
 
 
+class Ragged:
+    """Has what a tf.RaggedTensor is recognised by."""
+
+    shape, row_splits = (2, None), np.array([0, 1, 3])
+
+
 def test_the_form_of_a_batch_is_checked():
     image, index = np.zeros((2, 4, 4, 1)), np.arange(2)
     y = np.ones((2, 3), "float32")
@@ -163,7 +173,7 @@ def test_the_form_of_a_batch_is_checked():
         (both, np.array([0, 1]), r"y.shape=\(2,\)"),
         (both, np.ones((2, 4)), r"y.shape=\(2, 4\)"),
         (both, [[1, 0, 0]], "type list"),
-        (both, tf.ragged.constant([[0], [1, 2]]), "RaggedTensor"),
+        (both, Ragged(), "Ragged"),
     ]:
         with pytest.raises(ValueError, match=words):
             checks.check_batch(x, candidates, 3)
@@ -217,13 +227,43 @@ def test_an_argument_out_of_range_is_named(name, value):
         tiny.pico(**{name: value})
 
 
-def test_more_examples_than_the_table_has_rows_are_named(data):
+@pytest.mark.parametrize("how", ["data set", "fit", "train_on_batch"])
+def test_more_examples_than_the_table_has_rows_are_named(data, how):
     # Compiled, on an accelerator, nothing would complain: rows out of range
     # are clamped when read and dropped when written.
     images, candidates, _ = data
+    x, y = tiny.batch(24)
     model = tiny.plain(tiny.backbone, count=20)
-    with pytest.raises(ValueError, match="num_examples"):
-        tiny.fit(model, tiny.batches(images, candidates, 12))
+    before = tiny.snapshot(model)
+    words = "from 0 to 23, num_examples=20"
+    with pytest.raises(ValueError, match=words):
+        if how == "data set":
+            tiny.fit(model, tiny.batches(images, candidates, 12))
+        elif how == "fit":
+            tiny.fit(model, x, y=y, batch_size=6)
+        else:
+            model.train_on_batch(x, y)
+    tiny.assert_same(before, tiny.snapshot(model))
+    # As many as there are is right, and a row below 0 is not.
+    tiny.plain(tiny.backbone, count=24).train_on_batch(x, y)
+    with pytest.raises(ValueError, match="from -1 to 22"):
+        model.train_on_batch({**x, "index": x["index"] - 1}, y)
+
+
+def test_rows_that_only_a_step_sees_do_not_pass_either():
+    x, y = tiny.batch(24)
+    x["index"] = x["index"] + 6
+    model = tiny.plain(tiny.backbone)
+    guard = alim_keras.callbacks.NonFiniteGuard()
+    if keras.config.backend() == "tensorflow":
+        with pytest.raises(ValueError, match="num_examples"):
+            tiny.fit(model, Batches(x, y), callbacks=[guard])
+    else:
+        # The last of four batches has them: the table does not answer.
+        with pytest.raises(NonFiniteError, match="cls loss .* in step 4"):
+            tiny.fit(model, Batches(x, y), callbacks=[guard])
+    # No row was written in the place of another.
+    assert np.isfinite(model.pseudo_labels.numpy()).all()
 
 
 @pytest.mark.parametrize(

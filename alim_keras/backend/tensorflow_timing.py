@@ -1,0 +1,135 @@
+"""TensorFlow: compiled parts of a step, and `fit`'s loop held in the hand."""
+
+import functools
+
+import tensorflow as tf
+from keras.src.backend.tensorflow.trainer import TFEpochIterator
+
+
+class Program:
+    """A function, or its gradient, as a `tf.function`.
+
+    Args:
+        function: Function of tensors. It may assign to variables.
+        variables: Keras variables it reads or writes. Unused here; JAX needs
+            to be told.
+        gradient: None for the function's own result; a list of Keras
+            variables, or `"input"` for the first argument, for the gradient
+            of its scalar result.
+        then: Function of the gradient and the arguments that is run in the
+            same program, such as an optimizer's update.
+        jit_compile: Whether XLA compiles it. Defaults to `False`.
+
+    Attributes:
+        traces: How often the function was traced.
+    """
+
+    def __init__(
+        self,
+        function,
+        variables=(),
+        gradient=None,
+        then=None,
+        jit_compile=False,
+    ):
+        del variables
+        self.traces = 0
+
+        def run(*arguments):
+            self.traces += 1
+            if gradient is None:
+                return function(*arguments)
+            with tf.GradientTape() as tape:
+                if gradient == "input":
+                    wanted = arguments[0]
+                    tape.watch(wanted)
+                else:
+                    wanted = [variable.value for variable in gradient]
+                loss = function(*arguments)
+            gradients = tape.gradient(loss, wanted)
+            if then is not None:
+                then(gradients, *arguments)
+                return loss
+            return loss, gradients
+
+        # A partial has an identity of its own: TensorFlow would take many
+        # functions of the same code for one that is traced again and again.
+        self._run = tf.function(
+            functools.partial(run), jit_compile=jit_compile, autograph=False
+        )
+
+    def __call__(self, *arguments):
+        return self._run(*arguments)
+
+
+class Epochs:
+    """The batches of one epoch after another, as `fit` reads them.
+
+    Args:
+        model: A compiled `keras.Model`.
+        dataset: What `fit` would be given.
+    """
+
+    def __init__(self, model, dataset):
+        self._epochs = TFEpochIterator(
+            x=dataset,
+            distribute_strategy=model.distribute_strategy,
+            steps_per_execution=model.steps_per_execution,
+        )
+        self._steps = iter(self._epochs)
+
+    def iterator(self):
+        """Returns the iterator from which the next step is to read."""
+        try:
+            return next(self._steps)[2]
+        except StopIteration:
+            self._steps = iter(self._epochs)
+            return next(self._steps)[2]
+
+
+class FitLoop:
+    """Steps of `model.fit`, one by one: its iterator and its function.
+
+    Args:
+        model: A compiled `keras.Model`.
+        dataset: What `fit` would be given.
+
+    Attributes:
+        traces: How often the training step was traced.
+    """
+
+    def __init__(self, model, dataset):
+        self.traces = 0
+        train_step = model.train_step
+
+        def counted(*arguments):
+            self.traces += 1
+            return train_step(*arguments)
+
+        model.train_step = counted
+        model.make_train_function(force=True)
+        model.train_step = train_step
+        self._model = model
+        self._epochs = Epochs(model, dataset)
+
+    def step(self):
+        """Takes the next batch and trains on it; returns the logs."""
+        return self._model.train_function(self._epochs.iterator())
+
+    def sync(self):
+        """Nothing: the model's variables are those of the loop."""
+
+
+def wait(results):
+    """Blocks until the results, tensors in any nesting, are there."""
+    for tensor in tf.nest.flatten(results):
+        # One number is enough: a device works in the order it was asked.
+        tf.reshape(tensor, [-1])[:1].numpy()
+        break
+
+
+def peak_device_memory():
+    """Returns the largest number of bytes in use on a GPU, or None."""
+    if not tf.config.list_physical_devices("GPU"):
+        return None
+    return tf.config.experimental.get_memory_info("GPU:0")["peak"]

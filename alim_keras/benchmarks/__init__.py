@@ -1,0 +1,1 @@
+"""What a training step costs, beside a plain step of the same network."""

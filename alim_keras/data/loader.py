@@ -1,0 +1,116 @@
+"""Batches without TensorFlow; see `alim_keras.data.batches`.
+
+Where the images fit on the device they live there, as they are, and a batch
+is gathered by its index: no image crosses from the host in a step.
+"""
+
+import keras
+import numpy as np
+
+from alim_keras import backend
+from alim_keras.backend import jax_placement
+from alim_keras.errors import ConfigError
+
+# Share of the device's memory that images and candidate sets may take; the
+# networks and their activations need the rest.
+_SHARE = 0.4
+
+
+class IndexBatches(keras.utils.PyDataset):
+    """Batches of examples, gathered on the device.
+
+    Args:
+        examples: `Examples`.
+        one_pass: Function that begins a pass and returns the index arrays of
+            its batches, in order.
+        num_batches: Their number.
+
+    Attributes:
+        share: See `alim_keras.data.train_dataset`.
+        placement: The `Placement` of the model that reads, which it sets, or
+            None: batches lie on the default device.
+    """
+
+    def __init__(self, examples, one_pass, num_batches):
+        # Reading is a dispatch to the device: threads would only add to it.
+        super().__init__(workers=0)
+        self.share = (0, 1)
+        self.placement = None
+        self._examples = examples
+        self._one_pass = one_pass
+        self._num_batches = num_batches
+        self._order = self._read = self._read_for = None
+
+    def __len__(self):
+        return self._num_batches
+
+    def __getitem__(self, place):
+        if self._read is None or self._read_for is not self.placement:
+            # The old one's images go first.
+            self._read = None
+            self._read = _reader(self._examples, self.placement)
+            self._read_for = self.placement
+        if place == 0 or self._order is None:
+            self._order = self._one_pass()
+        index = self._order[place].astype("int32")
+        return self._read(index, self.share != (0, 1))
+
+
+def train_batches(examples, one_pass, steps, views, num_parallel_calls):
+    """Returns the training batches; see `pipeline.train_batches`."""
+    if views is not None or num_parallel_calls is not None:
+        raise ConfigError(
+            "Views are made on the host by tf.data only; leave them to the "
+            "model (--views=device), or use the TensorFlow backend. Received: "
+            f"keras.config.backend()={keras.config.backend()!r}"
+        )
+    return IndexBatches(examples, lambda: one_pass()[1], steps)
+
+
+def eval_batches(examples, batch_size):
+    """Returns the evaluation batches."""
+    starts = range(0, len(examples), batch_size)
+    order = [
+        np.arange(start, min(start + batch_size, len(examples)))
+        for start in starts
+    ]
+    return IndexBatches(examples, lambda: order, len(order))
+
+
+def _reader(examples, placement):
+    """Returns a function from an index array to the batch `(x, y)`."""
+    images, sets = examples.images, examples.dense
+    resident = images.nbytes + (0 if sets is None else sets.nbytes)
+    limit = backend.device_memory()
+    if limit is not None and resident > _SHARE * limit:
+
+        def from_host(index, is_share):
+            del is_share  # The model places what lies on the host.
+            return {"image": images[index], "index": index}, examples.sets(
+                index
+            )
+
+        return from_host
+
+    if sets is None:
+
+        def rows(images, index):
+            return {"image": _rows(images, index), "index": index}
+
+        gather = jax_placement.resident(rows, images, placement)
+
+        def from_both(index, is_share):
+            return gather(index, is_share), examples.sets(index)
+
+        return from_both
+
+    def batch(arrays, index):
+        images, sets = arrays
+        y = keras.ops.cast(_rows(sets, index), "float32")
+        return {"image": _rows(images, index), "index": index}, y
+
+    return jax_placement.resident(batch, (images, sets), placement)
+
+
+def _rows(array, index):
+    return keras.ops.take(array, index, axis=0)

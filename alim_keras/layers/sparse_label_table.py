@@ -1,0 +1,189 @@
+"""The pseudo labels of many examples over many classes, in little memory."""
+
+import keras
+
+from alim_keras.layers.dense_view import DenseView
+from alim_keras.layers.pseudo_label_table import PseudoLabelTable
+
+# Class numbers up to this one are exact in half precision.
+_EXACT_IN_HALF = 2048
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class SparsePseudoLabelTable(PseudoLabelTable):
+    """Keeps the candidates, the strongest others, and their remainder.
+
+    A row has `M + k` slots of (class, weight). The candidates come first, the
+    strongest of the other classes take what is left: k of them, more where
+    the set is smaller than M. What the rest of the classes weigh together is
+    one number, the remainder, and is spread evenly over them.
+
+    What is exact (up to rounding, compared with `PseudoLabelTable`): Eq. 3
+    and Eq. 6 do not look at the table, so both tables move towards the same
+    labels, and
+
+    - the weight of every candidate, and what all others weigh together, are
+      always exact, and rows sum to 1;
+    - all of a row is exact as long as no more than k classes outside its set
+      ever had weight. With the onehot norm that is: as long as the label has
+      not stood on more than k different classes outside the set. With
+      lambda 0 it never leaves the set;
+    - otherwise only the split of the outside weight m among the other classes
+      is an approximation: no entry is off by more than m, the row by no more
+      than 2 m in all. It is the weakest others that are given up, never the
+      strongest class of the row, and an error fades by phi in each refresh.
+      The scale norm with lambda > 0 spreads every label over all classes, so
+      there the tail is always an approximation.
+
+    k is 8 by default: it takes nine different labels outside its set before
+    an example (refreshed once per epoch) loses anything, and then the weakest
+    of the nine, at most a ninth of m; the slots cost 48 bytes.
+
+    Memory per example: `(M + k) (4 + 2) + 4` bytes, with `table_dtype=
+    "float16"` `(M + k) (2 + 2) + 2`; class numbers take 4 bytes instead of 2
+    above 2048 classes. The dense row takes `4 C`.
+
+    Args:
+        num_examples: N, the number of training examples.
+        num_classes: C.
+        max_set_size: M, the size of the largest candidate set. A row whose
+            set is larger is answered with `nan`, as one outside the table.
+            Defaults to 24, or C where that is smaller.
+        num_others: k. Defaults to `8`.
+        table_dtype: See `PseudoLabelTable`; so are `quantile`, which defaults
+            to `"histogram"` here, `row_offset` and `num_rows`.
+
+    Weights (none trainable): those of `PseudoLabelTable`, but for `table`:
+        values: `(N, M + k)`, the weights of the classes in the slots.
+        classes: `(N, M + k)`, which classes these are; whole numbers in a
+            float dtype, since TensorFlow has no scatter of small integers on
+            a GPU.
+        remainder: `(N,)`, what all other classes weigh together.
+
+    Raises:
+        ValueError: If M is not in 1..C, k below 1, or as the base class.
+
+    Example:
+
+    ```python
+    table = alim_keras.layers.SparsePseudoLabelTable(
+        len(images), 1000, max_set_size=int(candidates.sum(axis=1).max()))
+    model = alim_keras.PiCO(backbone, 1000, len(images), table=table)
+    ```
+    """
+
+    is_dense = False
+
+    def __init__(
+        self,
+        num_examples,
+        num_classes,
+        max_set_size=None,
+        num_others=8,
+        table_dtype="float32",
+        quantile="histogram",
+        **kwargs,
+    ):
+        if max_set_size is None:
+            max_set_size = min(24, num_classes)
+        if not 1 <= max_set_size <= num_classes:
+            raise ValueError(
+                "Argument `max_set_size` must be in 1..num_classes="
+                f"{num_classes}. Received: max_set_size={max_set_size}"
+            )
+        if num_others < 1:
+            raise ValueError(
+                "Argument `num_others` must be at least 1, or no label could "
+                f"leave its set. Received: num_others={num_others}"
+            )
+        self.max_set_size = int(max_set_size)
+        self.num_others = int(num_others)
+        self.num_slots = min(max_set_size + num_others, num_classes)
+        super().__init__(
+            num_examples,
+            num_classes,
+            table_dtype=table_dtype,
+            quantile=quantile,
+            **kwargs,
+        )
+
+    def add_storage(self):
+        rows, slots = self.stored_rows, self.num_slots
+        small = self.num_classes <= _EXACT_IN_HALF
+        self.values = self._weight("values", (rows, slots), self.table_dtype)
+        self.classes = self._weight(
+            "classes", (rows, slots), "float16" if small else "float32"
+        )
+        self.remainder = self._weight("remainder", (rows,), self.table_dtype)
+
+    @property
+    def storage(self):
+        return (self.values, self.classes, self.remainder)
+
+    def pack(self, rows, candidates):
+        ops = keras.ops
+        rows = ops.cast(rows, "float32")
+        # No row has a weight above 1, so candidates come before all others.
+        order = rows + 2.0 * ops.cast(candidates, "float32")
+        _, classes = ops.top_k(order, self.num_slots)
+        values = ops.take_along_axis(rows, classes, axis=-1)
+        rest = ops.scatter_update(
+            rows, _places(classes), ops.zeros_like(ops.reshape(values, (-1,)))
+        )
+        parts = values, classes, ops.sum(rest, axis=-1)
+        return tuple(
+            ops.cast(part, variable.dtype)
+            for part, variable in zip(parts, self.storage)
+        )
+
+    def unpack(self, *stored):
+        ops = keras.ops
+        values, classes, remainder = (ops.cast(x, "float32") for x in stored)
+        others = max(self.num_classes - self.num_slots, 1)
+        share = ops.expand_dims(remainder / others, -1)
+        rows = ops.scatter_update(
+            share * ops.ones((1, self.num_classes)),
+            _places(ops.cast(classes, "int32")),
+            ops.reshape(values, (-1,)),
+        )
+        return self._scaled(rows)
+
+    def settled_labels(self, *stored):
+        # The strongest class stands in a slot: what is given up is weaker.
+        values, classes, _ = stored
+        weight = keras.ops.max(values, axis=-1, keepdims=True)
+        label = keras.ops.min(
+            keras.ops.where(
+                values == weight,
+                keras.ops.cast(classes, "int32"),
+                self.num_classes,
+            ),
+            axis=-1,
+        )
+        return label, keras.ops.squeeze(weight, -1)
+
+    def rows(self, index, candidates):
+        rows = super().rows(index, candidates)
+        size = keras.ops.sum(
+            keras.ops.cast(candidates, "float32"), axis=-1, keepdims=True
+        )
+        return keras.ops.where(size <= self.max_set_size, rows, float("nan"))
+
+    @property
+    def pseudo_labels(self):
+        return DenseView(self)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_set_size": self.max_set_size,
+            "num_others": self.num_others,
+        }
+
+
+def _places(classes):
+    """Returns the places (row, class) of slots `(B, W)`, as `(B W, 2)`."""
+    size, width = keras.ops.shape(classes)[0], classes.shape[1]
+    rows = keras.ops.repeat(keras.ops.arange(size, dtype="int32"), width)
+    columns = keras.ops.cast(keras.ops.reshape(classes, (-1,)), "int32")
+    return keras.ops.stack([rows, columns], axis=-1)

@@ -1,0 +1,189 @@
+"""ALIM on other tables than the dense, exact one."""
+
+import contextlib
+
+import keras
+import numpy as np
+import pytest
+import tiny
+
+import alim_keras
+from alim_keras import backend
+from alim_keras import quantile
+from alim_keras.callbacks import ALIM
+from alim_keras.layers import PseudoLabelTable
+from alim_keras.layers import SparsePseudoLabelTable
+
+COUNT, CLASSES = 24, 5
+
+
+def examples():
+    """Five classes, sets of one or two, a third of them wrong."""
+    stream = np.random.default_rng(0)
+    images = stream.integers(0, 256, (COUNT, 4, 4, 1)).astype("uint8")
+    labels = stream.integers(0, CLASSES, COUNT)
+    sets = np.zeros((COUNT, CLASSES), "float32")
+    for row, label in enumerate(labels):
+        sets[row, (label + row % 3 % 2) % CLASSES] = 1.0
+        sets[row, (label + row % 2) % CLASSES] = 1.0
+    return images, sets, labels
+
+
+def sparse(num_others=1, **options):
+    return SparsePseudoLabelTable(COUNT, CLASSES, 2, num_others, **options)
+
+
+def train(table, update="step", epochs=4, norm="onehot", scope=None, **options):
+    """Returns the model and its history."""
+    images, sets, labels = examples()
+    with scope or contextlib.nullcontext():
+        keras.utils.set_random_seed(1)
+        model = tiny.Plain(
+            tiny.backbone(), CLASSES, COUNT, table=table(), **options
+        )
+        model.compile(
+            keras.optimizers.SGD(0.02),
+            run_eagerly=False,
+            jit_compile=False,
+        )
+    data = None
+    if update == "epoch":
+        data = alim_keras.data.eval_dataset(images, sets, CLASSES, 7)
+    alim = ALIM(
+        norm,
+        noise_rate=0.4,
+        warmup_epochs=1,
+        update=update,
+        data=data,
+        labels=labels,
+        pseudo_label_momentum=0.5,
+    )
+    history = tiny.fit(
+        model, tiny.batches(images, sets, 8), epochs=epochs, callbacks=[alim]
+    )
+    return model, history
+
+
+@pytest.mark.parametrize("update", ["step", "epoch"])
+def test_a_sparse_table_that_suffices_gives_the_dense_run(update):
+    # 2 + 3 slots are all classes.
+    exact, first = train(lambda: "dense", update)
+    model, second = train(lambda: sparse(3, quantile="exact"), update)
+    assert max(first["outside"]) > 0.0
+    assert all(0.0 < lam < 1.0 for lam in first["lambda"])
+    for name in first:
+        np.testing.assert_allclose(
+            second[name], first[name], rtol=1e-5, err_msg=name
+        )
+    np.testing.assert_allclose(
+        model.pseudo_labels.numpy(), exact.pseudo_labels.numpy(), atol=1e-6
+    )
+
+
+def test_the_onehot_update_of_an_epoch_is_exact_with_one_other():
+    # Unblended: at most one class outside the set has weight at any time.
+    exact, first = train(lambda: "dense", "epoch")
+    model, second = train(lambda: sparse(1, quantile="exact"), "epoch")
+    assert max(first["outside"]) > 0.0
+    assert first["pseudo_label_accuracy"] == second["pseudo_label_accuracy"]
+    np.testing.assert_array_equal(
+        model.pseudo_labels.numpy(), exact.pseudo_labels.numpy()
+    )
+
+
+@pytest.mark.parametrize("update", ["step", "epoch"])
+def test_a_histogram_gives_lambda_within_its_error(update):
+    _, first = train(lambda: "dense", update, epochs=1)
+    _, second = train(
+        lambda: PseudoLabelTable(COUNT, CLASSES, quantile="histogram"),
+        update,
+        epochs=1,
+    )
+    error = quantile.RELATIVE_ERROR + 1e-6
+    assert 0.0 < first["lambda"][0] < 1.0
+    assert second["lambda"] == pytest.approx(first["lambda"], rel=error)
+
+
+def test_a_histogram_forgets_as_an_epoch_begins():
+    counts = []
+
+    class Count(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            table = self.model.pseudo_label_table
+            counts.append(int(table.ratio_counts.numpy().sum()))
+
+    images, sets, _ = examples()
+    keras.utils.set_random_seed(1)
+    model = tiny.Plain(tiny.backbone(), CLASSES, COUNT, table=sparse())
+    model.compile(keras.optimizers.SGD(0.02), run_eagerly=True)
+    data = tiny.batches(images, sets, 7)
+    tiny.fit(model, data, epochs=3, callbacks=[Count()])
+    # Three batches of seven.
+    assert counts == [21, 21, 21]
+
+
+@pytest.mark.parametrize("update", ["step", "epoch"])
+def test_a_sparse_table_is_never_made_dense(update, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("made dense")
+
+    monkeypatch.setattr(SparsePseudoLabelTable, "dense_rows", refuse)
+    _, history = train(sparse, update, epochs=2)
+    assert len(history["pseudo_label_accuracy"]) == 2
+
+
+@pytest.mark.tensorflow("replicas of tf.distribute")
+def test_two_replicas_keep_what_one_device_keeps():
+    import tensorflow as tf
+
+    scope, _ = backend.make_strategy("mirrored", 2)
+    with scope:
+        strategy = tf.distribute.get_strategy()
+    for update in ("step", "epoch"):
+        options = {"update": update, "norm": "scale", "epochs": 2}
+        one, first = train(sparse, **options)
+        two, second = train(sparse, scope=strategy.scope(), **options)
+        for name in first:
+            np.testing.assert_allclose(
+                second[name], first[name], atol=1e-5, err_msg=name
+            )
+        table = two.pseudo_label_table
+        for a, b in zip(one.pseudo_label_table.weights, table.weights):
+            np.testing.assert_allclose(
+                b.numpy(), a.numpy(), atol=1e-5, err_msg=a.path
+            )
+            copies = b.value.values
+            np.testing.assert_array_equal(*(c.numpy() for c in copies))
+        assert table.ratio_counts.numpy().sum() == COUNT
+
+
+def test_a_model_with_a_sparse_table_is_saved_whole(tmp_path):
+    model, _ = train(lambda: sparse(table_dtype="float16"), epochs=2)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(
+        tmp_path / "model.keras",
+        custom_objects={"Plain": tiny.Plain},
+        compile=False,
+    )
+    assert isinstance(again.pseudo_label_table, SparsePseudoLabelTable)
+    np.testing.assert_array_equal(
+        again.pseudo_labels.numpy(), model.pseudo_labels.numpy()
+    )
+    assert again.pseudo_labels.numpy().max() > 0.5
+
+
+def test_tables_by_name_and_by_layer():
+    def model(**options):
+        return tiny.Plain(tiny.backbone(), CLASSES, COUNT, **options)
+
+    assert type(model().pseudo_label_table) is PseudoLabelTable
+    table = model(table="sparse").pseudo_label_table
+    assert isinstance(table, SparsePseudoLabelTable)
+    assert table.num_slots == CLASSES
+    table = sparse()
+    assert model(table=table).pseudo_label_table is table
+    assert len(model(table=table).pseudo_labels) == COUNT
+    with pytest.raises(ValueError, match="table='thin'"):
+        model(table="thin")
+    with pytest.raises(ValueError, match="24 examples and 5.*3 examples"):
+        model(table=PseudoLabelTable(3, CLASSES))

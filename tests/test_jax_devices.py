@@ -1,0 +1,103 @@
+"""On JAX, two devices or two processes train as one device does."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax", reason="needs JAX, of the extra `test`")
+
+
+@pytest.fixture(scope="module")
+def start(repository, tmp_path_factory):
+    """Starts jax_devices_run.py; returns the process and its result's path."""
+    folder = tmp_path_factory.mktemp("jax_devices")
+
+    def start(distribute, end, **environment):
+        end = folder / end
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                repository / "tests" / "jax_devices_run.py",
+                distribute,
+                end,
+            ],
+            env={
+                **os.environ,
+                "KERAS_BACKEND": "jax",
+                "JAX_PLATFORMS": "cpu",
+                "CUDA_VISIBLE_DEVICES": "",
+                "PYTHONPATH": str(repository),
+                **environment,
+            },
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        return process, end
+
+    return start
+
+
+def results(*started):
+    """Waits for the processes; returns what each wrote, as a dict."""
+    found = []
+    for process, end in started:
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+        with np.load(end) as arrays:
+            found.append({name: arrays[name] for name in arrays.files})
+    return found
+
+
+@pytest.fixture(scope="module")
+def one_device(start):
+    (found,) = results(start("none", "one.npz"))
+    return found
+
+
+def plain(name):
+    """A variable's name without the counters that a process adds."""
+    return "".join(c for c in name if not c.isdigit())
+
+
+def assert_equal_numbers(found, expected):
+    assert list(map(plain, found)) == list(map(plain, expected))
+    assert len(expected) > 90
+    for (name, value), other in zip(found.items(), expected.values()):
+        if name != "copies":
+            np.testing.assert_allclose(
+                value, other, rtol=1e-5, atol=1e-5, err_msg=name
+            )
+
+
+def test_two_devices_train_as_one_does(start, one_device):
+    (found,) = results(start("mirrored", "mirrored.npz"))
+    assert_equal_numbers(found, one_device)
+    # Whole and equal on both.
+    assert set(found["copies"]) == {2}
+
+
+def test_two_processes_train_as_one_does(start, one_device):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    common = {"JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": "2"}
+    workers = [
+        start("multi_worker", f"{i}.npz", JAX_PROCESS_ID=str(i), **common)
+        for i in range(2)
+    ]
+    for found in results(*workers):
+        assert_equal_numbers(found, one_device)
+        # Between steps a process's variables are its own.
+        assert set(found["copies"]) == {1}
+
+
+def test_the_run_was_one_that_could_differ(one_device):
+    assert all(0.0 < value < 1.0 for value in one_device["history lambda"])
+    assert 0.0 < one_device["lam"] <= 1.0
+    assert np.ptp(one_device["labels"]) > 0.5
+    for part in ("cls_loss", "cont_loss", "mix_loss", "loss"):
+        values = one_device[f"history {part}"]
+        assert np.isfinite(values).all() and np.ptp(values) > 1e-2

@@ -1,0 +1,62 @@
+"""The same training on TensorFlow and on JAX."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax", reason="needs JAX, of the extra `test`")
+
+
+@pytest.fixture(scope="module")
+def ends(repository, tmp_path_factory):
+    """What 20 steps from the same start leave on each backend."""
+    folder = tmp_path_factory.mktemp("parity")
+    found = {}
+    for backend in ("tensorflow", "jax"):
+        end = folder / f"{backend}.npz"
+        subprocess.run(
+            [
+                sys.executable,
+                repository / "tests" / "parity_run.py",
+                folder / "start.npz",
+                end,
+            ],
+            env={
+                **os.environ,
+                "KERAS_BACKEND": backend,
+                "PYTHONPATH": str(repository),
+                "JAX_PLATFORMS": "cpu",
+                "CUDA_VISIBLE_DEVICES": "",
+            },
+            check=True,
+        )
+        with np.load(end) as arrays:
+            found[backend] = {name: arrays[name] for name in arrays.files}
+    return found
+
+
+def plain(name):
+    """A variable's name without the counters that a process adds."""
+    return "".join(c for c in name if not c.isdigit())
+
+
+def test_weights_state_and_history_agree(ends):
+    ours, theirs = ends["tensorflow"], ends["jax"]
+    assert [plain(n) for n in ours] == [plain(n) for n in theirs]
+    assert len(ours) > 60
+    for (name, a), b in zip(ours.items(), theirs.values()):
+        np.testing.assert_allclose(b, a, rtol=0, atol=1e-4, err_msg=name)
+
+
+def test_the_run_was_one_that_could_differ(ends):
+    ours = ends["tensorflow"]
+    (iterations,) = (v for k, v in ours.items() if k.endswith("iteration"))
+    assert iterations == 20
+    lam = ours["history lambda"]
+    assert all(0.0 < value < 1.0 for value in lam)
+    for part in ("cls_loss", "cont_loss", "mix_loss", "loss"):
+        values = ours[f"history {part}"]
+        assert np.isfinite(values).all() and np.ptp(values) > 1e-3

@@ -1,0 +1,127 @@
+"""On JAX, in a Python in which TensorFlow is not installed."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax", reason="needs JAX, of the extra `test`")
+
+LIBRARY = """
+import importlib.util, json, sys
+import keras
+import numpy as np
+import alim_keras, tiny
+from alim_keras.errors import EnvironmentLacksError
+
+assert importlib.util.find_spec("tensorflow") is None
+images, candidates, labels = tiny.examples(24)
+model = tiny.pico(compile_options={"jit_compile": True})
+history = tiny.fit(
+    model,
+    tiny.batches(images, candidates, 8),
+    epochs=3,
+    callbacks=[
+        alim_keras.callbacks.ALIM(
+            noise_rate=0.4, warmup_epochs=1, labels=labels
+        ),
+        alim_keras.callbacks.NonFiniteGuard(),
+    ],
+    validation_data=alim_keras.data.eval_dataset(images, labels, 3),
+)
+found = model.evaluate(images, candidates, verbose=0, return_dict=True)
+p = model.predict(images, verbose=0)
+model.save("model.keras")
+again = keras.saving.load_model("model.keras")
+np.testing.assert_array_equal(again.predict(images, verbose=0), p)
+try:
+    model.export("saved_model")
+except EnvironmentLacksError as error:
+    refusal = str(error)
+np.savez("arrays.npz", p=p, table=model.pseudo_labels.numpy(), y=candidates)
+json.dump(
+    {
+        "backend": keras.config.backend(),
+        "loaded": [m for m in sys.modules if m.startswith("tensorflow")],
+        "history": history,
+        "evaluated": found,
+        "refusal": refusal,
+    },
+    open("found.json", "w"),
+)
+"""
+
+
+@pytest.fixture
+def run(repository, tmp_path):
+    """Runs Python in an empty folder, without TensorFlow."""
+    tests = repository / "tests"
+    places = (tests / "without_tensorflow", tests, repository)
+
+    def run(*arguments, **variables):
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", **variables}
+        environment["PYTHONPATH"] = os.pathsep.join(map(str, places))
+        return subprocess.run(
+            [sys.executable, *arguments],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+
+    return run
+
+
+def test_arrays_are_trained_on(run, tmp_path):
+    done = run("-c", LIBRARY, KERAS_BACKEND="jax")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["backend"] == "jax" and found["loaded"] == []
+    history = found["history"]
+    for name in ("cls_loss", "cont_loss", "mix_loss", "val_loss"):
+        assert len(history[name]) == 3 and np.isfinite(history[name]).all()
+        assert len(set(history[name])) == 3, name
+    assert 0.0 < history["lambda"][-1] < 1.0
+    with np.load(tmp_path / "arrays.npz") as arrays:
+        p, table, y = arrays["p"], arrays["table"], arrays["y"]
+    # -log of what the candidates get, as everywhere.
+    loss = -np.log((p * y).sum(axis=1)).mean()
+    assert found["evaluated"]["loss"] == pytest.approx(loss, rel=1e-5)
+    np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-5)
+    assert not (tmp_path / "saved_model").exists()
+    for words in ("TensorFlow", "not installed", "model.keras"):
+        assert words in found["refusal"]
+    assert "python -m alim_keras.export RUN_FOLDER" in found["refusal"]
+
+
+def test_the_command_trains_and_says_what_it_leaves_out(run, tmp_path):
+    flags = (
+        "--backend=jax --preset=smoke --train_size=96 --holdout=0.1 "
+        "--progress=none --epochs=2 --run_dir=run"
+    )
+    done = run("-m", "alim_keras.train", *flags.split())
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    folder = tmp_path / "run"
+    results = json.loads((folder / "results.json").read_text())
+    assert results["epochs"] == 2
+    with open(folder / "metrics.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["epoch"]) for row in rows] == [1, 2]
+    assert float(rows[-1]["test_accuracy"]) == results["test_accuracy"]
+    assert np.isfinite([float(row["loss"]) for row in rows]).all()
+    # A head, and a row for each of 96 images.
+    assert len((folder / "labels.csv").read_text().splitlines()) == 97
+    for name in ("model.keras", "run.json", "run.flags", "candidates.npz"):
+        assert (folder / name).exists()
+    assert not list(folder.glob("*saved_model*"))
+    (line,) = (
+        line
+        for line in done.stdout.splitlines()
+        if line.startswith("saved_model is left out")
+    )
+    assert "python -m alim_keras.export" in line
