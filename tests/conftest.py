@@ -53,7 +53,7 @@ def pytest_ignore_collect(collection_path):
 
 
 def pytest_collection_modifyitems(items):
-    """Skips, on another Keras backend, what is about TensorFlow itself."""
+    """Skips, on another Keras backend, what is for TensorFlow only."""
     if KERAS_BACKEND == "tensorflow":
         return
     for item in items:

@@ -72,6 +72,9 @@ class Trainer:
         # Under a strategy Keras averages a batch over the replicas to learn
         # its form, which fails on unequal shares. The form is known here.
         if self._distribute_strategy is None:
+            # A step that made the optimizer's variables would be traced twice.
+            if self.optimizer is not None and not self.optimizer.built:
+                self.optimizer.build(self.trainable_variables)
             return
         x = {
             "image": keras.KerasTensor((1, *self.image_shape)),

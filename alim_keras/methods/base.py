@@ -257,6 +257,10 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
         checks.check_sets(y, self.num_classes)
         return self.evaluation_loss(y, y_pred, sample_weight=sample_weight)
 
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        checks.check_sets(y, self.num_classes)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
+
     def fit(
         self,
         x=None,

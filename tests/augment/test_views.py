@@ -38,6 +38,7 @@ def view(request):
     )
 
 
+@pytest.mark.tensorflow("on JAX its many shapes take minutes to compile")
 @pytest.mark.parametrize("shape", [(8, 8, 1), (28, 28, 1), (32, 32, 3)])
 def test_shape_dtype_and_range(view, shape):
     images = random_images(40, *shape)
@@ -48,6 +49,7 @@ def test_shape_dtype_and_range(view, shape):
     assert result.max() <= 255
 
 
+@pytest.mark.tensorflow("on JAX its many shapes take minutes to compile")
 def test_view_of_an_example_does_not_depend_on_its_batch(view):
     views = Views(seed=5)
     images, index = random_images(12, 10, 11, 3), np.arange(12) * 1000
@@ -60,6 +62,7 @@ def test_view_of_an_example_does_not_depend_on_its_batch(view):
         np.testing.assert_array_equal(part, result[rows])
 
 
+@pytest.mark.tensorflow("on JAX its many shapes take minutes to compile")
 def test_view_changes_with_epoch_index_seed_and_stream(view):
     images = np.repeat(random_images(1, 16, 16, 3), 20, axis=0)
     index = np.arange(20)
@@ -258,7 +261,9 @@ def test_graph_and_tf_data_give_the_numbers_of_eager(shape, image_size, count):
     [
         pytest.param(*SIZES[0], marks=pytest.mark.slow),
         SIZES[1],
-        SIZES[2],
+        pytest.param(
+            *SIZES[2], marks=pytest.mark.tensorflow("on JAX one size is enough")
+        ),
         pytest.param(*SIZES[3], marks=pytest.mark.slow),
         pytest.param(*SIZES[4], marks=pytest.mark.slow),
     ],

@@ -159,7 +159,7 @@ def test_weights_are_frozen_and_float32():
     layer = PseudoLabelTable(4, 3, dtype="mixed_float16")
     assert not layer.trainable_weights and len(layer.weights) == 7
     assert {v.dtype for v in layer.weights} == {"float32"}
-    layer.refresh(INDEX[:1], P[:1].astype("float16"), S[:1].astype("float16"))
+    layer.refresh(INDEX[1:], P[:1].astype("float16"), S[:1].astype("float16"))
     assert layer.table.dtype == "float32"
 
 

@@ -42,6 +42,22 @@ def test_steps_compiled_otherwise_are_the_same(one_by_one, options, atol):
     tiny.assert_same(one_by_one[1], variables, atol=10 * atol)
 
 
+def test_xla_gives_the_same_weights_with_views_and_all_the_rest():
+    def steps(jit_compile):
+        images, candidates, _ = tiny.examples(12, seed=4)
+        model = tiny.pico(
+            12,
+            batch_norm=True,
+            views=alim_keras.augment.Views(seed=6),
+            weight_decay=0.01,
+            compile_options={"jit_compile": jit_compile},
+        )
+        tiny.fit(model, tiny.batches(images, candidates, 6), epochs=2)
+        return tiny.snapshot(model)
+
+    tiny.assert_same(steps(False), steps(True), atol=1e-4)
+
+
 def test_a_step_is_traced_once():
     images, candidates, _ = tiny.examples(24, seed=2)
     views = alim_keras.augment.Views(seed=3, num_operations=1)

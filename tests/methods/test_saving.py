@@ -23,7 +23,7 @@ def test_a_saved_model_goes_on_as_if_nothing_had_happened(data, tmp_path):
     def train(model, epochs, start):
         tiny.fit(
             model,
-            tiny.batches(images, candidates, 12),
+            tiny.batches(images, candidates, 6),
             epochs=epochs,
             initial_epoch=start,
             callbacks=[

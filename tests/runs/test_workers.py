@@ -30,7 +30,11 @@ def start_workers(spawn, run_dir, folders):
     for one in sockets:
         one.close()
     started = []
+    cores = sorted(os.sched_getaffinity(0))
     for index, folder in enumerate(folders):
+        # As the script does: how many cores there are decides how TensorFlow
+        # cuts a sum into parts, so it shows in the last digit.
+        os.sched_setaffinity(0, cores[index :: len(folders)] or cores)
         folder.mkdir(exist_ok=True)
         task = {"type": "worker", "index": index}
         config = {"cluster": {"worker": hosts}, "task": task}
@@ -54,6 +58,7 @@ def start_workers(spawn, run_dir, folders):
                 text=True,
             )
         )
+    os.sched_setaffinity(0, cores)
     return started
 
 
