@@ -31,6 +31,9 @@ def start(repository, tmp_path_factory):
                 "JAX_PLATFORMS": "cpu",
                 "CUDA_VISIBLE_DEVICES": "",
                 "PYTHONPATH": str(repository),
+                # What one has compiled the next need not.
+                "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
+                "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
                 **environment,
             },
             stderr=subprocess.PIPE,

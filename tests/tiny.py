@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 import alim_keras
 
-# Compile options for batches of a size that hardly any other test has. On JAX
+# Compile options for steps of shapes that hardly any other test has. On JAX
 # each operation of an eager step is compiled for each shape, which takes
-# longer than to compile one step.
+# longer than to compile the step.
 RARE_SHAPE = {"run_eagerly": keras.config.backend() == "tensorflow"}
 CLASSES = 3
 SHAPE = (4, 4, 1)

@@ -6,7 +6,8 @@ Both modules offer the same names:
 - collectives over the replicas of a step: `all_gather`, `num_replicas`,
   `first_row`, `synchronise` (of batch statistics), and the checks
   `check_rows`, `check_shares` and `check_executions`;
-- `gather_rows`, `scatter_rows`, `take_rows` and `compiled`;
+- `gather_rows`, `scatter_rows`, `take_rows`, `normalise_batch` and
+  `compiled`;
 - devices: `make_strategy`, `device_memory`, `gpu_names`,
   `make_deterministic`, `set_random_seed`;
 - processes: `process_index`, `process_count`, `is_chief`,
@@ -40,6 +41,7 @@ __all__ = [
     "is_chief",
     "make_deterministic",
     "make_strategy",
+    "normalise_batch",
     "num_replicas",
     "process_count",
     "process_index",

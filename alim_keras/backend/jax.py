@@ -131,6 +131,15 @@ def gather_rows(variable, index):
     return keras.ops.take(variable, index, axis=0)
 
 
+def normalise_batch(x, scale, offset, epsilon):
+    """Normalises images by their own statistics; returns those, too."""
+    mean, variance = keras.ops.moments(x, axes=(0, 1, 2))
+    y = keras.ops.batch_normalization(
+        x, mean, variance, -1, offset, scale, epsilon
+    )
+    return y, mean, variance
+
+
 def take_rows(x, index):
     """Returns `x[index]` of an array, for indices from 0 to `len(x) - 1`."""
     return jax.numpy.take(x, index, axis=0, mode="clip")

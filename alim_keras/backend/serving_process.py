@@ -5,6 +5,7 @@ the served model a TensorFlow run would have left, any image size included;
 JAX's own converter fixes more than that.
 """
 
+import importlib
 import json
 import os
 import subprocess
@@ -47,8 +48,9 @@ def save_in_tensorflow(network, path, image_shape, class_names=None):
             "CUDA_VISIBLE_DEVICES": "",
             "TF_CPP_MIN_LOG_LEVEL": "3",
         }
+        module = "alim_keras.backend.serving_process"
         done = subprocess.run(
-            [sys.executable, "-m", "alim_keras.backend.serving_process", folder],
+            [sys.executable, "-m", module, folder],
             env=environment,
             capture_output=True,
             text=True,
@@ -66,6 +68,9 @@ def save_in_tensorflow(network, path, image_shape, class_names=None):
 def _serve(folder):
     """What the other process does."""
     from alim_keras import backend
+
+    # Registers the layers of its own that a network may have.
+    importlib.import_module("alim_keras.networks")
 
     with open(os.path.join(folder, _REQUEST), encoding="utf-8") as file:
         request = json.load(file)

@@ -210,6 +210,32 @@ def gather_rows(variable, index):
     return tf.gather(variable, index)
 
 
+def normalise_batch(x, scale, offset, epsilon):
+    """Normalises images `(B, H, W, channels)` by their own statistics.
+
+    Args:
+        x: Float32 tensor.
+        scale: Float32 tensor `(channels,)`.
+        offset: Likewise.
+        epsilon: Float, added to the variance.
+
+    Returns:
+        The normalised images, their mean and their variance.
+    """
+    y, mean, variance, *_ = tf.raw_ops.FusedBatchNormV3(
+        x=x,
+        scale=scale,
+        offset=offset,
+        mean=[],
+        variance=[],
+        epsilon=epsilon,
+        is_training=True,
+    )
+    # What it returns is the unbiased estimate.
+    count = tf.cast(tf.reduce_prod(tf.shape(x)[:-1]), "float32")
+    return y, mean, variance * ((count - 1.0) / count)
+
+
 def take_rows(x, index):
     """Returns `x[index]` of a tensor, for indices from 0 to `len(x) - 1`.
 

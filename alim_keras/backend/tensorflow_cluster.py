@@ -72,6 +72,15 @@ def _split_cpu(replicas):
         tf.config.set_logical_device_configuration(
             cpu, [tf.config.LogicalDeviceConfiguration()] * replicas
         )
+        # The replicas share the process's threads. With all cores for each
+        # operation they would get in each other's way.
+        if "TF_NUM_INTRAOP_THREADS" not in os.environ:
+            cores = os.cpu_count() or 1
+            tf.config.threading.set_intra_op_parallelism_threads(
+                max(1, cores // replicas)
+            )
+        if "TF_NUM_INTEROP_THREADS" not in os.environ:
+            tf.config.threading.set_inter_op_parallelism_threads(replicas)
 
 
 @functools.cache

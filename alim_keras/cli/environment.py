@@ -6,8 +6,6 @@ import os
 import sys
 import tempfile
 
-from alim_keras.errors import ConfigError
-
 # oneDNN: TensorFlow leaves it off on processors without AVX-512 VNNI or AMX,
 # where it still makes a ResNet step about a third faster. It changes results
 # in the last digits, so it is set by the commands only, never by the library.
@@ -64,6 +62,8 @@ def load_keras(backend=None, verbose=False):
                 importlib.import_module("tensorflow")
     running = keras.config.backend()
     if backend not in (None, running):
+        from alim_keras.errors import ConfigError
+
         raise ConfigError(
             f"Keras was loaded with another backend, {running}, before the "
             f"flag was read; set KERAS_BACKEND={backend} before this process "

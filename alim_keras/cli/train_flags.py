@@ -301,7 +301,9 @@ def _define_machine(group):
         "Refuse a run whose state, images and candidate sets take more on a "
         "device, such as 8GiB. Without it: no limit.",
     )
-    group.switch("jit_compile", False, "Compile the step with XLA; JAX always does.")
+    group.switch(
+        "jit_compile", False, "Compile the step with XLA; JAX always does."
+    )
     group.whole(
         "steps_per_execution",
         1,

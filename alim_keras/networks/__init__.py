@@ -5,6 +5,7 @@ import os
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.networks.applications import application
+from alim_keras.networks.batch_norm import BatchNormalization
 from alim_keras.networks.cifar_resnet import cifar_resnet18
 from alim_keras.networks.heads import classifier_head
 from alim_keras.networks.heads import projection_head
@@ -61,6 +62,7 @@ def make_backbone(name, input_shape, width=None, weights=None):
 
 __all__ = [
     "NETWORKS",
+    "BatchNormalization",
     "application",
     "cifar_resnet18",
     "classifier_head",

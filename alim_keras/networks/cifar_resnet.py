@@ -2,16 +2,19 @@
 
 import keras
 
+from alim_keras.networks.batch_norm import BatchNormalization
+
 
 def _conv(x, filters, kernel, strides, name):
-    if kernel > 1:
+    padding = "same" if strides == 1 else "valid"
+    if kernel > 1 and strides > 1:
         # TensorFlow's "same" pads a stride-2 convolution on one side only.
         x = keras.layers.ZeroPadding2D(kernel // 2, name=f"{name}_pad")(x)
     return keras.layers.Conv2D(
         filters,
         kernel,
         strides=strides,
-        padding="valid",
+        padding=padding,
         use_bias=False,
         kernel_initializer=keras.initializers.VarianceScaling(
             2.0, "fan_out", "untruncated_normal"
@@ -21,9 +24,7 @@ def _conv(x, filters, kernel, strides, name):
 
 
 def _batch_norm(x, name):
-    return keras.layers.BatchNormalization(
-        momentum=0.9, epsilon=1e-5, name=name
-    )(x)
+    return BatchNormalization(momentum=0.9, epsilon=1e-5, name=name)(x)
 
 
 def _basic_block(x, filters, strides, name):

@@ -2,6 +2,8 @@
 
 import keras
 
+from alim_keras.networks.batch_norm import BatchNormalization
+
 
 def small_cnn(input_shape=(28, 28, 1), width=32, name="small_cnn"):
     """Returns two convolutions and a dense layer, for small images.
@@ -24,9 +26,9 @@ def small_cnn(input_shape=(28, 28, 1), width=32, name="small_cnn"):
     """
 
     def activate(x, layer):
-        x = keras.layers.BatchNormalization(
-            momentum=0.9, epsilon=1e-5, name=f"{layer}_bn"
-        )(x)
+        x = BatchNormalization(momentum=0.9, epsilon=1e-5, name=f"{layer}_bn")(
+            x
+        )
         return keras.layers.ReLU(name=f"{layer}_relu")(x)
 
     options = {"use_bias": False, "kernel_initializer": "he_normal"}

@@ -35,7 +35,8 @@ def callbacks(settings, folder, training, finished_epochs):
     """Returns the run's callbacks, in the order in which they must act.
 
     The timer comes first, then the guard, so that nothing is written after a
-    loss that is not a number; the checkpoint last, so that it holds what all others did.
+    loss that is not a number; the checkpoint last, so that it holds what all
+    others did.
     """
     steps = len(training.trained) // settings.batch_size
     chosen = [

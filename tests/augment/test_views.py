@@ -276,6 +276,7 @@ def test_xla_gives_the_numbers_of_eager(shape, image_size, count):
     assert_same_views(xla(images, np.int32(2), index), eager)
 
 
+@pytest.mark.tensorflow("on JAX its many shapes take minutes to compile")
 def test_float_images_give_the_same_view(view):
     images, index = random_images(5, 8, 8, 3), np.arange(5)
     expected = view(Views(), images, 0, index)

@@ -42,6 +42,7 @@ def test_steps_compiled_otherwise_are_the_same(one_by_one, options, atol):
     tiny.assert_same(one_by_one[1], variables, atol=10 * atol)
 
 
+@pytest.mark.tensorflow("JAX compiles with XLA always")
 def test_xla_gives_the_same_weights_with_views_and_all_the_rest():
     def steps(jit_compile):
         images, candidates, _ = tiny.examples(12, seed=4)
@@ -85,6 +86,13 @@ def test_a_step_is_traced_once():
 
 # Mixed precision (case 43).
 
+HALVES = [
+    "bfloat16",
+    pytest.param(
+        "float16", marks=pytest.mark.tensorflow("on JAX bfloat16 is enough")
+    ),
+]
+
 
 @pytest.fixture
 def policy():
@@ -98,7 +106,7 @@ def _dtypes(tensors):
     return {keras.backend.standardize_dtype(x.dtype) for x in tensors}
 
 
-@pytest.mark.parametrize("half", ["bfloat16", "float16"])
+@pytest.mark.parametrize("half", HALVES)
 def test_mixed_precision_keeps_what_counts_in_float32(policy, half):
     policy(f"mixed_{half}")
     model = tiny.pico(batch_norm=True, learning_rate=0.05)
@@ -120,7 +128,7 @@ def test_mixed_precision_keeps_what_counts_in_float32(policy, half):
     assert model.predict(x["image"], verbose=0).dtype == np.float32
 
 
-@pytest.mark.parametrize("half", ["bfloat16", "float16"])
+@pytest.mark.parametrize("half", HALVES)
 def test_mixed_precision_trains_as_float32_does(policy, half):
     x, y = tiny.batch(12)
     options = {"batch_norm": True, "learning_rate": 0.05}
@@ -143,7 +151,7 @@ def test_mixed_precision_trains_as_float32_does(policy, half):
         assert np.abs(old - new.numpy()).max() > 1e-5, new.path
 
 
-@pytest.mark.parametrize("half", ["bfloat16", "float16"])
+@pytest.mark.parametrize("half", HALVES)
 def test_mixed_precision_compiles(policy, half):
     policy(f"mixed_{half}")
     images, candidates, _ = tiny.examples(24)

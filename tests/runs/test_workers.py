@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -14,8 +15,13 @@ from comparing import assert_same_run
 from comparing import checkpoint
 from comparing import metrics
 
+from alim_keras import backend
 from alim_keras.backend import tensorflow_cluster
+from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.runs import workers
+from alim_keras.runs.folder import RunFolder
 
 FLAGS = ("--epochs=3", "--width=4", "--progress=line")
 SCRIPT = (
@@ -119,12 +125,12 @@ def test_a_killed_worker_ends_the_job_and_it_resumes(
 ):
     run_dir = tmp_path / "run"
     folders = [tmp_path / "cwd0", tmp_path / "cwd1"]
-    workers = start_workers(spawn, run_dir, folders)
-    for line in workers[0].stdout:
+    started = start_workers(spawn, run_dir, folders)
+    for line in started[0].stdout:
         if line.startswith("epoch 2/3"):
             break
-    workers[killed].send_signal(signal.SIGKILL)
-    codes, errors = ends_of(workers)
+    started[killed].send_signal(signal.SIGKILL)
+    codes, errors = ends_of(started)
     survivor = 1 - killed
     assert codes[killed] == -signal.SIGKILL
     assert codes[survivor] == 6, errors[survivor]
@@ -134,13 +140,43 @@ def test_a_killed_worker_ends_the_job_and_it_resumes(
     assert 1 <= len(metrics(run_dir)) < 3
     assert not (run_dir / "results.json").exists()
 
-    workers = start_workers(spawn, run_dir, folders)
-    codes, errors = ends_of(workers)
+    codes, errors = ends_of(start_workers(spawn, run_dir, folders))
     assert codes == [0, 0], errors
     assert errors == ["", ""]
     assert_same_run(two_workers, run_dir)
     # Only the chief writes, and only into the run's folder.
     assert not any(any(folder.iterdir()) for folder in folders)
+
+
+@pytest.mark.parametrize(
+    "column, error, words",
+    [
+        (0, ConfigError, "Worker 1 was started with other settings"),
+        (1, DataError, "Worker 1 has other images or candidate sets"),
+        (2, CheckpointError, "3 finished epochs .* worker 0, 0 for worker 1"),
+    ],
+)
+def test_workers_that_differ_are_told_before_training(
+    column, error, words, tmp_path, monkeypatch
+):
+    folder = RunFolder(tmp_path)
+    folder.checkpoint.state = {"epochs": 3, "weights": "w"}
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "state.json").write_text(
+        json.dumps(folder.checkpoint.state)
+    )
+    sets = types.SimpleNamespace(content_hash="00000a" + "f" * 58)
+
+    def gather(mine):
+        other = list(mine)
+        other[column] = 0
+        return np.array([mine, other])
+
+    monkeypatch.setattr(backend, "gather_processes", gather)
+    with pytest.raises(error, match=words):
+        workers.check_agreement({"seed": 1}, folder, sets)
+    monkeypatch.setattr(backend, "gather_processes", lambda m: np.array([m, m]))
+    workers.check_agreement({"seed": 1}, folder, sets)
 
 
 @pytest.mark.parametrize(

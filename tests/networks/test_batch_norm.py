@@ -1,0 +1,99 @@
+"""Batch normalisation in one operation, against Keras's own."""
+
+import keras
+import numpy as np
+import pytest
+from gradients import gradient
+
+from alim_keras import networks
+
+
+def both(shape, **options):
+    """The layer and Keras's, with the same weights, none of them neutral."""
+    stream = np.random.default_rng(0)
+    channels = shape[-1]
+    weights = [
+        stream.uniform(0.5, 1.5, channels),
+        stream.uniform(-0.5, 0.5, channels),
+        stream.uniform(-0.5, 0.5, channels),
+        stream.uniform(0.5, 2.0, channels),
+    ]
+    options = {"momentum": 0.9, "epsilon": 1e-5, **options}
+    layers = []
+    for kind in (networks.BatchNormalization, keras.layers.BatchNormalization):
+        layer = kind(**options)
+        layer.build(shape)
+        layer.set_weights(weights)
+        layers.append(layer)
+    return layers
+
+
+def images(*shape):
+    return np.random.default_rng(1).normal(2.0, 3.0, shape).astype("float32")
+
+
+@pytest.mark.parametrize(
+    "shape", [(5, 4, 3, 2), (1, 2, 1, 3), (3, 1, 1, 2), (6, 5)]
+)
+def test_training_equals_keras(shape):
+    ours, theirs = both(shape)
+    x = images(*shape)
+    ops = keras.ops
+    for _ in range(2):
+        np.testing.assert_allclose(
+            ours(x, training=True), theirs(x, training=True), atol=1e-5
+        )
+    for one, two in zip(ours.weights, theirs.weights):
+        np.testing.assert_allclose(one.numpy(), two.numpy(), rtol=2e-6)
+    direction = images(*shape)[::-1]
+
+    def slope(layer):
+        return gradient(
+            lambda x: ops.sum(layer(x, training=True) * direction), x
+        )
+
+    np.testing.assert_allclose(slope(ours), slope(theirs), atol=1e-4)
+
+
+def test_the_moving_variance_is_the_biased_one():
+    # Of 0 and 2: mean 1, variance 1 (2 would be the unbiased estimate).
+    layer = networks.BatchNormalization(momentum=0.5)
+    x = np.array([0.0, 2.0], "float32").reshape(2, 1, 1, 1)
+    layer(x, training=True)
+    np.testing.assert_allclose(layer.moving_mean.numpy(), [0.5], rtol=1e-6)
+    np.testing.assert_allclose(layer.moving_variance.numpy(), [1.0], rtol=1e-6)
+
+
+def test_inference_is_keras_own():
+    ours, theirs = both((5, 4, 3, 2))
+    x = images(5, 4, 3, 2)
+    np.testing.assert_array_equal(ours(x), theirs(x))
+    ours.trainable = theirs.trainable = False
+    np.testing.assert_array_equal(
+        ours(x, training=True), theirs(x, training=True)
+    )
+
+
+@pytest.mark.parametrize("half", ["bfloat16", "float16"])
+def test_statistics_of_half_precision_are_float32(half):
+    ours, theirs = both((5, 4, 3, 2), dtype=f"mixed_{half}")
+    x = images(5, 4, 3, 2)
+    one, two = ours(x, training=True), theirs(x, training=True)
+    assert keras.backend.standardize_dtype(one.dtype) == half
+    as_float = keras.ops.cast(keras.ops.stack([one, two]), "float32")
+    np.testing.assert_allclose(as_float[0], as_float[1], atol=0.02)
+    for mine, its in zip(ours.weights, theirs.weights):
+        assert mine.dtype == "float32"
+        np.testing.assert_allclose(mine.numpy(), its.numpy(), rtol=2e-6)
+
+
+def test_weights_of_keras_own_layer_fit(tmp_path):
+    inputs = keras.Input((4, 4, 2))
+    theirs = keras.Model(inputs, keras.layers.BatchNormalization()(inputs))
+    theirs.layers[1].moving_mean.assign([3.0, 4.0])
+    theirs.save_weights(tmp_path / "a.weights.h5")
+    ours = keras.Model(inputs, networks.BatchNormalization()(inputs))
+    ours.load_weights(tmp_path / "a.weights.h5")
+    np.testing.assert_array_equal(
+        ours.layers[1].moving_mean.numpy(), [3.0, 4.0]
+    )
