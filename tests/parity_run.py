@@ -48,7 +48,7 @@ def main(start, end):
         prototype_momentum=0.9,
         weight_decay=1e-3,
         views=alim_keras.augment.Views(num_operations=0),
-        compile_options={},
+        compile_options={"run_eagerly": False},
     )
     if not os.path.exists(start):
         np.savez(start, *model.get_weights())

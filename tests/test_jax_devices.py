@@ -83,6 +83,7 @@ def test_two_devices_train_as_one_does(start, one_device):
     assert set(found["copies"]) == {2}
 
 
+@pytest.mark.slow
 def test_two_processes_train_as_one_does(start, one_device):
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"

@@ -23,6 +23,12 @@ NOTHING = {
 }
 
 
+CHANNELS = [
+    pytest.param(1, marks=pytest.mark.tensorflow("on JAX colour is enough")),
+    3,
+]
+
+
 def random_images(*shape):
     return RNG.integers(0, 256, shape).astype("uint8")
 
@@ -81,6 +87,7 @@ def test_view_changes_with_epoch_index_seed_and_stream(view):
     assert len(np.unique(first.reshape(20, -1), axis=0)) == 20
 
 
+@pytest.mark.tensorflow("on JAX its many shapes take minutes to compile")
 def test_weak_and_strong_draw_their_own_crops():
     only_crop = Views(**{**NOTHING, "crop_scale": (0.2, 1.0)})
     images, index = random_images(10, 16, 16, 3), np.arange(10)
@@ -131,7 +138,7 @@ def test_grayscale_probability():
     np.testing.assert_allclose(result[gray][..., 0], expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("channels", CHANNELS)
 def test_weak_view_equals_the_loop(channels):
     views = Views(image_size=(12, 10), seed=3)
     images = random_images(24, 14, 16, channels)
@@ -154,7 +161,7 @@ def test_weak_view_equals_the_loop(channels):
         np.testing.assert_allclose(row, expected, atol=0.01)
 
 
-@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("channels", CHANNELS)
 def test_strong_view_equals_the_loop(channels):
     views = Views(seed=3, cutout=0.3)
     # Whole levels after the crop, so that Posterize, Solarize and Equalize
