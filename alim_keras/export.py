@@ -5,6 +5,7 @@
 Makes `saved_model/`, `model.keras` and `labels.csv` in the run folder.
 """
 
+import os
 import sys
 
 from alim_keras import cli
@@ -43,10 +44,9 @@ def main(settings):
         artefacts.write_artefacts(folder, model, training)
     state = folder.checkpoint.state
     epoch = state["best"]["epoch"] if which == "best" else state["epochs"]
-    print(
-        f"Wrote saved_model, model.keras and labels.csv of epoch {epoch} "
-        f"into {folder.path}"
-    )
+    names = ("saved_model", "model.keras", "labels.csv")
+    written = [name for name in names if os.path.exists(folder.file(name))]
+    print(f"Wrote {', '.join(written)} of epoch {epoch} into {folder.path}")
 
 
 def _overrides(settings):

@@ -200,7 +200,9 @@ def _print_results(results, folder):
         ("results.json", "the numbers above and more"),
         ("run.flags", "repeats the run"),
     ):
-        print(f"  {name:<13} {what}")
+        # Without TensorFlow there is no saved_model.
+        if os.path.exists(folder.file(name)):
+            print(f"  {name:<13} {what}")
 
 
 if __name__ == "__main__":

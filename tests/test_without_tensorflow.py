@@ -27,7 +27,7 @@ history = tiny.fit(
     epochs=3,
     callbacks=[
         alim_keras.callbacks.ALIM(
-            noise_rate=0.4, warmup_epochs=1, labels=labels
+            noise_rate=0.1, warmup_epochs=1, labels=labels
         ),
         alim_keras.callbacks.NonFiniteGuard(),
     ],

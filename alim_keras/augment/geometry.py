@@ -154,7 +154,8 @@ def resample_planes(images, image_size=None, box=None, flip=None, matrix=None):
         return planes_lib.to_planes(images)
     batch = ops.shape(images)[0]
     if box is None:
-        box = ops.tile([[0.0, 0.0, width, height]], (batch, 1))
+        whole = ops.convert_to_tensor([[0.0, 0.0, width, height]], "float32")
+        box = ops.tile(whole, (batch, 1))
     left, top, box_width, box_height = ops.unstack(
         ops.cast(box, "float32"), axis=1
     )

@@ -43,6 +43,12 @@ class Trainer(OnManyDevices):
         del jit_compile
         super().compile(*args, **kwargs)
 
+    def compile_from_config(self, config):
+        # Keras only reads a config for a `compile` that is its own.
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.built:
+            self.optimizer.build(self.trainable_variables)
+
     def train_step(self, state, data):
         trainable, non_trainable, optimizer, metrics = state
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)

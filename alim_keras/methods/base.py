@@ -12,6 +12,7 @@ from alim_keras.methods import mixing
 from alim_keras.methods.batch import Batch
 from alim_keras.methods.clock import EpochClock
 from alim_keras.methods.serving import Serving
+from alim_keras.metrics import covering
 from alim_keras.networks import classifier_head
 
 
@@ -305,15 +306,14 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
     def _track(self, total, parts, targets, batch):
         size = keras.ops.shape(batch.index)[0]
         replicas = backend.num_replicas()
-        values = [parts[name][1] * replicas for name in self.loss_names]
-        for name, value in zip(self.loss_names, values):
+        names = self.loss_names
+        values = [*(parts[name][1] for name in names), total]
+        values = checks.with_statistics(values, self.backbone)
+        values = [value * replicas for value in values]
+        for name, value in zip(names, values):
             self.parts[name].update_state(value, sample_weight=size)
-        self._loss_tracker.update_state(total * replicas, sample_weight=size)
-        inside = keras.ops.take_along_axis(
-            batch.candidates,
-            keras.ops.expand_dims(keras.ops.argmax(targets, axis=-1), -1),
-            axis=-1,
-        )
+        self._loss_tracker.update_state(values.pop(), sample_weight=size)
+        inside = covering(batch.candidates, targets)
         self.outside.update_state(1.0 - inside)
         self.non_finite_step.assign(
             checks.first_non_finite(

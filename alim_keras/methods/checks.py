@@ -185,3 +185,21 @@ def first_non_finite(known, values, step):
     finite = ops.all(ops.isfinite(values), axis=0)
     first = ops.logical_and(ops.logical_not(finite), known < 0)
     return ops.where(first, ops.cast(step, backend.INTEGER), known)
+
+
+def with_statistics(values, network):
+    """Returns scalars, or NaN for all if a batch statistic is not a number.
+
+    Pooling and ReLU may swallow a NaN on its way to the loss; the averages of
+    batch normalisation keep it.
+    """
+    ops = keras.ops
+    statistics = [
+        ops.sum(weight)
+        for weight in network.non_trainable_variables
+        if keras.backend.is_float_dtype(weight.dtype)
+    ]
+    if not statistics:
+        return values
+    finite = ops.isfinite(sum(statistics))
+    return [ops.where(finite, value, float("nan")) for value in values]

@@ -19,7 +19,6 @@ OPTIONS = {
     "mean": 0.4,
     "std": 0.25,
     "seed": 3,
-    "compile_options": tiny.RARE_SHAPE,
 }
 
 
