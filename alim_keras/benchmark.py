@@ -6,11 +6,13 @@
 """
 
 import json
+import os
 import shlex
 import sys
 
 from alim_keras import cli
 from alim_keras.cli import benchmark_flags
+from alim_keras.errors import ConfigError
 from alim_keras.files import write_atomically
 
 
@@ -21,6 +23,11 @@ def main(settings):
     from alim_keras.benchmarks import report
 
     measurement.check(settings)
+    if settings.output and os.path.isdir(settings.output):
+        raise ConfigError(
+            "--output must name a file, not a folder. Received: "
+            f"--output={settings.output}"
+        )
     training = material.training_data(settings)
 
     def progress(rounds, seconds):

@@ -85,56 +85,24 @@ class Program:
         return loss, state, gradients
 
 
-class Epochs:
-    """The batches of one epoch after another, as `fit` reads them.
+def epoch_iterator(model, dataset):
+    """Returns what `fit` iterates over, once for each epoch."""
+    return JAXEpochIterator(
+        x=dataset, steps_per_execution=model.steps_per_execution
+    )
+
+
+class Steps:
+    """`fit`'s function of a state, which it owns and donates.
 
     Args:
-        model: A compiled `keras.Model`.
-        dataset: What `fit` would be given.
+        model: A compiled `keras.Model` with its train function made.
+        epochs: `timing.Epochs`; its first batch builds the metrics.
     """
 
-    def __init__(self, model, dataset):
-        self._epochs = JAXEpochIterator(
-            x=dataset, steps_per_execution=model.steps_per_execution
-        )
-        self._steps = iter(self._epochs)
-
-    def iterator(self):
-        """Returns the iterator from which the next step is to read."""
-        try:
-            return next(self._steps)[2]
-        except StopIteration:
-            self._steps = iter(self._epochs)
-            return next(self._steps)[2]
-
-
-class FitLoop:
-    """Steps of `model.fit`, one by one: its iterator and its function.
-
-    Args:
-        model: A compiled `keras.Model`.
-        dataset: What `fit` would be given.
-
-    Attributes:
-        traces: How often the training step was traced.
-    """
-
-    def __init__(self, model, dataset):
-        self.traces = 0
-        train_step = model.train_step
-
-        def counted(*arguments):
-            self.traces += 1
-            return train_step(*arguments)
-
-        model.train_step = counted
-        model.make_train_function(force=True)
-        model.train_step = train_step
+    def __init__(self, model, epochs):
         self._model = model
-        self._epochs = Epochs(model, dataset)
-        # As `fit` does: metrics are built, and the step owns (and donates)
-        # the only copy of the state.
-        model._symbolic_build(data_batch=next(self._epochs.iterator()))
+        model._symbolic_build(data_batch=next(epochs.iterator()))
         self._groups = (
             model.trainable_variables,
             model.non_trainable_variables,
@@ -143,15 +111,13 @@ class FitLoop:
         )
         self._state = tuple([v.value for v in group] for group in self._groups)
 
-    def step(self):
-        """Takes the next batch and trains on it; returns the logs."""
-        logs, self._state = self._model.train_function(
-            self._state, self._epochs.iterator()
-        )
+    def run(self, batches):
+        """Trains on the next batch; returns the logs."""
+        logs, self._state = self._model.train_function(self._state, batches)
         return logs
 
     def sync(self):
-        """Gives the model's variables a copy of what the loop holds."""
+        """Gives the model's variables a copy of what the state holds."""
         for variables, values in zip(self._groups, self._state):
             for variable, value in zip(variables, values):
                 variable.assign(jax.numpy.copy(value))

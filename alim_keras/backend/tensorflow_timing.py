@@ -62,62 +62,33 @@ class Program:
         return self._run(*arguments)
 
 
-class Epochs:
-    """The batches of one epoch after another, as `fit` reads them.
+def epoch_iterator(model, dataset):
+    """Returns what `fit` iterates over, once for each epoch."""
+    return TFEpochIterator(
+        x=dataset,
+        distribute_strategy=model.distribute_strategy,
+        steps_per_execution=model.steps_per_execution,
+    )
+
+
+class Steps:
+    """`fit`'s function; the model's variables are its state.
 
     Args:
-        model: A compiled `keras.Model`.
-        dataset: What `fit` would be given.
+        model: A compiled `keras.Model` with its train function made.
+        epochs: Unused here; JAX builds the metrics from its first batch.
     """
 
-    def __init__(self, model, dataset):
-        self._epochs = TFEpochIterator(
-            x=dataset,
-            distribute_strategy=model.distribute_strategy,
-            steps_per_execution=model.steps_per_execution,
-        )
-        self._steps = iter(self._epochs)
-
-    def iterator(self):
-        """Returns the iterator from which the next step is to read."""
-        try:
-            return next(self._steps)[2]
-        except StopIteration:
-            self._steps = iter(self._epochs)
-            return next(self._steps)[2]
-
-
-class FitLoop:
-    """Steps of `model.fit`, one by one: its iterator and its function.
-
-    Args:
-        model: A compiled `keras.Model`.
-        dataset: What `fit` would be given.
-
-    Attributes:
-        traces: How often the training step was traced.
-    """
-
-    def __init__(self, model, dataset):
-        self.traces = 0
-        train_step = model.train_step
-
-        def counted(*arguments):
-            self.traces += 1
-            return train_step(*arguments)
-
-        model.train_step = counted
-        model.make_train_function(force=True)
-        model.train_step = train_step
+    def __init__(self, model, epochs):
+        del epochs
         self._model = model
-        self._epochs = Epochs(model, dataset)
 
-    def step(self):
-        """Takes the next batch and trains on it; returns the logs."""
-        return self._model.train_function(self._epochs.iterator())
+    def run(self, batches):
+        """Trains on the next batch; returns the logs."""
+        return self._model.train_function(batches)
 
     def sync(self):
-        """Nothing: the model's variables are those of the loop."""
+        """Nothing: the model's variables are those of the steps."""
 
 
 def wait(results):

@@ -52,7 +52,7 @@ def measure(settings, training, report=None):
         `calls` (of a turn), `traces`, `memory`, `macs`, `products` (name to
         the operations of a matrix product) and `steps_per_epoch`.
     """
-    keras.utils.set_random_seed(settings.seed)
+    backend.set_random_seed(settings.seed)
     keras.config.set_dtype_policy(settings.precision)
     before = memory.peaks()
     model = build.model(settings, training)

@@ -95,9 +95,11 @@ def explain(error, verbose=False):
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.split(".")[0]
         if package != "alim_keras":
+            # JAX is a user's choice and stands in no requirement.
+            wanted = "jax" if package == "jax" else "-r requirements.txt"
             return lacks, (
                 f"error: the package {package} is not installed: "
-                "python -m pip install -r requirements.txt"
+                f"python -m pip install {wanted}"
             )
     if isinstance(error, OSError) and error.strerror:
         missing = isinstance(error, FileNotFoundError)

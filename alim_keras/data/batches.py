@@ -79,7 +79,7 @@ def train_dataset(
         `(B,)`, integers (with `views` also `"weak"` and `"strong"` instead of
         `"image"`), and the candidate sets, `(B, C)` float32. Its attribute
         `epoch_counter` tells which epoch comes next, `num_examples` is N,
-        `shard` is as given.
+        `share` is the `shard` that was given.
 
     Raises:
         DataError: If lengths differ or N is smaller than a batch.
