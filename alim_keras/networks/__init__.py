@@ -6,12 +6,20 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.networks.applications import application
 from alim_keras.networks.batch_norm import BatchNormalization
+from alim_keras.networks.channel_dropout import ChannelDropout
 from alim_keras.networks.cifar_resnet import cifar_resnet18
+from alim_keras.networks.convnet9 import convnet9
 from alim_keras.networks.heads import classifier_head
 from alim_keras.networks.heads import projection_head
 from alim_keras.networks.small_cnn import small_cnn
+from alim_keras.networks.wide_resnet import cifar_wide_resnet34_10
 
-NETWORKS = {"cifar_resnet18": cifar_resnet18, "small_cnn": small_cnn}
+NETWORKS = {
+    "cifar_resnet18": cifar_resnet18,
+    "cifar_wide_resnet34_10": cifar_wide_resnet34_10,
+    "convnet9": convnet9,
+    "small_cnn": small_cnn,
+}
 
 
 def make_backbone(name, input_shape, width=None, weights=None):
@@ -63,9 +71,12 @@ def make_backbone(name, input_shape, width=None, weights=None):
 __all__ = [
     "NETWORKS",
     "BatchNormalization",
+    "ChannelDropout",
     "application",
     "cifar_resnet18",
+    "cifar_wide_resnet34_10",
     "classifier_head",
+    "convnet9",
     "make_backbone",
     "projection_head",
     "small_cnn",

@@ -9,6 +9,9 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
 
+# The networks of this package, which are looked for first.
+OWN = ("small_cnn", "cifar_resnet18", "cifar_wide_resnet34_10", "convnet9")
+
 # Which of Keras's three kinds of preprocessing a family wants; families not
 # named here bring it inside the network.
 _TF = "MobileNet MobileNetV2 ResNet50V2 ResNet101V2 ResNet152V2 Xception "
@@ -53,12 +56,10 @@ def application(name, input_shape, width=None, weights=None):
         if inspect.isfunction(value)
     ]
     if name not in known:
-        near = difflib.get_close_matches(
-            name, [*known, "small_cnn", "cifar_resnet18"], 3, 0.4
-        )
+        near = difflib.get_close_matches(name, [*known, *OWN], 3, 0.4)
         raise ConfigError(
-            "Unknown network. Expected small_cnn, cifar_resnet18 or a class "
-            f"of keras.applications{_suggest(near)}. Received: network={name}"
+            f"Unknown network. Expected {', '.join(OWN)} or a class of "
+            f"keras.applications{_suggest(near)}. Received: network={name}"
         )
     if width is not None:
         raise ConfigError(

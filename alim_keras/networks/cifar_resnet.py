@@ -5,9 +5,10 @@ import keras
 from alim_keras.networks.batch_norm import BatchNormalization
 
 
-def _conv(x, filters, kernel, strides, name):
-    padding = "same" if strides == 1 else "valid"
-    if kernel > 1 and strides > 1:
+def conv(x, filters, kernel, strides, name, padded=True):
+    """A convolution as PyTorch pads it, Kaiming-normal (fan out)."""
+    padding = "same" if strides == 1 and padded else "valid"
+    if padded and kernel > 1 and strides > 1:
         # TensorFlow's "same" pads a stride-2 convolution on one side only.
         x = keras.layers.ZeroPadding2D(kernel // 2, name=f"{name}_pad")(x)
     return keras.layers.Conv2D(
@@ -23,20 +24,21 @@ def _conv(x, filters, kernel, strides, name):
     )(x)
 
 
-def _batch_norm(x, name):
+def batch_norm(x, name):
+    """Batch normalisation with PyTorch's constants."""
     return BatchNormalization(momentum=0.9, epsilon=1e-5, name=name)(x)
 
 
 def _basic_block(x, filters, strides, name):
     shortcut = x
-    x = _conv(x, filters, 3, strides, f"{name}_conv1")
-    x = _batch_norm(x, f"{name}_bn1")
+    x = conv(x, filters, 3, strides, f"{name}_conv1")
+    x = batch_norm(x, f"{name}_bn1")
     x = keras.layers.ReLU(name=f"{name}_relu1")(x)
-    x = _conv(x, filters, 3, 1, f"{name}_conv2")
-    x = _batch_norm(x, f"{name}_bn2")
+    x = conv(x, filters, 3, 1, f"{name}_conv2")
+    x = batch_norm(x, f"{name}_bn2")
     if strides != 1 or shortcut.shape[-1] != filters:
-        shortcut = _conv(shortcut, filters, 1, strides, f"{name}_shortcut")
-        shortcut = _batch_norm(shortcut, f"{name}_shortcut_bn")
+        shortcut = conv(shortcut, filters, 1, strides, f"{name}_shortcut")
+        shortcut = batch_norm(shortcut, f"{name}_shortcut_bn")
     x = keras.layers.Add(name=f"{name}_add")([x, shortcut])
     return keras.layers.ReLU(name=f"{name}_relu2")(x)
 
@@ -67,8 +69,8 @@ def cifar_resnet18(input_shape=(32, 32, 3), width=64, name="cifar_resnet18"):
     - [He et al., 2015](https://arxiv.org/abs/1512.03385)
     """
     inputs = keras.Input(input_shape)
-    x = _conv(inputs, width, 3, 1, "stem_conv")
-    x = _batch_norm(x, "stem_bn")
+    x = conv(inputs, width, 3, 1, "stem_conv")
+    x = batch_norm(x, "stem_bn")
     x = keras.layers.ReLU(name="stem_relu")(x)
     for stage in range(4):
         for block in range(2):
