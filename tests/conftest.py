@@ -27,6 +27,7 @@ CORE = (
     "test_ops_ratio.py",
     "test_quantile.py",
     "layers/",
+    "augment/test_autoaugment.py",
     "augment/test_views.py",
     "methods/",
     "callbacks/test_alim.py",

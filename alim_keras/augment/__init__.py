@@ -1,5 +1,6 @@
 """Weak and strong views of image batches, vectorised and without state."""
 
+from alim_keras.augment.autoaugment import AutoAugmentViews
 from alim_keras.augment.color import autocontrast
 from alim_keras.augment.color import brightness
 from alim_keras.augment.color import color
@@ -12,10 +13,12 @@ from alim_keras.augment.color import sharpness
 from alim_keras.augment.color import solarize
 from alim_keras.augment.geometry import resample
 from alim_keras.augment.operations import OPERATIONS
+from alim_keras.augment.streams import make_views
 from alim_keras.augment.views import Views
 
 __all__ = [
     "OPERATIONS",
+    "AutoAugmentViews",
     "Views",
     "autocontrast",
     "brightness",
@@ -24,6 +27,7 @@ __all__ = [
     "equalize",
     "grayscale",
     "hue",
+    "make_views",
     "posterize",
     "resample",
     "sharpness",

@@ -254,6 +254,47 @@ def _resample_points(images, across, down, matrix):
     )
 
 
+def take_lines(planes, places):
+    """Rows of planes, in another order for each example.
+
+    Args:
+        planes: Float32 tensor `(C, B, n, m)`.
+        places: Integer tensor `(B, k)` of rows, in [0, n).
+
+    Returns:
+        Float32 tensor `(C, B, k, m)`.
+    """
+    ops = keras.ops
+    channels, _, old, other = planes.shape
+    batch = ops.shape(planes)[1]
+    first = ops.cast(ops.arange(channels * batch), backend.INTEGER) * old
+    places = ops.cast(places, backend.INTEGER)
+    rows = ops.reshape(first, (channels, -1, 1)) + places
+    return backend.take_rows(ops.reshape(planes, (-1, other)), rows)
+
+
+def inside_frame(matrix, size):
+    """Which pixels an affine map leaves within the frame.
+
+    Args:
+        matrix: Float tensor `(B, 6)`.
+        size: Pair of integers `(height, width)`, in pixels.
+
+    Returns:
+        Boolean tensor `(B, height, width)`.
+    """
+    ops = keras.ops
+    height, width = size
+    a, b, c, d, e, f = [
+        planes_lib.per_image(part) for part in ops.unstack(matrix, axis=1)
+    ]
+    x = ops.reshape(_places(width), (1, 1, -1))
+    y = ops.reshape(_places(height), (1, -1, 1))
+    column, row = a * x + b * y + c, d * x + e * y + f
+    across = (column >= 0.0) & (column < width)
+    return across & (row >= 0.0) & (row < height)
+
+
 def _between(first, second, share):
     return first + share * (second - first)
 

@@ -69,12 +69,26 @@ def affine_maps(operation, magnitude, size):
         Float32 tensor `(B, 6)` or `(B, n, 6)`, see
         `alim_keras.augment.geometry`.
     """
+    signed = 2.0 * magnitude - 1.0
+    return maps_of(operation, signed * math.radians(30.0), 0.3 * signed, size)
+
+
+def maps_of(operation, angle, share, size):
+    """`affine_maps` by radians and by shares of the size.
+
+    Args:
+        operation: Integer tensor `(B,)` or `(B, n)`, places in `OPERATIONS`.
+        angle: Float tensor of the same shape, for Rotate: counter-clockwise.
+        share: Float tensor of the same shape, for the others.
+        size: Pair of integers `(height, width)`, in pixels.
+
+    Returns:
+        Float32 tensor `(B, 6)` or `(B, n, 6)`.
+    """
     ops = keras.ops
     height, width = size
-    signed = 2.0 * magnitude - 1.0
-    angle = signed * math.radians(30.0) * _chosen(operation, "Rotate")
+    angle = angle * _chosen(operation, "Rotate")
     cosine, sine = ops.cos(angle), ops.sin(angle)
-    share = 0.3 * signed
     shear_x = share * _chosen(operation, "ShearX")
     shear_y = share * _chosen(operation, "ShearY")
     move_x = share * _chosen(operation, "TranslateX") * width
@@ -118,9 +132,34 @@ def apply_operations(planes, operations, magnitudes):
     Returns:
         Float32 tensor `(C, B, H, W)`.
     """
+    magnitudes = keras.ops.convert_to_tensor(magnitudes)
+    return apply_changes(
+        planes,
+        operations,
+        0.95 - 0.9 * magnitudes,
+        4.0 + keras.ops.floor(4.0 * magnitudes),
+        256.0 * magnitudes,
+    )
+
+
+def apply_changes(planes, operations, away, bits, threshold, limit=False):
+    """`apply_operations` with the numbers of each operation spelt out.
+
+    Args:
+        planes: Float32 tensor `(C, B, H, W)` in [0, 255].
+        operations: Integer tensor `(B, n)`, places in `OPERATIONS`; the first
+            comes first.
+        away: Float tensor `(B, n)`: Brightness, Color, Contrast and Sharpness
+            blend by the factor `1 - away`.
+        bits: Float tensor `(B, n)` of whole numbers, for Posterize.
+        threshold: Float tensor `(B, n)`, for Solarize; 0 inverts all.
+        limit: Boolean. Limits to [0, 255] after each operation, which blends
+            with a factor above 1 need. Defaults to `False`.
+
+    Returns:
+        Float32 tensor `(C, B, H, W)`.
+    """
     ops = keras.ops
-    magnitudes = ops.convert_to_tensor(magnitudes)
-    away = 0.95 - 0.9 * magnitudes
     auto = _chosen(operations, "AutoContrast")
     contrast = away * _chosen(operations, "Contrast")
     color = away * _chosen(operations, "Color")
@@ -129,15 +168,17 @@ def apply_operations(planes, operations, magnitudes):
         factor = factor - color
     tone = ops.stack([auto, factor, contrast, color])
     tone = ops.expand_dims(ops.transpose(tone, (2, 0, 1)), (-1, -2))
-    sharpness = away * _chosen(operations, "Sharpness")
+    sharp = _chosen(operations, "Sharpness")
     tables = [_chosen(operations, name) for name in _TABLES]
-    dear = ops.stack([sharpness, *tables, magnitudes], axis=-1)
-    needed = sum(tables, sharpness) > 0
+    dear = ops.stack([away * sharp, *tables, bits, threshold], axis=-1)
+    needed = sum(tables, sharp) > 0
     for step in range(operations.shape[1]):
         planes = _tone(planes, *ops.unstack(tone[step], 4))
-        planes = _where_needed(
+        planes = planes_lib.clip(planes) if limit else planes
+        planes = where_needed(
             planes, needed[:, step], dear[:, step], _blur_or_look_up
         )
+        planes = planes_lib.clip(planes) if limit else planes
     return planes
 
 
@@ -156,26 +197,27 @@ def _tone(planes, auto, factor, contrast, color):
 
 
 def _blur_or_look_up(planes, numbers):
-    """Sharpness, Equalize, Posterize or Solarize, as `numbers` `(B, 5)` say."""
+    """Sharpness, Equalize, Posterize or Solarize, as `numbers` `(B, 6)` say."""
     ops = keras.ops
     columns = ops.expand_dims(ops.transpose(numbers), -1)
-    sharpness, equalize, posterize, solarize, magnitude = ops.unstack(columns)
+    sharpness, equalize, posterize, solarize, bits, threshold = ops.unstack(
+        columns
+    )
     # Sharpness: v + away (smooth - v), where smooth - v = smoothing / 13.
     away = ops.expand_dims(sharpness * (1.0 / 13.0), -1)
     planes = planes + away * planes_lib.smoothing(planes)
     pixels = planes_lib.levels(planes)
-    magnitude = magnitude[:, 0]
     table = ops.where(
         posterize > 0,
-        planes_lib.posterize_table(4.0 + ops.floor(4.0 * magnitude)),
-        planes_lib.solarize_table(256.0 * magnitude),
+        planes_lib.posterize_table(bits[:, 0]),
+        planes_lib.solarize_table(threshold[:, 0]),
     )
     table = ops.where(equalize > 0, planes_lib.equalize_table(pixels), table)
     use = ops.expand_dims(equalize + posterize + solarize, -1)
     return ops.where(use > 0, planes_lib.look_up(pixels, table), planes)
 
 
-def _where_needed(planes, needed, numbers, change):
+def where_needed(planes, needed, numbers, change):
     """Changes some examples of a batch, in as many blocks as they fill.
 
     The shapes stay static, as XLA wants them: a block is an eighth of the

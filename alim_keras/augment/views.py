@@ -1,16 +1,17 @@
 """The weak and the strong view of a batch of images."""
 
+import functools
 import math
 
 import keras
 
 from alim_keras import draws
+from alim_keras.augment import arguments
 from alim_keras.augment import geometry
 from alim_keras.augment import jitter
 from alim_keras.augment import operations
 from alim_keras.augment import planes as planes_lib
 from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
 
 # The places of a view's random numbers. Switching a part off leaves the
 # numbers of the others alone.
@@ -21,6 +22,8 @@ _JITTER = slice(_NEXT, _NEXT + jitter.JITTER_DRAWS)
 _GRAYSCALE = _NEXT + jitter.JITTER_DRAWS
 _CUTOUT = slice(_NEXT, _NEXT + operations.CUTOUT_DRAWS)
 _OPERATIONS = _NEXT + operations.CUTOUT_DRAWS
+
+_numbers = functools.partial(arguments.numbers, "Views")
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -145,7 +148,7 @@ class Views:
         Raises:
             DataError: If `images` has another rank or number of channels.
         """
-        images = _checked(images)
+        images = arguments.checked_images("Views", images)
         draw = draws.uniform(self.seed, epoch, index, _GRAYSCALE + 1, stream)
         planes = self._crop(images, draw)
         if self.jitter and self.jitter_probability > 0:
@@ -179,7 +182,7 @@ class Views:
         Raises:
             DataError: If `images` has another rank or number of channels.
         """
-        images = _checked(images)
+        images = arguments.checked_images("Views", images)
         count = self.num_operations
         draw = draws.uniform(
             self.seed, epoch, index, _OPERATIONS + 2 * count, stream
@@ -239,63 +242,3 @@ class Views:
     def from_config(cls, config):
         """Builds the same views from `get_config`'s dictionary."""
         return cls(**config)
-
-
-def _checked(images):
-    """The images as a tensor, if they have a shape that views can use."""
-    images = keras.ops.convert_to_tensor(images)
-    shape = tuple(images.shape)
-    if len(shape) != 4 or shape[3] not in (1, 3) or None in shape[1:]:
-        raise DataError(
-            "Views: `images` is expected to have the shape (batch, height, "
-            "width, channels) with known height and width and 1 or 3 "
-            f"channels, channels last. Received: images.shape={shape}"
-        )
-    return images
-
-
-def _numbers(
-    name, value, count, low, high, whole=False, optional=False, above=False
-):
-    """Checks one number (`count` None) or a tuple of `count` of them.
-
-    Args:
-        name: String, the argument's name, for the message.
-        value: What the user gave.
-        count: Integer or `None`.
-        low: Number, the smallest allowed value.
-        high: Number, the largest allowed value.
-        whole: Boolean. Integers only.
-        optional: Boolean. `None` is allowed.
-        above: Boolean. `low` itself is not allowed.
-
-    Returns:
-        An int or float, or a tuple of them, or `None`.
-    """
-    if value is None and optional:
-        return None
-    kind = int if whole else float
-    expected = ("a whole number" if whole else "a number") + (
-        f" above {low}" if above else f" from {low}"
-    )
-    if high < math.inf:
-        expected += f" up to {high}"
-    if count:
-        expected = f"{count} values, each {expected}"
-    try:
-        given = list(value) if count else [value]
-        result = tuple(kind(item) for item in given)
-        sound = len(given) == (count or 1) and all(
-            number == item
-            and low <= number <= high
-            and not (above and number == low)
-            for number, item in zip(result, given)
-        )
-    except (TypeError, ValueError, OverflowError):
-        sound = False
-    if not sound:
-        raise ConfigError(
-            f"Views: `{name}` is expected to be {expected}"
-            f"{', or None' if optional else ''}. Received: {name}={value!r}"
-        )
-    return result if count else result[0]

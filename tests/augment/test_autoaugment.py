@@ -1,0 +1,408 @@
+import json
+import math
+
+import keras
+import numpy as np
+import pytest
+import references_augment
+from PIL import Image
+from PIL import ImageEnhance
+from PIL import ImageOps
+
+from alim_keras import backend
+from alim_keras import draws
+from alim_keras.augment import AutoAugmentViews
+from alim_keras.augment import policy
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+
+RNG = np.random.default_rng(3)
+GEOMETRIC = ("Rotate", "ShearX", "ShearY", "TranslateX", "TranslateY")
+PAIRS = policy.SUB_POLICIES
+on_tensorflow = pytest.mark.tensorflow("on JAX its shapes take long to compile")
+
+
+def random_images(*shape):
+    return RNG.integers(0, 256, shape).astype("uint8")
+
+
+def smooth_images(count, size=(32, 32), channels=3):
+    """Pictures of blobs: neighbouring pixels are similar, as in photographs."""
+    images = random_images(count, 7, 7, channels).astype("float32")
+    images = keras.ops.image.resize(images, size, "bicubic")
+    return np.clip(to_numpy(images), 0, 255).astype("uint8")
+
+
+def to_numpy(tensor):
+    return keras.ops.convert_to_numpy(tensor)
+
+
+def apply(images, draw):
+    planes = np.moveaxis(images.astype("float32"), -1, 0)
+    planes = keras.ops.convert_to_tensor(planes)
+    draw = keras.ops.convert_to_tensor(np.asarray(draw, "float32"))
+    return np.moveaxis(to_numpy(policy.apply_policy(planes, draw)), 0, -1)
+
+
+def operation(pair, which):
+    """Name and level of the first or the second operation."""
+    return pair[3 * which], pair[3 * which + 2]
+
+
+def matrix(name, level, sign, size):
+    """The map of a geometric operation, in PIL's convention."""
+    share = sign * level / 9
+    if name == "Rotate":
+        return references_augment.rotation(30 * share, size)
+    move = 150 / 331 * share
+    return {
+        "ShearX": (1, 0.3 * share, 0, 0, 1, 0),
+        "ShearY": (1, 0, 0, 0.3 * share, 1, 0),
+        "TranslateX": (1, 0, move * size[1], 0, 1, 0),
+        "TranslateY": (1, 0, 0, 0, 1, move * size[0]),
+    }[name]
+
+
+def with_pil(image, name, level, sign):
+    """One operation on 8-bit levels."""
+    picture = Image.fromarray(image)
+    factor = 1 + sign * 0.9 * level / 9
+    if name in GEOMETRIC:
+        return picture.transform(
+            picture.size,
+            Image.Transform.AFFINE,
+            matrix(name, level, sign, image.shape[:2]),
+            Image.Resampling.BILINEAR,
+            fillcolor=(128, 128, 128),
+        )
+    if name in ("Brightness", "Color", "Contrast", "Sharpness"):
+        return getattr(ImageEnhance, name)(picture).enhance(factor)
+    if name == "Posterize":
+        return ImageOps.posterize(picture, round(8 - 4 * level / 9))
+    if name == "Solarize":
+        return ImageOps.solarize(picture, 256 - 256 * level / 9)
+    return getattr(ImageOps, name.lower())(picture)
+
+
+def test_the_policy_is_the_published_one():
+    assert len(PAIRS) == 25
+    # The first, one with a probability of 0, and the last.
+    assert PAIRS[0] == ("Invert", 0.1, 7, "Contrast", 0.2, 6)
+    assert PAIRS[14] == ("Solarize", 0.5, 2, "Invert", 0.0, 3)
+    assert PAIRS[24] == ("TranslateY", 0.7, 9, "AutoContrast", 0.9, 1)
+    names = [name for pair in PAIRS for name in pair[::3]]
+    counts = {name: names.count(name) for name in set(names)}
+    assert counts == {
+        "Equalize": 9,
+        "AutoContrast": 7,
+        "TranslateY": 5,
+        "Sharpness": 5,
+        "Color": 5,
+        "Brightness": 4,
+        "Solarize": 4,
+        "Invert": 3,
+        "Contrast": 2,
+        "ShearY": 2,
+        "TranslateX": 2,
+        "Rotate": 1,
+        "Posterize": 1,
+    }
+
+
+@on_tensorflow
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("which", [0, 1])
+def test_each_operation_equals_pil(which, sign):
+    images = smooth_images(len(PAIRS))
+    # Only one of the two is applied: 0 is below its probability, 0.99 not
+    # below any.
+    used = [0.0 if place == which else 0.99 for place in (0, 1)]
+    signs = [0.25 if sign < 0 else 0.75] * 2
+    rows = [[(n + 0.5) / 25, *used, *signs] for n in range(len(PAIRS))]
+    result = apply(images, rows)
+    for pair, image, row in zip(PAIRS, images, result, strict=True):
+        name, level = operation(pair, which)
+        expected = image
+        if pair[3 * which + 1] > 0:
+            expected = np.asarray(with_pil(image, name, level, sign))
+        # PIL cuts a fraction off and rounds the grey mean: below 2 levels.
+        error = abs(row - expected.astype("float32"))
+        # A position on a border of the frame may round either way.
+        assert (error > 2).mean() < 0.005, (name, level, error.max())
+
+
+def one_by_one(image, steps):
+    """A sub-policy in its own order, on floats, one operation at a time."""
+    image = image.astype("float64")
+    size = image.shape[:2]
+    whole = (0, 0, size[1], size[0])
+    maps = []
+
+    def moved(image):
+        if not maps:
+            return image
+        # `affine` is black outside: of a white image, 0 is outside. What the
+        # second of two maps uncovers is outside as well.
+        white = np.full((*size, 1), 255.0)
+        inside = np.ones((*size, 1), bool)
+        for some in (maps, maps[1:]):
+            inside &= references_augment.affine(white, whole, size, 0, some) > 0
+        result = references_augment.affine(image, whole, size, False, maps)
+        return np.where(inside, result, 128.0)
+
+    for name, level, sign in steps:
+        if name in GEOMETRIC:
+            maps.append(matrix(name, level, sign, size))
+            continue
+        image = moved(image)
+        maps.clear()
+        factor = 1 + sign * 0.9 * level / 9
+        others = {
+            "Brightness": lambda image: 0.0,
+            "Contrast": lambda image: references_augment.gray(image).mean(),
+            "Color": lambda image: references_augment.gray(image)[..., None],
+            "Sharpness": references_augment.smooth,
+        }
+        if name in others:
+            other = others[name](image)
+            image = references_augment.blend(image, other, factor)
+        elif name == "Invert":
+            image = 255 - np.round(image)
+        else:
+            bits = round(8 - 4 * level / 9)
+            u = (bits - 4) / 4 if name == "Posterize" else 1 - level / 9
+            image = references_augment.pixel_operation(image, name, u)
+    return moved(image)
+
+
+@on_tensorflow
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("signs", [(-1, -1), (1, 1), (-1, 1)])
+def test_both_operations_equal_the_loop(signs, channels):
+    images = smooth_images(len(PAIRS), (20, 18), channels)
+    drawn = [0.25 if sign < 0 else 0.75 for sign in signs]
+    rows = [[(n + 0.5) / 25, 0.0, 0.0, *drawn] for n in range(len(PAIRS))]
+    result = apply(images, rows)
+    for pair, image, row in zip(PAIRS, images, result, strict=True):
+        steps = [
+            (*operation(pair, which), signs[which])
+            for which in (0, 1)
+            if pair[3 * which + 1] > 0
+        ]
+        wrong = abs(row - one_by_one(image, steps)) > 0.05
+        # A level that ends in .5 but for rounding may fall either way; and
+        # Color with a factor above 1 is cut off before a pixel is
+        # interpolated by the policy, and after it here.
+        limit = 0.1 if pair[0] == "Color" and pair[3] in GEOMETRIC else 0.01
+        assert wrong.mean() <= limit, pair
+
+
+@on_tensorflow
+def test_a_move_and_its_opposite_leave_both_edges_grey():
+    # Sub-policy 21 twice moves 150 / 331 of 32 pixels, 14.5: up, then down.
+    result = apply(np.full((1, 32, 32, 3), 200), [[21.5 / 25, 0, 0, 0.2, 0.8]])
+    # The first step brings rows 0 to 17 of the image down to 14 to 31, and
+    # the second takes those back up; below 18 there is nothing any more.
+    column = result[0, :, 5, 0]
+    np.testing.assert_array_equal(column[:17], 200)
+    np.testing.assert_array_equal(column[18:], 128)
+
+
+@on_tensorflow
+def test_operations_are_as_frequent_as_the_policy_says():
+    # Brightness 0.7 is the only visible part of sub-policy 7 on a flat grey
+    # image: 100 becomes 100 (1 - 0.9) = 10 or 190.
+    count = 2000
+    draw = to_numpy(draws.uniform(0, 0, np.arange(count), 5, "t")).copy()
+    draw[:, 0] = 7.5 / 25
+    result = apply(np.full((count, 4, 4, 3), 100), draw)[:, 0, 0, 0]
+    values, counts = np.unique(result.round(3), return_counts=True)
+    assert values.tolist() == [10, 100, 190]
+    # Expected 700, 600, 700; five deviations of sqrt(2000 * 0.24) = 22.
+    np.testing.assert_allclose(counts, [700, 600, 700], atol=110)
+
+
+def reflected(image, padding, left, top, flip):
+    image = image[:, ::-1] if flip else image
+    padded = np.pad(image, [(padding, padding)] * 2 + [(0, 0)], "reflect")
+    height, width = image.shape[:2]
+    return padded[top : top + height, left : left + width]
+
+
+@pytest.mark.parametrize(
+    "shape, padding",
+    [
+        ((32, 32, 3), 4),
+        pytest.param((9, 11, 1), 8, marks=on_tensorflow),
+        pytest.param((8, 8, 1), 0, marks=on_tensorflow),
+    ],
+)
+def test_weak_view_is_a_crop_with_a_reflected_margin(shape, padding):
+    views = AutoAugmentViews(seed=3, padding=padding)
+    images = random_images(40, *shape)
+    result = to_numpy(views.weak(images, 7, np.arange(40)))
+    assert result.dtype == "float32"
+    u = to_numpy(draws.uniform(3, 7, np.arange(40), 3, "weak"))
+    seen = set()
+    for image, row, u in zip(images, result, u, strict=True):
+        left, top = (int(value * (2 * padding + 1)) for value in u[:2])
+        seen.add(left)
+        expected = reflected(image, padding, left, top, u[2] < 0.5)
+        np.testing.assert_array_equal(row, expected)
+    assert seen == set(range(2 * padding + 1)) or padding == 8
+
+
+@on_tensorflow
+def test_strong_view_is_crop_cutout_and_policy():
+    views = AutoAugmentViews(seed=3, padding=3, cutout=7)
+    size = (16, 20)
+    images = smooth_images(60, size)
+    result = to_numpy(views.strong(images, 7, np.arange(60)))
+    u = to_numpy(draws.uniform(3, 7, np.arange(60), 10, "strong"))
+    cut = []
+    for image, row, u in zip(images, result, u.astype("float64"), strict=True):
+        left, top = (int(value * 7) for value in u[:2])
+        image = reflected(image, 3, left, top, u[2] < 0.5).copy()
+        x, y = int(u[3] * size[1]), int(u[4] * size[0])
+        # An odd side counts as the even one below it: 3 to each side.
+        image[max(y - 3, 0) : y + 3, max(x - 3, 0) : x + 3] = 0
+        cut.append((image == 0).all(-1).sum())
+        pair = PAIRS[int(25 * u[5])]
+        steps = [
+            (*operation(pair, which), -1 if u[8 + which] < 0.5 else 1)
+            for which in (0, 1)
+            if u[6 + which] < pair[3 * which + 1]
+        ]
+        wrong = abs(row - one_by_one(image, steps)) > 0.05
+        limit = 0.1 if pair[0] == "Color" and pair[3] in GEOMETRIC else 0.01
+        assert wrong.mean() <= limit, pair
+    assert max(cut) >= 36 and min(cut) < 36
+
+
+def test_switched_off_parts_do_not_happen():
+    views = AutoAugmentViews(padding=0, flip=0.0)
+    images = random_images(4, 32, 32, 3)
+    result = views.weak(images, 0, np.arange(4))
+    np.testing.assert_array_equal(result, images)
+
+
+@on_tensorflow
+def test_other_sizes_are_resized_first():
+    images = smooth_images(2, (40, 30))
+    views = AutoAugmentViews((20, 24), padding=0, flip=0.0)
+    result = views.weak(images, 0, np.arange(2))
+    expected = keras.ops.image.resize(images.astype("float32"), (20, 24))
+    np.testing.assert_allclose(result, expected, atol=0.01)
+    assert views.strong(images, 0, np.arange(2)).shape == (2, 20, 24, 3)
+
+
+@on_tensorflow
+@pytest.mark.parametrize("kind", ["weak", "strong"])
+def test_a_view_depends_on_its_keys_alone(kind):
+    def view(seed, images, *args, **kwargs):
+        function = getattr(AutoAugmentViews(seed=seed), kind)
+        return to_numpy(function(images, *args, **kwargs))
+
+    images = np.repeat(smooth_images(1), 12, axis=0)
+    index = np.arange(12) * 1000
+    result = view(5, images, 4, index)
+    order = RNG.permutation(12)
+    np.testing.assert_array_equal(
+        view(5, images, 4, index[order]), result[order]
+    )
+    np.testing.assert_array_equal(view(5, images[:5], 4, index[:5]), result[:5])
+    for other in (
+        view(6, images, 4, index),
+        view(5, images, 5, index),
+        view(5, images, 4, index + 1),
+        view(5, images, 4, index, stream="another"),
+    ):
+        same = (result == other).all((1, 2, 3))
+        # 9 x 9 crops and a flip: 1 in 162 weak views is met again.
+        assert same.sum() <= 1
+    assert result.min() >= 0 and result.max() <= 255
+
+
+def both(images, epoch, index):
+    views = AutoAugmentViews(seed=9)
+    return views.weak(images, epoch, index), views.strong(images, epoch, index)
+
+
+def assert_same_views(results, expected):
+    weak, strong = (
+        (abs(to_numpy(one) - to_numpy(two)) > 255 * 1e-4).mean()
+        for one, two in zip(results, expected, strict=True)
+    )
+    # A level that Posterize, Solarize or Equalize rounds may fall either way.
+    assert weak == 0 and strong <= 1e-3
+
+
+@pytest.mark.tensorflow("graphs of open shape, and tf.data")
+def test_graph_and_tf_data_give_the_numbers_of_eager():
+    import tensorflow as tf
+
+    images, index = smooth_images(32), np.arange(32)
+    eager = both(images, 2, index)
+    specs = [
+        tf.TensorSpec((None, 32, 32, 3), "uint8"),
+        tf.TensorSpec((), "int64"),
+        tf.TensorSpec((None,), "int64"),
+    ]
+    graph = tf.function(both, input_signature=specs)
+    assert_same_views(graph(images, np.int64(2), index), eager)
+    data = tf.data.Dataset.from_tensor_slices((images, index)).batch(2)
+    data = data.map(lambda *batch: graph(batch[0], np.int64(2), batch[1]), 2)
+    batches = list(data.as_numpy_iterator())
+    results = [np.concatenate(part) for part in zip(*batches, strict=True)]
+    assert_same_views(results, eager)
+
+
+@pytest.mark.parametrize("channels", [pytest.param(1, marks=on_tensorflow), 3])
+def test_xla_gives_the_numbers_of_eager(channels):
+    images, index = smooth_images(32, channels=channels), np.arange(32)
+    eager = both(images, 2, index)
+    xla = backend.compiled(both, jit_compile=True)
+    assert_same_views(xla(images, np.int32(2), index), eager)
+
+
+def test_config_round_trip():
+    views = AutoAugmentViews((24, 20), seed=7, padding=2, flip=0.1, cutout=8)
+    config = json.loads(json.dumps(views.get_config()))
+    assert config == {
+        "image_size": [24, 20],
+        "seed": 7,
+        "padding": 2,
+        "flip": 0.1,
+        "cutout": 8,
+    }
+    serialized = keras.saving.serialize_keras_object(views)
+    assert serialized["registered_name"] == "alim_keras>AutoAugmentViews"
+    restored = keras.saving.deserialize_keras_object(serialized)
+    assert restored.get_config() == views.get_config()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"image_size": 32},
+        {"seed": -1},
+        {"padding": -1},
+        {"padding": 1.5},
+        {"flip": math.nan},
+        {"cutout": -2},
+        {"cutout": None},
+    ],
+    ids=str,
+)
+def test_bad_argument_is_named(arguments):
+    (name,) = arguments
+    text = f"AutoAugmentViews: `{name}`.*Received: {name}="
+    with pytest.raises(ConfigError, match=text):
+        AutoAugmentViews(**arguments)
+
+
+def test_what_does_not_fit_the_images_is_refused():
+    with pytest.raises(ConfigError, match="8x9 pixels.*Received: padding=8"):
+        AutoAugmentViews(padding=8).weak(np.zeros((1, 8, 9, 1)), 0, [0])
+    with pytest.raises(DataError, match="AutoAugmentViews.*images.shape="):
+        AutoAugmentViews().strong(np.zeros((1, 8, 8, 4)), 0, [0])
