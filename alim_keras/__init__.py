@@ -27,6 +27,7 @@ __all__ = [
     "methods",
     "metrics",
     "networks",
+    "noise_rate",
     "ops",
 ]
 

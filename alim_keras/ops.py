@@ -24,7 +24,8 @@ def candidate_weights(candidates, lam):
 
     Args:
         candidates: Multi-hot tensor `(B, C)`; `S`.
-        lam: Scalar, or `(B, 1)` for one value per example, in `[0, 1]`.
+        lam: Scalar, or `(B, 1)` for one value per example, or `(B, C)`; in
+            `[0, 1]`.
 
     Returns:
         A float32 tensor `(B, C)`: 1 on candidates, `lam` elsewhere.
@@ -122,7 +123,7 @@ def pseudo_labels(
     Args:
         probabilities: Tensor `(B, C)`; `P`, rows sum to 1.
         candidates: Multi-hot tensor `(B, C)`; `S`.
-        lam: Scalar in `[0, 1]`, or `(B, 1)`.
+        lam: Scalar in `[0, 1]`, or `(B, 1)`, or `(B, C)`.
         norm: `"onehot"` (Eq. 4) or `"scale"` (Eq. 5). Defaults to `"onehot"`.
         scale_factor: `K` of Eq. 5. Defaults to `1.0`.
 
@@ -180,6 +181,15 @@ def candidate_ratio(probabilities, candidates):
     largest = ops.cast(3e38, "float32")
     ratio = ops.minimum(ratio, largest)
     return ops.where(full, ops.full_like(ratio, float("inf")), ratio)
+
+
+def rival(probabilities, candidates):
+    """The likeliest class outside the set, `(B,)` whole numbers in float32.
+
+    0 where all classes are candidates.
+    """
+    outside = (1.0 - _float32(candidates)) * _float32(probabilities)
+    return _float32(keras.ops.argmax(outside, axis=-1))
 
 
 def adaptive_lambda(ratios, noise_rate):

@@ -100,13 +100,14 @@ class SlowPiCO:
             for i in range(batch):
                 logits, embedding = self._forward(parameters, weak[i])
                 queries.append(embedding)
-                cls.append(references.cross_entropy([targets[i]], [logits])[0])
+                cls.append(self._label_loss(targets[i], logits))
                 other, a = mixing[i]
                 logits, _ = self._forward(
                     parameters, a * weak[i] + (1 - a) * weak[other]
                 )
-                target = a * targets[i] + (1 - a) * targets[other]
-                mix.append(references.cross_entropy([target], [logits])[0])
+                mix.append(
+                    self._mixed_loss(targets[i], targets[other], a, logits)
+                )
             cont = self._contrast(queries, classes, memory)
             return [
                 sum(w * loss for w, loss in zip(weight, part)) / batch
@@ -161,6 +162,12 @@ class SlowPiCO:
         out = _dense(parameters["out"], hidden)
         return logits, np.array(references.unit(out))
 
+    def _label_loss(self, target, logits):
+        return references.cross_entropy([target], [logits])[0]
+
+    def _mixed_loss(self, target, other, a, logits):
+        return self._label_loss(a * target + (1 - a) * other, logits)
+
     def _weighted(self, score, candidates):
         weights = references.candidate_weights([candidates], self.lam)[0]
         return weights * score
@@ -179,6 +186,7 @@ class SlowPiCO:
 
     def _mixing(self, i, index):
         other = i + 1 if i % 2 == 0 else i - 1
+        other = 0 if other == len(index) else other
         u = references.draw(
             self.model.seed, self.epoch, int(index[i]), 0, "mixup"
         )

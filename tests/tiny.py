@@ -77,11 +77,12 @@ def pico(
     metrics=True,
     compile_options=None,
     network=None,
+    method=alim_keras.PiCO,
     **options,
 ):
     """A compiled PiCO with the same initial weights every time.
 
-    `network` is a function that builds another backbone.
+    `network` is a function that builds another backbone, `method` a subclass.
 
     It runs eagerly unless `compile_options` say otherwise: on networks this
     small that takes less time than to trace.
@@ -89,7 +90,7 @@ def pico(
     keras.utils.set_random_seed(1)
     network = network() if network else backbone(batch_norm)
     options = {"embedding_dim": 4, "queue_size": 10, **options}
-    model = alim_keras.PiCO(network, CLASSES, count, **options)
+    model = method(network, CLASSES, count, **options)
     kind = alim_keras.metrics.CandidateAccuracy
     model.compile(
         optimizer=keras.optimizers.SGD(learning_rate, momentum=momentum),

@@ -63,16 +63,24 @@ class Trainer(OnManyDevices):
             with keras.StatelessScope(
                 state_mapping=list(mapping), collect_losses=True
             ) as scope:
-                loss, probabilities = self.training_loss(x, y, sample_weight)
+                loss, probabilities, batch = self.training_loss(
+                    x, y, sample_weight
+                )
                 loss = self.optimizer.scale_loss(loss + self.regularisation())
-            return loss, (probabilities, _values(scope, changing, before))
+            values = _values(scope, changing, before)
+            return loss, (probabilities, batch, values)
 
-        gradients, (probabilities, changed) = jax.grad(loss_of, has_aux=True)(
-            trainable
-        )
+        gradient = jax.grad(loss_of, has_aux=True)
+        gradients, (probabilities, batch, changed) = gradient(trainable)
         trainable, optimizer = self.optimizer.stateless_apply(
             optimizer, gradients, trainable
         )
+        mapping = zip(
+            self.trainable_variables + changing, (*trainable, *changed)
+        )
+        with keras.StatelessScope(state_mapping=list(mapping)) as scope:
+            self.after_step(batch)
+        changed = _values(scope, changing, changed)
         count = len(self.non_trainable_variables)
         non_trainable, metrics = changed[:count], changed[count:]
         mapping = zip(self.metrics_variables, metrics)

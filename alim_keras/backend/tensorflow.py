@@ -39,13 +39,14 @@ class Trainer:
     def train_step(self, data):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         with tf.GradientTape() as tape:
-            loss, probabilities = self.training_loss(x, y, sample_weight)
+            loss, probabilities, batch = self.training_loss(x, y, sample_weight)
             loss = loss + self.regularisation() / num_replicas()
             loss = self.optimizer.scale_loss(loss)
         weights = self.trainable_weights
         self.optimizer.apply_gradients(
             zip(tape.gradient(loss, weights), weights)
         )
+        self.after_step(batch)
         return self.compute_metrics(
             x, y, probabilities, sample_weight=sample_weight
         )

@@ -125,9 +125,10 @@ class _Parts:
         )
         self.found.append(Part(name, program, arguments))
 
-    def _batch(self, weak=None, strong=None, index=None, y=None):
+    def _batch(self, weak=None, index=None, y=None):
         index = self.index if index is None else index
-        return Batch(weak, strong, index, self.y if y is None else y, None)
+        y = self.y if y is None else y
+        return Batch({"weak": weak}, index, y, None)
 
     def _views(self, x):
         model = self.model

@@ -5,6 +5,7 @@ import numpy as np
 
 from alim_keras import backend
 from alim_keras import ops
+from alim_keras.callbacks import lambda_rules
 from alim_keras.layers import PseudoLabelTable
 from alim_keras.methods import checks
 from alim_keras.methods.clock import linear
@@ -20,12 +21,20 @@ class ALIM(keras.callbacks.Callback):
     of that epoch and of each later one it is set anew.
 
     Args:
-        norm: `"onehot"` (Eq. 4) or `"scale"` (Eq. 5). Defaults to `"onehot"`.
+        norm: `"onehot"` (Eq. 4) or `"scale"` (Eq. 5). Defaults to the method's
+            own, `model.default_norm`: with it and `lam=0` the run is the
+            method itself, bit for bit.
         scale_factor: K of Eq. 5. Defaults to `1.0`.
-        lam: `"adaptive"` (Eq. 6) or a number in `[0, 1]` to use after the
+        lam: `"adaptive"` (Eq. 6), `"instance"` (a lambda for each example, in
+            closed form from the noise rate and the size of its set, times the
+            probability that its set is wrong where ratios tell; see
+            `instance_lambda`), or a number in `[0, 1]` to use after the
             warm-up. 0 is the method without ALIM. Defaults to `"adaptive"`.
-        noise_rate: eta, the share of wrong sets, in `[0, 1]`; needed by
-            `lam="adaptive"`. 0 keeps lambda at 0.
+        noise_rate: eta, the share of wrong sets, in `[0, 1]`, or an estimator
+            such as `alim_keras.noise_rate.HeldOut`, whose
+            `estimate(model, epoch)` is called at the end of epoch e0 and of
+            each later one. Needed by `lam="adaptive"` and `"instance"`. 0
+            keeps lambda at 0.
         warmup_epochs: e0. Defaults to `80`.
         update: When the pseudo labels are recomputed. `"step"`: in every
             training step, blended into the table with the momentum phi (the
@@ -38,11 +47,19 @@ class ALIM(keras.callbacks.Callback):
         pseudo_label_momentum: phi: a pair (first epoch, end of training) to
             move linearly between, or a number. Defaults to the model's own
             `(0.95, 0.8)`. Only for `update="step"`.
+        per_class: Whether `lam="adaptive"` takes the quantile within the
+            examples that share a likeliest class outside their sets, for data
+            in which some classes are rare. Defaults to `False`.
+        protocol: How sets come about, for `lam="instance"`: `"flip"`,
+            `"pico"` or `"size"`, see `instance_lambda`. Defaults to `"flip"`.
+        ambiguity: q, for `protocol="pico"`.
         labels: True labels `(N,)` of the training set, where known. They are
             used for one thing: the log `pseudo_label_accuracy`.
 
-    Logs: `lambda`; `outside` (share of this epoch's examples whose pseudo
-    label lies outside their set, from the model); with `labels`,
+    Logs: `lambda` (of the coming epoch; with `lam="instance"` the mean over
+    the examples of this one); `outside` (share of this epoch's examples whose
+    pseudo label lies outside their set, from the model); `noise_rate`, where
+    there is one (that in force, 0 before the first estimate); with `labels`,
     `pseudo_label_accuracy` (uses true labels).
 
     Raises:
@@ -62,7 +79,7 @@ class ALIM(keras.callbacks.Callback):
 
     def __init__(
         self,
-        norm="onehot",
+        norm=None,
         scale_factor=1.0,
         lam="adaptive",
         noise_rate=None,
@@ -70,23 +87,26 @@ class ALIM(keras.callbacks.Callback):
         update="step",
         data=None,
         pseudo_label_momentum=None,
+        per_class=False,
+        protocol="flip",
+        ambiguity=None,
         labels=None,
     ):
         super().__init__()
-        _one_of("norm", norm, ("onehot", "scale"))
+        _one_of("norm", norm, (None, "onehot", "scale"))
         _one_of("update", update, ("step", "epoch"))
         checks.check_ranges(scale_factor=(scale_factor, "positive"))
         if warmup_epochs != 0:
             checks.check_ranges(warmup_epochs=(warmup_epochs, "count"))
-        if lam != "adaptive":
+        if lam not in ("adaptive", "instance"):
             checks.check_ranges(lam=(lam, "lambda"))
         elif noise_rate is None:
             raise ValueError(
-                "Argument `lam='adaptive'` needs `noise_rate`, the share of "
+                f"Argument `lam={lam!r}` needs `noise_rate`, the share of "
                 "candidate sets that are wrong (eta); a guess such as 0.2 "
                 "does, or give a fixed `lam`. Received: noise_rate=None"
             )
-        if noise_rate is not None:
+        if not (noise_rate is None or hasattr(noise_rate, "estimate")):
             checks.check_ranges(noise_rate=(noise_rate, "share"))
         if update == "epoch" and data is None:
             raise ValueError(
@@ -115,6 +135,7 @@ class ALIM(keras.callbacks.Callback):
         self.data = data
         self.pseudo_label_momentum = pseudo_label_momentum
         self.labels = labels
+        self.rule = lambda_rules.make_rule(lam, per_class, protocol, ambiguity)
 
     def set_model(self, model):
         super().set_model(model)
@@ -135,9 +156,12 @@ class ALIM(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         table = self.table
-        table.use_onehot.assign(float(self.norm == "onehot"))
+        norm = self.norm or self.model.default_norm
+        table.use_onehot.assign(float(norm == "onehot"))
         table.scale_factor.assign(self.scale_factor)
         table.update_in_step.assign(float(self.update == "step"))
+        if np.isscalar(self.noise_rate):
+            table.noise_rate.assign(self.noise_rate)
         if self.update == "epoch":
             self._infer = backend.compiled(
                 self.model.infer_scores, self.model.variables
@@ -146,7 +170,7 @@ class ALIM(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         if epoch < self.warmup_epochs:
             # After an earlier fit, lambda may stand at what that one left.
-            self.table.lam.assign(0.0)
+            lambda_rules.reset(self.table)
         if self.pseudo_label_momentum:
             self.table.momentum.assign(
                 linear(self.pseudo_label_momentum, epoch, self.params)
@@ -158,7 +182,9 @@ class ALIM(keras.callbacks.Callback):
         else:
             self._update_lambda(epoch)
         if logs is not None:
-            logs["lambda"] = float(self.table.lam.numpy())
+            logs["lambda"] = self.rule.value(self.table)
+            if self.noise_rate is not None:
+                logs["noise_rate"] = float(self.table.noise_rate.numpy())
             if self.labels is not None:
                 settled, known = self.table.settled()
                 right = settled == np.asarray(self.labels)
@@ -166,13 +192,23 @@ class ALIM(keras.callbacks.Callback):
 
     def _update_lambda(self, epoch):
         """Sets lambda for the next epoch from this epoch's Eq. 6 values."""
-        if epoch + 1 < self.warmup_epochs or self.noise_rate == 0:
-            lam = 0.0
-        elif self.lam == "adaptive":
-            lam = self.table.adaptive_lambda(self.noise_rate)
+        if epoch + 1 < self.warmup_epochs:
+            lambda_rules.reset(self.table)
+            return
+        rate = self._current_rate(epoch)
+        if rate == 0:
+            lambda_rules.reset(self.table)
         else:
-            lam = self.lam
-        self.table.lam.assign(lam)
+            self.rule.apply(self.table, rate)
+
+    def _current_rate(self, epoch):
+        """Returns the number that was told, or the estimate in force."""
+        if not hasattr(self.noise_rate, "estimate"):
+            return self.noise_rate
+        found = self.noise_rate.estimate(self.model, epoch)
+        if found is not None:
+            self.table.noise_rate.assign(found.value)
+        return float(self.table.noise_rate.numpy())
 
     def _update_all(self, epoch):
         """Algorithm 1: lambda and all pseudo labels from one inference pass.
@@ -182,25 +218,21 @@ class ALIM(keras.callbacks.Callback):
         sparse one they are computed a second time.
         """
         ratios = np.full((self.table.num_examples,), np.nan, "float32")
+        rivals = np.zeros_like(ratios)
         kept = []
         for index, scores, candidates in self._scored():
             ratios[index] = ops.candidate_ratio(scores, candidates)
+            rivals[index] = ops.rival(scores, candidates)
             if self.table.is_dense:
                 kept.append((index, scores, candidates))
-        self.table.assign_ratios(ratios)
+        self.table.assign_ratios(ratios, rivals)
         self._update_lambda(epoch)
         if epoch + 1 < self.model.pseudo_label_start:
             return
 
         def labelled():
             for index, scores, candidates in kept or self._scored():
-                labels = ops.pseudo_labels(
-                    scores,
-                    candidates,
-                    self.table.lam,
-                    self.norm,
-                    self.scale_factor,
-                )
+                labels = self.table.labels_from(index, scores, candidates)
                 yield index, labels, candidates
 
         self.table.replace(labelled())
@@ -208,9 +240,10 @@ class ALIM(keras.callbacks.Callback):
     def _scored(self):
         """Yields index, scores and candidates of all batches, as numpy."""
         for x, y in self.data:
-            scores = self._infer(x["image"])
+            index, scores = x["index"], self._infer(x["image"])
+            sets = self.model.current_candidates(index, y)
             yield tuple(
-                keras.ops.convert_to_numpy(v) for v in (x["index"], scores, y)
+                keras.ops.convert_to_numpy(v) for v in (index, scores, sets)
             )
 
 

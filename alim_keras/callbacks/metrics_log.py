@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import os
 
 import keras
@@ -14,7 +15,8 @@ class MetricsLog(keras.callbacks.Callback):
     """Writes the logs of every epoch to a CSV file, in one stroke each.
 
     Columns: `epoch` (from 1), `step` (optimizer steps so far), then the logs
-    by name. After a restart the rows of unfinished epochs are dropped.
+    by name, empty where a log is NaN: it was not computed in this epoch.
+    After a restart the rows of unfinished epochs are dropped.
 
     Args:
         path: The file.
@@ -36,7 +38,10 @@ class MetricsLog(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
-        logs = {name: float(value) for name, value in sorted(logs.items())}
+        logs = {
+            name: "" if math.isnan(value) else float(value)
+            for name, value in sorted(logs.items())
+        }
         self.rows.append({"epoch": epoch + 1, "step": step, **logs})
         out = io.StringIO()
         writer = csv.DictWriter(out, list(self.rows[-1]), lineterminator="\n")

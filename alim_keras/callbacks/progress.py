@@ -1,5 +1,6 @@
 """What a person sees while training."""
 
+import math
 import sys
 import time
 
@@ -77,14 +78,15 @@ class Progress(keras.callbacks.Callback):
         parts += [
             f"{label} {form.format(logs[name])}".strip()
             for name, label, form in SHOWN
-            if name in logs
+            if not math.isnan(logs.get(name, math.nan))
         ]
-        parts.append(f"{_duration(pace * (epochs - epoch - 1))} left")
+        parts.append(f"{duration(pace * (epochs - epoch - 1))} left")
         start = "\r\x1b[K" if self.live else ""
         print(start + "  ".join(parts), file=self.file, flush=True)
 
 
-def _duration(seconds):
+def duration(seconds):
+    """Returns seconds as hours:minutes:seconds."""
     minutes, seconds = divmod(int(seconds + 0.5), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}"

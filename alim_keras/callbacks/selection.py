@@ -1,5 +1,7 @@
 """Remembers the epoch that a noisy validation set likes best."""
 
+import math
+
 import keras
 
 
@@ -22,6 +24,9 @@ class Selection(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         value = logs[self.criterion] if self.criterion else epoch
+        if math.isnan(value):
+            # Not evaluated in this epoch.
+            return
         best = self.checkpoint.state.get("best")
         if best is None or value > best["value"]:
             self.checkpoint.mark_best(epoch, float(value), dict(logs))

@@ -48,6 +48,7 @@ def train_dataset(
     views=None,
     num_parallel_calls=None,
     shard=(0, 1),
+    view_names=("weak", "strong"),
 ):
     """Returns the training batches of one epoch after another.
 
@@ -72,6 +73,8 @@ def train_dataset(
         shard: Pair (this process, number of processes). Each global batch is
             cut into that many equal parts, and only this process's is
             returned. Defaults to `(0, 1)`, the whole batch.
+        view_names: Which `views` are made: the `view_names` of the model.
+            Defaults to `("weak", "strong")`, PiCO's.
 
     Returns:
         A `tf.data.Dataset`, or on other backends a `keras.utils.PyDataset`,
@@ -117,7 +120,7 @@ def train_dataset(
         return epoch, order[:, part]
 
     data = _builder().train_batches(
-        examples, one_pass, steps, views, num_parallel_calls
+        examples, one_pass, steps, views, num_parallel_calls, view_names
     )
     data.epoch_counter = counter
     data.num_examples = len(examples)

@@ -56,8 +56,11 @@ class IndexBatches(keras.utils.PyDataset):
         return self._read(index, self.share != (0, 1))
 
 
-def train_batches(examples, one_pass, steps, views, num_parallel_calls):
+def train_batches(
+    examples, one_pass, steps, views, num_parallel_calls, view_names
+):
     """Returns the training batches; see `pipeline.train_batches`."""
+    del view_names  # The model's own matter.
     if views is not None or num_parallel_calls is not None:
         raise ConfigError(
             "Views are made on the host by tf.data only; leave them to the "

@@ -3,8 +3,12 @@
 import numpy as np
 import tensorflow as tf
 
+from alim_keras.augment import make_views
 
-def train_batches(examples, one_pass, steps, views, num_parallel_calls):
+
+def train_batches(
+    examples, one_pass, steps, views, num_parallel_calls, view_names
+):
     """Returns the training data set.
 
     Args:
@@ -14,6 +18,7 @@ def train_batches(examples, one_pass, steps, views, num_parallel_calls):
         steps: Batches of an epoch.
         views: `alim_keras.augment.Views`, or None to ship the images.
         num_parallel_calls: See `train_dataset`.
+        view_names: See `train_dataset`.
     """
 
     def batches():
@@ -35,12 +40,8 @@ def train_batches(examples, one_pass, steps, views, num_parallel_calls):
 
         def with_views(x, y):
             draw = (x["image"], x["epoch"], x["index"])
-            made = {
-                "weak": views.weak(*draw),
-                "strong": views.strong(*draw),
-                "index": x["index"],
-            }
-            return made, y
+            made = make_views(views, view_names, draw)
+            return {**made, "index": x["index"]}, y
 
         data = data.map(
             with_views,

@@ -5,8 +5,8 @@ import numpy as np
 
 from alim_keras import backend
 from alim_keras import ops
-from alim_keras import quantile as quantiles
 from alim_keras.layers.dense_view import DenseView
+from alim_keras.layers.steering import Steering
 
 QUANTILES = ("exact", "histogram")
 TABLE_DTYPES = ("float32", "float16")
@@ -15,7 +15,7 @@ _BLOCK = 1 << 20
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class PseudoLabelTable(keras.layers.Layer):
+class PseudoLabelTable(Steering):
     """The pseudo labels `w` of all N examples, and what ALIM steers them by.
 
     A row that was never touched is zero and counts as `S / |S|`. All of
@@ -32,7 +32,7 @@ class PseudoLabelTable(keras.layers.Layer):
             itself in each refresh, so phi should stay below 0.999. Defaults
             to `"float32"`.
         quantile: What Eq. 6 is read off. `"exact"`: the ratio of every
-            example, `4 N` bytes and a sort at the end of an epoch.
+            example, `12 N` bytes and a sort at the end of an epoch.
             `"histogram"`: counts in bins, 64 KiB (128 KiB on TensorFlow) for
             any N, lambda within 0.26 %; see `alim_keras.quantile`. An example
             that comes twice in an epoch counts twice there, and with its last
@@ -44,12 +44,8 @@ class PseudoLabelTable(keras.layers.Layer):
             examples. Rows that are not kept are answered with `nan` in a
             step and with zeros outside it. Defaults to all.
 
-    Weights (none trainable):
+    Weights (none trainable), beside those of `Steering`:
         table: `(N, C)`; rows sum to 1, or are zero if untouched.
-        candidate_ratio: `(N,)` float32, Eq. 6's value of each example in the
-            current epoch; `nan` where it was not seen yet. With
-            `quantile="histogram"` instead `ratio_counts`, integers.
-        lam: Scalar lambda of Eq. 3.
         momentum: Scalar phi of the moving average `w <- phi w + (1 - phi)
             Normalize(...)`.
         use_onehot: Scalar, 1.0 for Eq. 4 and 0.0 for Eq. 5.
@@ -95,31 +91,12 @@ class PseudoLabelTable(keras.layers.Layer):
         self.table_dtype = table_dtype
         self.quantile = quantile
         self.add_storage()
-        if quantile == "exact":
-            nan = keras.initializers.Constant(float("nan"))
-            self.candidate_ratio = self._weight(
-                "candidate_ratio", (num_examples,), initializer=nan
-            )
-        else:
-            shape = (quantiles.NUM_BINS + 2,)
-            self.ratio_counts = self._weight(
-                "ratio_counts", shape, backend.INTEGER
-            )
-        self.lam = self._weight("lam")
+        self.add_steering()
         self.momentum = self._weight("momentum")
         self.use_onehot = self._weight("use_onehot", initializer="ones")
         self.scale_factor = self._weight("scale_factor", initializer="ones")
         self.update_in_step = self._weight("update_in_step", initializer="ones")
         self.built = True
-
-    def _weight(self, name, shape=(), dtype="float32", initializer="zeros"):
-        return self.add_weight(
-            name=name,
-            shape=shape,
-            initializer=initializer,
-            trainable=False,
-            dtype=dtype,
-        )
 
     # How rows are stored: what another form of storage overrides.
 
@@ -188,9 +165,10 @@ class PseudoLabelTable(keras.layers.Layer):
     def _read(self, place):
         return [backend.gather_rows(part, place) for part in self.storage]
 
-    def labels_from(self, scores, candidates):
+    def labels_from(self, index, scores, candidates):
         """Eq. 3 under the current lambda and norm, `(B, C)`."""
-        z = ops.weighted_probabilities(scores, candidates, self.lam)
+        lam = self.lam_of(index, candidates)
+        z = ops.weighted_probabilities(scores, candidates, lam)
         return keras.ops.where(
             self.use_onehot > 0.5,
             ops.onehot(z),
@@ -208,52 +186,44 @@ class PseudoLabelTable(keras.layers.Layer):
         """
         rows = self.rows(index, candidates)
         phi = self.momentum
-        moved = phi * rows + (1.0 - phi) * self.labels_from(scores, candidates)
+        labels = self.labels_from(index, scores, candidates)
+        moved = phi * rows + (1.0 - phi) * labels
         moving = keras.ops.logical_and(active, self.update_in_step > 0.5)
         rows = keras.ops.where(moving, moved, rows)
         ratio = ops.candidate_ratio(scores, candidates)
+        rival = ops.rival(scores, candidates)
+        lam = keras.ops.max(self.lam_of(index, candidates), axis=-1)
         parts = self.pack(rows, candidates)
-        index, ratio, *parts = backend.all_gather(index, ratio, *parts)
+        index, ratio, rival, lam, *parts = backend.all_gather(
+            index, ratio, rival, lam, *parts
+        )
         place, _ = self._place(index)
         for variable, part in zip(self.storage, parts):
             backend.scatter_rows(variable, place, part)
-        self._record(index, ratio)
+        self.record(index, ratio, rival, lam)
         return rows
 
-    def _record(self, index, ratio):
-        if self.quantile == "exact":
-            backend.scatter_rows(self.candidate_ratio, index, ratio)
-        else:
-            counts = quantiles.ratio_counts(ratio)
-            counts = keras.ops.cast(counts, backend.INTEGER)
-            self.ratio_counts.assign(self.ratio_counts + counts)
+    def overwrite(self, index, rows, candidates, chosen):
+        """Sets the rows of some examples of a batch.
+
+        Args:
+            index: Integer tensor `(B,)`, no example twice.
+            rows: Tensor `(B, C)`.
+            candidates: Multi-hot tensor `(B, C)`.
+            chosen: Boolean tensor `(B,)`: whose rows; others stay as stored.
+        """
+        stored = self._read(self._place(index)[0])
+        parts = []
+        for new, old in zip(self.pack(rows, candidates), stored):
+            shape = (-1,) + (1,) * (len(new.shape) - 1)
+            mask = keras.ops.reshape(chosen, shape)
+            parts.append(keras.ops.where(mask, new, old))
+        index, *parts = backend.all_gather(index, *parts)
+        place, _ = self._place(index)
+        for variable, part in zip(self.storage, parts):
+            backend.scatter_rows(variable, place, part)
 
     # What is done between epochs.
-
-    def forget_ratios(self):
-        """Marks all candidate ratios as not seen; called as an epoch begins."""
-        if self.quantile == "exact":
-            nothing = keras.ops.full((self.num_examples,), float("nan"))
-            self.candidate_ratio.assign(nothing)
-        else:
-            shape = self.ratio_counts.shape
-            self.ratio_counts.assign(keras.ops.zeros(shape, backend.INTEGER))
-
-    def assign_ratios(self, ratios):
-        """Sets the candidate ratios of all N examples, `nan` for not seen."""
-        if self.quantile == "exact":
-            self.candidate_ratio.assign(ratios)
-        else:
-            counts = quantiles.ratio_counts(ratios)
-            self.ratio_counts.assign(keras.ops.cast(counts, backend.INTEGER))
-
-    def adaptive_lambda(self, noise_rate):
-        """Eq. 6 over the candidate ratios seen in this epoch, a float."""
-        if self.quantile == "exact":
-            ratios = self.candidate_ratio.numpy()
-            return float(ops.adaptive_lambda(ratios, noise_rate))
-        counts = self.ratio_counts.numpy()
-        return float(quantiles.adaptive_lambda(counts, noise_rate))
 
     def replace(self, batches):
         """Sets many rows at once, with the storage on the host meanwhile.

@@ -5,41 +5,58 @@ import numpy as np
 
 from alim_keras import backend
 from alim_keras import losses
-from alim_keras import ops
-from alim_keras.layers import make_table
+from alim_keras.layers import ClassPrior
 from alim_keras.methods import checks
 from alim_keras.methods import mixing
 from alim_keras.methods.batch import Batch
-from alim_keras.methods.clock import EpochClock
+from alim_keras.methods.fitting import Fitting
+from alim_keras.methods.labelling import Labelling
+from alim_keras.methods.mixing import Mixup
 from alim_keras.methods.serving import Serving
 from alim_keras.metrics import covering
 from alim_keras.networks import classifier_head
 
 
-class PartialLabelModel(Serving, backend.Trainer, keras.Model):
+class PartialLabelModel(
+    Labelling, Mixup, Fitting, Serving, backend.Trainer, keras.Model
+):
     """A classifier that learns from candidate sets; base of all methods.
 
-    It owns the pseudo-label table, mixup and coupled weight decay. A method
-    is a subclass that overrides `encode` (its forward pass), `scores` (the P
-    of Eq. 3 and Eq. 6) and `method_losses` (its losses, and the updates of
-    its own state).
+    It owns the pseudo-label table, mixup, logit adjustment and coupled weight
+    decay. A method is a subclass that says what differs:
+
+    - `encode`, the networks; `scores`, the P of Eq. 3 and Eq. 6;
+    - `classification_loss`, its loss against targets, which mixup uses too;
+    - `method_losses`, all its loss parts (named in `loss_names`), and the
+      updates of its own state;
+    - `view_names`, the views of an example that it learns from: `"weak"`,
+      `"strong"`, and more of a kind as `"weak2"`, `"strong2"`;
+    - `default_norm` and `default_momentum`, how its pseudo labels move, and
+      `refresh_when`: `"before_loss"`, `"after_loss"`, or `"after_step"` with a
+      second forward pass;
+    - `keeps_pseudo_labels = False`, for a method that learns from the sets as
+      they are; its targets are `S / |S|`, and ALIM refuses it.
+
+    docs/own_method.md shows one.
 
     Args:
         backbone: A `keras.Model` from normalised images `(B, H, W, channels)`
             to features `(B, F)`.
         num_classes: C.
         num_examples: N, the size of the training set.
-        views: An `alim_keras.augment.Views`, which makes the weak and the
-            strong view inside the step. None takes `x["weak"]` and
-            `x["strong"]`, or the image itself where they are missing.
+        views: An `alim_keras.augment.Views`, which makes the views inside
+            the step. None takes `x["weak"]` and so on, or the image itself
+            where they are missing.
         mean: Per-channel mean of the images, in units of `[0, 1]`. Defaults
             to `0.0`.
         std: Per-channel standard deviation, likewise. Defaults to `1.0`.
-        mixup_weight: Weight of the mixup loss; 0 leaves mixup out. Defaults
-            to `0.0`.
+        mixup_weight: Weight of the mixup loss, that is `a L(x', w_i) + (1 -
+            a) L(x', w_j)` with the method's own loss L and `x' = a x_i + (1 -
+            a) x_j`; for a loss linear in the targets it is Eq. 8's. 0 leaves
+            mixup out. Defaults to `0.0`.
         mixup_alpha: zeta of Beta(zeta, zeta). Defaults to `4.0`.
         pseudo_label_momentum: Pair: phi of the first epoch and the value it
-            moves to, linearly. Defaults to `(0.95, 0.8)`.
+            moves to, linearly. Defaults to the method's own.
         pseudo_label_start: First epoch, counted from 1, that changes the
             table. Defaults to `1`.
         table: Where the pseudo labels are kept: `"dense"`, `4 N C` bytes;
@@ -51,6 +68,9 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
             batch normalisation included, through the gradient (as PyTorch's
             SGD; Keras's own `weight_decay` is decoupled, which is about ten
             times weaker at momentum 0.9). Defaults to `0.0`.
+        logit_adjustment: tau of Menon et al. (2021), for data in which some
+            classes are rare: the loss sees `logits + tau log(prior)`, with the
+            prior a moving average of the targets. Defaults to `0.0`.
         seed: Seed of the random draws inside the step. Defaults to `0`.
 
     Call arguments:
@@ -69,6 +89,7 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
     """
 
     loss_names = ("cls",)
+    view_names = ("weak",)
 
     def __init__(
         self,
@@ -81,13 +102,16 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
         std=1.0,
         mixup_weight=0.0,
         mixup_alpha=4.0,
-        pseudo_label_momentum=(0.95, 0.8),
+        pseudo_label_momentum=None,
         pseudo_label_start=1,
         table="dense",
         weight_decay=0.0,
+        logit_adjustment=0.0,
         seed=0,
         **kwargs,
     ):
+        if pseudo_label_momentum is None:
+            pseudo_label_momentum = self.default_momentum
         checks.check_ranges(
             num_classes=(num_classes, "count"),
             num_examples=(num_examples, "count"),
@@ -96,6 +120,7 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
             pseudo_label_momentum=(pseudo_label_momentum, "share"),
             pseudo_label_start=(pseudo_label_start, "count"),
             weight_decay=(weight_decay, "weight"),
+            logit_adjustment=(logit_adjustment, "weight"),
         )
         # Not even a mixed precision may round images before `prepare`.
         super().__init__(autocast=False, **kwargs)
@@ -110,6 +135,7 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
         self.pseudo_label_momentum = tuple(pseudo_label_momentum)
         self.pseudo_label_start = pseudo_label_start
         self.weight_decay = weight_decay
+        self.logit_adjustment = logit_adjustment
         self.seed = seed
         self.image_shape, self.feature_dim = checks.check_backbone(backbone)
         checks.synchronise_batch_norm(backbone)
@@ -124,13 +150,19 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
         )
         self.resizing.build((None, *self.image_shape))
         self.classifier = classifier_head(self.feature_dim, num_classes)
-        self.pseudo_label_table = make_table(table, num_examples, num_classes)
-        self.pseudo_label_table.momentum.assign(pseudo_label_momentum[0])
+        if self.keeps_pseudo_labels:
+            self._add_table(table)
         if mixup_weight:
             self.loss_names = (*self.loss_names, "mix")
             self.mixup_quantile = mixing.BetaQuantile(mixup_alpha)
+        if logit_adjustment:
+            self.class_prior = ClassPrior(num_classes, name="class_prior")
         self.epoch = self.add_weight(
             name="epoch", shape=(), dtype="int32", trainable=False
+        )
+        # Share of the training that is over, as an epoch begins.
+        self.progress = self.add_weight(
+            name="progress", shape=(), initializer="zeros", trainable=False
         )
         # Step at which each part of the loss first became NaN or infinite.
         self.non_finite_step = self.add_weight(
@@ -148,22 +180,15 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
             name: keras.metrics.Mean(name=f"{name}_loss")
             for name in self.loss_names
         }
-        self.outside = keras.metrics.Mean(name="outside")
+        if self.keeps_pseudo_labels:
+            self.outside = keras.metrics.Mean(name="outside")
         self.built = True
-
-    @property
-    def pseudo_labels(self):
-        """The table `(N, C)`: what the model believes of every example.
-
-        It has `shape` and `numpy()`; a sparse table is made dense by
-        `numpy()` only.
-        """
-        return self.pseudo_label_table.pseudo_labels
 
     @property
     def training_logs(self):
         """Names of the logs that exist in training only."""
-        return {part.name for part in self.parts.values()} | {"outside"}
+        names = {part.name for part in self.parts.values()}
+        return names | ({"outside"} if self.keeps_pseudo_labels else set())
 
     def encode(self, images, training=False):
         """Runs the networks on normalised images.
@@ -174,25 +199,55 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
         features = self.backbone(images, training=training)
         return {"logits": self.classifier(features)}
 
-    def scores(self, outputs):
-        """Returns the P of Eq. 3 and Eq. 6, `(B, C)`, from `encode`'s dict."""
-        return keras.ops.softmax(outputs["logits"])
+    @classmethod
+    def state_bytes(cls, num_examples, num_classes):
+        """Returns the bytes of what it keeps beside the table, by name."""
+        return {}
+
+    def begin_epoch(self, epoch):
+        """Called as an epoch begins, with its number from 0."""
+
+    def forward(self, batch):
+        """Runs the networks on a training batch; returns `encode`'s dict."""
+        return self.encode(batch.weak, training=True)
+
+    def classification_loss(
+        self, logits, targets, candidates, sample_weight=None
+    ):
+        """Returns the loss of logits `(B, C)`, a scalar.
+
+        Args:
+            logits: Tensor `(B, C)`, adjusted if `logit_adjustment` asks so.
+            targets: What `current_targets` gave, `(B, C)`.
+            candidates: Multi-hot tensor `(B, C)`.
+            sample_weight: `(B,)` or None.
+        """
+        return self.cross_entropy(targets, logits, sample_weight=sample_weight)
 
     def method_losses(self, outputs, targets, batch):
         """Returns the loss parts, and updates the method's own state.
 
         Args:
-            outputs: `encode` of the weak views, in training mode.
-            targets: Pseudo labels of the batch, `(B, C)`, without gradient.
+            outputs: What `forward` returned.
+            targets: What `current_targets` returned, without gradient.
             batch: A `Batch`.
 
         Returns:
             A dict from the names in `loss_names` to pairs (weight, loss).
         """
-        loss = self.cross_entropy(
-            targets, outputs["logits"], sample_weight=batch.sample_weight
+        loss = self.classification_loss(
+            self.adjusted(outputs["logits"]),
+            targets,
+            batch.candidates,
+            batch.sample_weight,
         )
         return {"cls": (1.0, loss)}
+
+    def adjusted(self, logits):
+        """Returns the logits that the losses see; see `logit_adjustment`."""
+        if not self.logit_adjustment:
+            return logits
+        return logits + self.logit_adjustment * self.class_prior.log()
 
     def call(self, inputs, training=False):
         images = inputs
@@ -213,32 +268,24 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
 
         Returns:
             The loss, without weight decay and divided by the number of
-            replicas, and the weak views' probabilities `(B, C)`.
+            replicas; the weak views' probabilities `(B, C)`; and the batch as
+            a dict, for `after_step`.
         """
         batch = Batch.of(self, x, y, sample_weight)
-        outputs = self.encode(batch.weak, training=True)
-        targets = self.pseudo_label_table.refresh(
-            batch.index,
-            keras.ops.stop_gradient(self.scores(outputs)),
-            batch.candidates,
-            active=self.epoch + 1 >= self.pseudo_label_start,
-        )
+        outputs = self.forward(batch)
+        targets = self.current_targets(outputs, batch)
         targets = keras.ops.stop_gradient(targets)
+        if self.logit_adjustment:
+            self.class_prior.update(targets)
         parts = self.method_losses(outputs, targets, batch)
         if self.mixup_weight:
             loss = self._mixup_loss(targets, batch)
             parts["mix"] = (self.mixup_weight, loss)
+        if self.refresh_when == "after_loss":
+            self.refresh(outputs, batch)
         total = sum(weight * loss for weight, loss in parts.values())
         self._track(total, parts, targets, batch)
-        return total, keras.ops.softmax(outputs["logits"])
-
-    def mixup_partner(self, batch_size):
-        """Which example of the batch each one is mixed with, `(B,)`.
-
-        Neighbours: the batch is in random order already, and a pair stays
-        together over replicas. The reference draws a second batch instead.
-        """
-        return mixing.neighbour(batch_size)
+        return total, keras.ops.softmax(outputs["logits"]), vars(batch)
 
     def regularisation(self):
         """Coupled weight decay, plus what the layers ask for themselves."""
@@ -251,58 +298,6 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
             total = total + 0.5 * self.weight_decay * squares
         return total
 
-    def compute_loss(
-        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
-    ):
-        """Evaluation loss: `-log sum_{c in S} P_c`, for any candidate set."""
-        checks.check_sets(y, self.num_classes)
-        return self.evaluation_loss(y, y_pred, sample_weight=sample_weight)
-
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        checks.check_sets(y, self.num_classes)
-        return super().compute_metrics(x, y, y_pred, sample_weight)
-
-    def fit(
-        self,
-        x=None,
-        y=None,
-        batch_size=None,
-        epochs=1,
-        verbose="auto",
-        callbacks=None,
-        **kwargs,
-    ):
-        """`keras.Model.fit`, with the epoch made known to step and data."""
-        checks.check_fit(self, x, kwargs)
-        counter = getattr(x, "epoch_counter", None)
-        if counter is not None:
-            # It shuffles itself; Keras would warn.
-            kwargs.setdefault("shuffle", False)
-        callbacks = EpochClock(counter).ahead_of(callbacks, self)
-        return super().fit(
-            x, y, batch_size, epochs, verbose, callbacks, **kwargs
-        )
-
-    def train_on_batch(self, x, y=None, sample_weight=None, **kwargs):
-        """As Keras's, without `class_weight`."""
-        checks.check_fit(self, x, kwargs)
-        return super().train_on_batch(x, y, sample_weight, **kwargs)
-
-    def _mixup_loss(self, targets, batch):
-        coefficient = mixing.coefficient(
-            self.mixup_quantile, self.seed, self.epoch, batch.index
-        )
-        partner = self.mixup_partner(keras.ops.shape(batch.index)[0])
-
-        def mixed(rows):
-            other = keras.ops.take(rows, partner, axis=0)
-            return ops.mixup(rows, other, coefficient)
-
-        logits = self.encode(mixed(batch.weak), training=True)["logits"]
-        return self.cross_entropy(
-            mixed(targets), logits, sample_weight=batch.sample_weight
-        )
-
     def _track(self, total, parts, targets, batch):
         size = keras.ops.shape(batch.index)[0]
         replicas = backend.num_replicas()
@@ -313,8 +308,9 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
         for name, value in zip(names, values):
             self.parts[name].update_state(value, sample_weight=size)
         self._loss_tracker.update_state(values.pop(), sample_weight=size)
-        inside = covering(batch.candidates, targets)
-        self.outside.update_state(1.0 - inside)
+        if self.keeps_pseudo_labels:
+            inside = covering(batch.candidates, targets)
+            self.outside.update_state(1.0 - inside)
         self.non_finite_step.assign(
             checks.first_non_finite(
                 self.non_finite_step, values, self.optimizer.iterations
@@ -335,8 +331,11 @@ class PartialLabelModel(Serving, backend.Trainer, keras.Model):
             "mixup_alpha": self.mixup_alpha,
             "pseudo_label_momentum": self.pseudo_label_momentum,
             "pseudo_label_start": self.pseudo_label_start,
-            "table": serialise(self.pseudo_label_table),
+            "table": serialise(self.pseudo_label_table)
+            if self.keeps_pseudo_labels
+            else "dense",
             "weight_decay": self.weight_decay,
+            "logit_adjustment": self.logit_adjustment,
             "seed": self.seed,
         }
 

@@ -59,7 +59,7 @@ def check_class_names(class_names, num_classes):
         )
 
 
-def check_batch(x, y, num_classes):
+def check_batch(x, y, num_classes, view_names):
     """Raises, by name, if a training batch has another form than needed."""
     if not isinstance(x, dict) or "index" not in x:
         keys = sorted(x) if isinstance(x, dict) else type(x).__name__
@@ -69,11 +69,11 @@ def check_batch(x, y, num_classes):
             "{'image': images, 'index': numpy.arange(len(images))}. "
             f"Received: x={keys}"
         )
-    views = {"weak", "strong"} & set(x)
-    if len(views) == 1 or ("image" not in x and not views):
+    given = [name for name in view_names if name in x]
+    if len(given) < len(view_names) and (given or "image" not in x):
         raise ValueError(
-            "Training needs x['image'], or both views, x['weak'] and "
-            "x['strong']. "
+            "Training needs x['image'], or all views that the method learns "
+            f"from, {', '.join(view_names)}. "
             f"Received: x with keys {sorted(x)}"
         )
     check_sets(y, num_classes)
@@ -106,7 +106,8 @@ def check_ranges(**arguments):
     Args:
         **arguments: Pairs (value, kind): `"share"` for [0, 1], `"weight"` for
             0 and above, `"positive"`, `"count"` for whole numbers from 1,
-            `"lambda"` for a share that could also have been `"adaptive"`.
+            `"whole"` for those from 0, `"lambda"` for a share that could also
+            have been `"adaptive"`.
     """
 
     def in_unit_range(v):
@@ -118,6 +119,7 @@ def check_ranges(**arguments):
         "weight": ("0 or more, and finite", lambda v: 0 <= v < np.inf),
         "positive": ("positive and finite", lambda v: 0 < v < np.inf),
         "count": ("a whole number from 1", lambda v: v >= 1 and v == int(v)),
+        "whole": ("a whole number from 0", lambda v: v >= 0 and v == int(v)),
     }
     for name, (value, kind) in arguments.items():
         words, fits = kinds[kind]

@@ -31,12 +31,16 @@ class EpochClock(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         if self.epoch_counter is not None:
             self.epoch_counter.epoch = epoch
-        self.model.epoch.assign(epoch)
-        table = self.model.pseudo_label_table
-        table.momentum.assign(
-            linear(self.model.pseudo_label_momentum, epoch, self.params)
-        )
-        table.forget_ratios()
+        model = self.model
+        model.epoch.assign(epoch)
+        model.progress.assign(epoch / self.params["epochs"])
+        if model.keeps_pseudo_labels:
+            table = model.pseudo_label_table
+            table.momentum.assign(
+                linear(model.pseudo_label_momentum, epoch, self.params)
+            )
+            table.forget_ratios()
+        model.begin_epoch(epoch)
 
 
 def linear(pair, epoch, params):

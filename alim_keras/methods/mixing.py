@@ -1,9 +1,46 @@
-"""Mixup's coefficient without a Beta sampler, which XLA lacks."""
+"""Mixup within a batch, with a coefficient for each example."""
 
 import keras
 import numpy as np
 
 from alim_keras import draws
+from alim_keras import ops
+
+
+class Mixup:
+    """What `PartialLabelModel` does if `mixup_weight` is not 0."""
+
+    def mixup_partner(self, batch_size):
+        """Which example of the batch each one is mixed with, `(B,)`.
+
+        Neighbours: the batch is in random order already, and a pair stays
+        together over replicas. The reference draws a second batch instead.
+        """
+        return neighbour(batch_size)
+
+    def _mixup_loss(self, targets, batch):
+        share = coefficient(
+            self.mixup_quantile, self.seed, self.epoch, batch.index
+        )
+        partner = self.mixup_partner(keras.ops.shape(batch.index)[0])
+
+        def mixed(rows):
+            other = keras.ops.take(rows, partner, axis=0)
+            return ops.mixup(rows, other, share)
+
+        logits = self.encode(mixed(batch.weak), training=True)["logits"]
+        logits = self.adjusted(logits)
+        weight = 1.0 if batch.sample_weight is None else batch.sample_weight
+        own = self.classification_loss(
+            logits, targets, batch.candidates, weight * share
+        )
+        others = self.classification_loss(
+            logits,
+            keras.ops.take(targets, partner, axis=0),
+            keras.ops.take(batch.candidates, partner, axis=0),
+            weight * (1.0 - share),
+        )
+        return own + others
 
 
 class BetaQuantile:

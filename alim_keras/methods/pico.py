@@ -60,6 +60,7 @@ class PiCO(PartialLabelModel):
     """
 
     loss_names = ("cls", "cont")
+    view_names = ("weak", "strong")
 
     def __init__(
         self,
@@ -143,21 +144,24 @@ class PiCO(PartialLabelModel):
         self.prototypes.update(
             keras.ops.stop_gradient(embeddings), pseudo_class
         )
-        self._move_key_encoder()
-        keys = self.key_encoder(batch.strong, training=True)
-        keys = keras.ops.stop_gradient(ops.unit_norm(keys))
         loss = self._contrast(
-            embeddings, keys, pseudo_class, batch.sample_weight
+            embeddings, self._keys(batch), pseudo_class, batch.sample_weight
         )
         parts["cont"] = (self.contrastive_weight, loss)
         return parts
+
+    def _keys(self, batch):
+        """Moves the key encoder, then embeds the strong views with it."""
+        self._move_key_encoder()
+        keys = self.key_encoder(batch.strong, training=True)
+        return keras.ops.stop_gradient(ops.unit_norm(keys))
 
     def _pseudo_class(self, outputs, batch):
         """Most likely class under `(S + lambda (1 - S)) P`, `(B,)` integers."""
         z = ops.weighted_probabilities(
             keras.ops.softmax(outputs["logits"]),
             batch.candidates,
-            self.pseudo_label_table.lam,
+            self.pseudo_label_table.lam_of(batch.index, batch.candidates),
         )
         return keras.ops.cast(keras.ops.argmax(z, axis=-1), backend.INTEGER)
 

@@ -76,7 +76,7 @@ def test_labels_from_equal_the_loop(norm, lam, factor):
         lam=lam, scale_factor=factor, use_onehot=float(norm == "onehot")
     )
     np.testing.assert_allclose(
-        layer.labels_from(P, S),
+        layer.labels_from(INDEX, P, S),
         references.pseudo_labels(P, S, lam, norm, factor),
         atol=1e-5,
     )
@@ -157,7 +157,7 @@ def test_a_compiled_refresh_is_the_same(jit_compile):
 
 def test_weights_are_frozen_and_float32():
     layer = PseudoLabelTable(4, 3, dtype="mixed_float16")
-    assert not layer.trainable_weights and len(layer.weights) == 7
+    assert not layer.trainable_weights and len(layer.weights) == 13
     assert {v.dtype for v in layer.weights} == {"float32"}
     layer.refresh(INDEX[1:], P[:1].astype("float16"), S[:1].astype("float16"))
     assert layer.table.dtype == "float32"

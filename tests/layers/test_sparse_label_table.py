@@ -135,7 +135,8 @@ def test_the_error_is_bounded_where_k_does_not_suffice(num_others, norm):
 
     def step(index, p, s):
         before = sparse.rows(index, s)
-        moved = phi * before + (1 - phi) * sparse.labels_from(p, s)
+        labels = sparse.labels_from(index, p, s)
+        moved = phi * before + (1 - phi) * labels
         sparse.refresh(index, p, s)
         return moved, sparse.rows(index, s), dense.refresh(index, p, s)
 

@@ -176,8 +176,8 @@ def test_the_form_of_a_batch_is_checked():
         (both, Ragged(), "Ragged"),
     ]:
         with pytest.raises(ValueError, match=words):
-            checks.check_batch(x, candidates, 3)
-    checks.check_batch(both, y, 3)
+            checks.check_batch(x, candidates, 3, ("weak", "strong"))
+    checks.check_batch(both, y, 3, ("weak", "strong"))
 
 
 def test_a_lone_weak_view_is_named():

@@ -1,50 +1,11 @@
-"""Losses of partial label learning, each a `keras.losses.Loss`."""
+"""Contrastive losses, over embeddings and a memory of them."""
 
 import keras
 
 from alim_keras import backend
-from alim_keras.ops import TINY
 
 # Marks an entry of `SupervisedContrastive`'s `y_true` that takes no part.
 LEFT_OUT = -1.0
-
-
-@keras.saving.register_keras_serializable(package="alim_keras")
-class CandidateCrossentropy(keras.losses.Loss):
-    """Classifier-consistent loss: `-log sum_{c in S} P_c`.
-
-    For a set of one it is the cross-entropy, so one loss serves candidate
-    sets and clean labels; for a full set it is zero.
-
-    Call arguments:
-        y_true: Multi-hot tensor `(B, C)`; `S`.
-        y_pred: Tensor `(B, C)` of probabilities; `P`.
-
-    Example:
-
-    >>> loss = alim_keras.losses.CandidateCrossentropy()
-    >>> loss([[1.0, 0.0, 1.0]], [[0.2, 0.5, 0.3]])  # -log 0.5
-    0.6931472
-
-    Reference:
-    - [Feng et al., 2020](https://arxiv.org/abs/2007.08929)
-    """
-
-    def __init__(
-        self,
-        reduction="sum_over_batch_size",
-        name="candidate_crossentropy",
-        dtype=None,
-    ):
-        super().__init__(name=name, reduction=reduction, dtype=dtype)
-
-    def call(self, y_true, y_pred):
-        ops = keras.ops
-        inside = ops.sum(
-            ops.cast(y_true, "float32") * ops.cast(y_pred, "float32"), axis=-1
-        )
-        # Rounding may carry a sum of probabilities past 1.
-        return -ops.log(ops.clip(inside, TINY, 1.0))
 
 
 def positive_mask(labels, memory_labels):

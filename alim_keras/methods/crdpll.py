@@ -1,0 +1,137 @@
+"""CRDPLL: consistency of three views, and the labels outside the set."""
+
+import keras
+
+from alim_keras import losses
+from alim_keras.methods.base import PartialLabelModel
+
+NON_CANDIDATES = ("weighted", "keep", "drop")
+_VIEWS = ("weak", "strong", "strong2")
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class CRDPLL(PartialLabelModel):
+    """Consistency regularisation with pseudo labels of three views.
+
+    With P_0, P_1, P_2 the predictions on the weak and two strong views the
+    loss is
+
+        r sum_k KL(w || P_k) - mean_i sum_{c not in S} u log(1 - P_0c),
+
+    r rising linearly from 0 to 1. Afterwards `w = S (P_0 P_1 P_2)^(1/3)`,
+    normalised, from the same forward passes.
+
+    With `callbacks.ALIM`, S becomes `S + lambda (1 - S)` in w. No public code
+    says what the paper did with the second term, which pushes the true label
+    of a wrong set down; see `non_candidates`.
+
+    Args:
+        backbone: See `PartialLabelModel`; so are `num_classes`,
+            `num_examples` and all keyword arguments not listed here.
+        num_classes: C.
+        num_examples: N.
+        ramp: Share of the training after which r has risen to 1. Defaults to
+            `0.5`: the published 100 of 200 epochs.
+        non_candidates: u, for ALIM: `"weighted"`, `1 - lambda`; `"keep"`, 1;
+            `"drop"`, 0 as soon as lambda is above 0. All are 1 while lambda
+            is 0. Defaults to `"weighted"`.
+
+    Example: as `RC`'s, with `views=alim_keras.augment.AutoAugmentViews()`,
+    the method's own.
+
+    Reference:
+    - [Wu et al., 2022](https://proceedings.mlr.press/v162/wu22l.html)
+    """
+
+    loss_names = ("consistency", "outside_set")
+    view_names = _VIEWS
+    default_norm = "scale"
+    default_momentum = (0.0, 0.0)
+    refresh_when = "after_loss"
+
+    def __init__(
+        self,
+        backbone,
+        num_classes,
+        num_examples,
+        *,
+        ramp=0.5,
+        non_candidates="weighted",
+        **kwargs,
+    ):
+        if not 0 < ramp <= 1:
+            raise ValueError(
+                "Argument `ramp` must be a share of the training, in (0, 1]. "
+                f"Received: ramp={ramp}"
+            )
+        if non_candidates not in NON_CANDIDATES:
+            raise ValueError(
+                f"Argument `non_candidates` must be one of {NON_CANDIDATES}. "
+                f"Received: non_candidates={non_candidates!r}"
+            )
+        super().__init__(backbone, num_classes, num_examples, **kwargs)
+        self.ramp = ramp
+        self.non_candidates = non_candidates
+        self.outside_loss = losses.NonCandidateLogLoss()
+
+    def forward(self, batch):
+        # One pass for each view, as the authors': batch statistics are those
+        # of views of one kind.
+        passes = [
+            self.encode(batch.views[name], training=True) for name in _VIEWS
+        ]
+        views = [one["logits"] for one in passes]
+        return {**passes[0], "views": views}
+
+    def scores(self, outputs):
+        """The geometric mean of the views' predictions, normalised."""
+        views = outputs.get("views", [outputs["logits"]])
+        logs = [keras.ops.log_softmax(logits) for logits in views]
+        return keras.ops.softmax(sum(logs) / len(logs))
+
+    def method_losses(self, outputs, targets, batch):
+        # KL(w || P) = CE(w, P) - H(w), and H(w) has no gradient here.
+        entropy = self.cross_entropy(
+            targets,
+            keras.ops.log(keras.ops.maximum(targets, 1e-30)),
+            sample_weight=batch.sample_weight,
+        )
+        consistency = sum(
+            self.classification_loss(
+                self.adjusted(logits),
+                targets,
+                batch.candidates,
+                batch.sample_weight,
+            )
+            - entropy
+            for logits in outputs["views"]
+        )
+        outside = self.outside_loss(
+            self._weights_outside(batch),
+            keras.ops.softmax(outputs["logits"]),
+            sample_weight=batch.sample_weight,
+        )
+        return {
+            "consistency": (self._risen(), consistency),
+            "outside_set": (1.0, outside),
+        }
+
+    def _risen(self):
+        progress = keras.ops.convert_to_tensor(self.progress)
+        return keras.ops.minimum(progress / self.ramp, 1.0)
+
+    def _weights_outside(self, batch):
+        outside = 1.0 - batch.candidates
+        if self.non_candidates == "keep":
+            return outside
+        lam = self.pseudo_label_table.lam_of(batch.index, batch.candidates)
+        if self.non_candidates == "drop":
+            lam = keras.ops.cast(lam > 0.0, "float32")
+        return outside * (1.0 - lam)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "ramp": self.ramp,
+            "non_candidates": self.non_candidates,
+        }

@@ -1,0 +1,263 @@
+"""IRNet: PiCO that adds the missing label to sets that look wrong."""
+
+import keras
+import numpy as np
+
+from alim_keras import losses
+from alim_keras.errors import ConfigError
+from alim_keras.layers import AddedLabels
+from alim_keras.layers import Plateau
+from alim_keras.layers.plateau import LENGTH
+from alim_keras.methods import checks
+from alim_keras.methods.pico import PiCO
+from alim_keras.metrics import covering
+
+LABEL_LOSSES = ("sce", "ce")
+# `correct_start="auto"`: the window is this share of the epochs, and a rise
+# of the average by less than this is none.
+_WINDOW = 0.1
+_GAIN = 0.01
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class IRNet(PiCO):
+    """PiCO with iterative refinement of the candidate sets.
+
+    With G and G' the `scores` of two weak views, an example is noisy if
+
+        max_{c not in S} G_c > max_{c in S} G_c + tau,
+
+    the same for G', and both maxima outside S are at the same label. From
+    epoch `correct_start` on this label joins S for good, as the last act of a
+    step: its pseudo label becomes G at the label, and the row is scaled to a
+    sum of 1. Everything in a step works with the set as it then is: the
+    table, Eq. 6's ratios, the logs `outside` and the pseudo classes; a
+    compiled metric sees the data's.
+
+    The authors start when the *test* accuracy has levelled off (over a window
+    of 100 of 1,000 epochs, the mean of the last 10 steps of its moving average
+    is below 1e-6). The test set may select nothing here, and the share of
+    training predictions inside their sets stands in for it, which needs no
+    true label: `"auto"` starts when its average over the last tenth of the
+    epochs is less than 0.01 above that over the tenth before, at most 128
+    epochs each. Their limit of 1e-6 would never be met, as this share rises
+    slowly as long as the model fits the sets; so there is a latest start.
+
+    Log: `corrected`, the number of labels added in the epoch.
+
+    Args:
+        backbone: See `PiCO`; so are `num_classes`, `num_examples` and all
+            keyword arguments not listed here. The table must be dense.
+        num_classes: C.
+        num_examples: N.
+        tau: Published on CIFAR-10 for noise rates .1/.2/.3: .020/.016/.010 at
+            ambiguity .1, .016/.010/.008 at .3, .010/.008/.008 at .5; on
+            CIFAR-100: .004 for ambiguity .01 at noise rate .1, .002 for all
+            else. Defaults to `0.01`.
+        correct_start: First epoch, counted from 1, that corrects sets, or
+            `"auto"`, which needs `fit`. Defaults to `"auto"`.
+        latest_start: Share of the epochs after which `"auto"` starts in any
+            case. Defaults to `0.5`; the project's own.
+        label_loss: Loss against the pseudo labels: `"sce"`, the symmetric
+            cross-entropy with weights 6 and 1 (CIFAR-10), or `"ce"`
+            (CIFAR-100). Defaults to `"sce"`.
+        prototype_temperature: Defaults to `1.0`; the published tau is for it.
+        mixup_weight: Defaults to `0.0`.
+
+    Raises:
+        ConfigError: If the table is sparse: it has no room for more labels.
+
+    Example: as `PiCO`'s, with `alim_keras.methods.IRNet`.
+
+    Reference:
+    - [Lian et al., 2022](https://arxiv.org/abs/2211.04774)
+    """
+
+    view_names = ("weak", "strong", "weak2")
+
+    def __init__(
+        self,
+        backbone,
+        num_classes,
+        num_examples,
+        *,
+        tau=0.01,
+        correct_start="auto",
+        latest_start=0.5,
+        label_loss="sce",
+        prototype_temperature=1.0,
+        mixup_weight=0.0,
+        **kwargs,
+    ):
+        checks.check_ranges(
+            tau=(tau, "weight"), latest_start=(latest_start, "share")
+        )
+        if correct_start != "auto":
+            checks.check_ranges(correct_start=(correct_start, "count"))
+        if label_loss not in LABEL_LOSSES:
+            raise ValueError(
+                f"Argument `label_loss` must be one of {LABEL_LOSSES}. "
+                f"Received: label_loss={label_loss!r}"
+            )
+        super().__init__(
+            backbone,
+            num_classes,
+            num_examples,
+            prototype_temperature=prototype_temperature,
+            mixup_weight=mixup_weight,
+            **kwargs,
+        )
+        if not self.pseudo_label_table.is_dense:
+            raise ConfigError(
+                "IRNet adds labels to candidate sets, which a sparse table has "
+                "no room for; use table='dense' (--table=dense). Received: "
+                f"table={type(self.pseudo_label_table).__name__}"
+            )
+        self.tau = tau
+        self.correct_start = correct_start
+        self.latest_start = latest_start
+        self.label_loss = label_loss
+        self.symmetric_loss = losses.SymmetricCrossentropy()
+        self.added_labels = AddedLabels(
+            num_examples, num_classes, name="added_labels"
+        )
+        self.agreement = Plateau(name="agreement")
+        # Epoch from 1 that corrections began, or begin, with; 0: not known.
+        first = 0 if correct_start == "auto" else correct_start
+        self.corrects_from = self.add_weight(
+            name="corrects_from",
+            shape=(),
+            initializer=keras.initializers.Constant(first),
+            dtype="int32",
+            trainable=False,
+        )
+        self.corrected = keras.metrics.Sum(name="corrected")
+
+    @property
+    def training_logs(self):
+        return super().training_logs | {"corrected"}
+
+    @classmethod
+    def state_bytes(cls, num_examples, num_classes):
+        return {
+            "added labels": num_examples * num_classes,
+            "correction start": 4 * (LENGTH + 2 + 1),
+        }
+
+    def begin_epoch(self, epoch):
+        if self.correct_start != "auto":
+            return
+        self.agreement.close_epoch()
+        if epoch == 0 or self.corrects_from.numpy() > 0:
+            return
+        epochs = round(epoch / float(self.progress.numpy()))
+        window = min(max(round(_WINDOW * epochs), 1), LENGTH // 2)
+        late = epoch >= self.latest_start * epochs
+        if late or self.agreement.is_reached(window, _GAIN):
+            self.corrects_from.assign(epoch + 1)
+
+    def current_candidates(self, index, candidates):
+        return self.added_labels.joined(index, candidates)
+
+    def classification_loss(
+        self, logits, targets, candidates, sample_weight=None
+    ):
+        if self.label_loss == "ce":
+            return super().classification_loss(
+                logits, targets, candidates, sample_weight
+            )
+        probabilities = keras.ops.softmax(logits)
+        return self.symmetric_loss(
+            targets, probabilities, sample_weight=sample_weight
+        )
+
+    def method_losses(self, outputs, targets, batch):
+        parts = super().method_losses(outputs, targets, batch)
+        if self.correct_start == "auto":
+            inside = covering(batch.candidates, outputs["logits"])
+            self.agreement.record(inside)
+        self._correct(outputs, batch)
+        return parts
+
+    def _correct(self, outputs, batch):
+        """Adds labels to the sets of this batch that look wrong."""
+        # As the authors': with batch statistics, and with the prototypes as
+        # the first view has moved them.
+        second = self.encode(batch.views["weak2"], training=True)
+        scores = keras.ops.stop_gradient(self.scores(outputs))
+        label, noisy = missing_label(
+            scores,
+            keras.ops.stop_gradient(self.scores(second)),
+            batch.candidates,
+            self.tau,
+        )
+        started = keras.ops.logical_and(
+            self.corrects_from > 0, self.epoch + 1 >= self.corrects_from
+        )
+        noisy = keras.ops.logical_and(noisy, started)
+        table = self.pseudo_label_table
+        rows = keras.ops.where(
+            keras.ops.one_hot(label, self.num_classes) > 0.5,
+            scores,
+            table.rows(batch.index, batch.candidates),
+        )
+        rows = rows / keras.ops.sum(rows, axis=-1, keepdims=True)
+        table.overwrite(batch.index, rows, batch.candidates, noisy)
+        self.added_labels.add(batch.index, label, noisy)
+        self.corrected.update_state(keras.ops.cast(noisy, "float32"))
+
+    def corrected_candidates(self, candidates):
+        """Returns the sets of all examples with what was added.
+
+        Args:
+            candidates: Multi-hot array `(N, C)`: the data's.
+
+        Returns:
+            A numpy array `(N, C)` of the same dtype.
+        """
+        candidates = np.asarray(candidates)
+        added = self.added_labels.table.numpy().astype(candidates.dtype)
+        return np.maximum(candidates, added)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "tau": self.tau,
+            "correct_start": self.correct_start,
+            "latest_start": self.latest_start,
+            "label_loss": self.label_loss,
+        }
+
+
+def missing_label(first, second, candidates, tau):
+    """Finds the label that a wrong set seems to lack; see `IRNet`.
+
+    Args:
+        first: Scores of a view, `(B, C)`.
+        second: Scores of another view, `(B, C)`.
+        candidates: Multi-hot tensor `(B, C)`.
+        tau: By how much the label must lead the candidates.
+
+    Returns:
+        A pair of tensors `(B,)`: the first view's label (integers), and
+        whether both views agree that the set lacks it.
+
+    Example:
+
+    >>> missing_label([[.6, .4]], [[.7, .3]], [[0., 1.]], 0.1)
+    ([0], [True])
+    """
+    ops = keras.ops
+
+    def lead(scores):
+        outside = (1.0 - candidates) * scores
+        ahead = ops.max(outside, axis=-1) > tau + ops.max(
+            candidates * scores, axis=-1
+        )
+        return ops.argmax(outside, axis=-1), ahead
+
+    candidates = ops.convert_to_tensor(candidates)
+    label, ahead = lead(ops.convert_to_tensor(first))
+    other, also = lead(ops.convert_to_tensor(second))
+    noisy = ops.logical_and(ops.logical_and(ahead, also), label == other)
+    return label, noisy

@@ -1,0 +1,308 @@
+"""PiCO+: PiCO that trusts a set only where its prototype is near."""
+
+import keras
+
+from alim_keras import backend
+from alim_keras import losses
+from alim_keras import ops
+from alim_keras.layers import Reliability
+from alim_keras.methods import checks
+from alim_keras.methods.pico import PiCO
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class PiCOPlus(PiCO):
+    """PiCO for noisy sets: reliable examples, neighbours, guessed labels.
+
+    With P of the classifier, q an embedding, p_c the prototypes and G the
+    `scores`:
+
+    - Through epoch `start` all examples count as reliable, pseudo labels stay
+      `S / |S|`, and the loss is `CE(w, P) + contrastive_weight * MoCo`.
+    - As each later epoch begins, the share `pure_ratio` of the examples with
+      the smallest distance `-q . p_c`, c = argmax(S P), is reliable; distances
+      are those of the training steps before. Pseudo classes are argmax(S P)
+      of reliable examples and argmax P of all others. Only the reliable ones
+      move prototypes. All pseudo labels w move as PiCO's.
+    - Targets t are w for reliable examples and `g = G^(1/T) / sum(G^(1/T))`,
+      a guess that ignores the set, for all others. The loss is
+
+          mixup(t) + cls_weight * mean_reliable CE(w, P)
+          + unreliable_weight * mean_others CE(g, P)
+          + SupCon(M) + unreliable_weight * SupCon(M_all).
+
+      M_all has entries of the same pseudo class as positives; M only where
+      both are reliable. From epoch `knn_start + 1` on the positives of an
+      unreliable anchor in M are its `num_neighbours` nearest entries, itself
+      included. The own key is always one. Anchors of M weigh
+      `contrastive_weight` if reliable and `unreliable_weight` if not; before
+      the neighbours come, 1.0 each, in the authors' code and here.
+
+    A mean over no examples is 0. If all are reliable (`pure_ratio=1`) M is
+    M_all; with `start=0, knn_start=0, cls_weight=1, unreliable_weight=0` it is
+    PiCO with mixup and `prototype_temperature=1`.
+
+    With `callbacks.ALIM`, `S + lambda (1 - S)` stands for S in w and in the
+    pseudo class of reliable examples, but not in the distance, which asks
+    whether the set itself is right.
+
+    Logs: `cls_loss` and `guess_loss`, the two means; `cont_loss`, SupCon(M)
+    with its weights (through epoch `start` MoCo with its own); `relaxed_loss`,
+    SupCon(M_all); `mix_loss`. `outside` counts a guess as pseudo label.
+
+    Args:
+        backbone: See `PiCO`; so are `num_classes`, `num_examples` and all
+            keyword arguments not listed here.
+        num_classes: C.
+        num_examples: N.
+        start: Epochs of warm-up. Defaults to `80`; 5 for CIFAR-10 and 50 for
+            CIFAR-100 were published, too. In the first epoch of all, no
+            distance is known and every example reliable.
+        knn_start: Epochs without neighbours, at least `start`. Defaults to
+            `100`.
+        pure_ratio: Share of reliable examples. Defaults to `0.6`.
+        num_neighbours: k, at most `queue_size`. Defaults to `16`; 5 was
+            published for CIFAR-100.
+        guess_temperature: T. Defaults to `0.07`.
+        cls_weight: Defaults to `2.0`.
+        unreliable_weight: Defaults to `0.1`.
+        prototype_temperature: Defaults to `1.0`.
+
+    Example: as `PiCO`'s, with `alim_keras.methods.PiCOPlus`.
+
+    Reference:
+    - [Wang et al., 2022](https://arxiv.org/abs/2201.08984), version 3
+    """
+
+    loss_names = ("cls", "cont", "relaxed", "guess")
+
+    def __init__(
+        self,
+        backbone,
+        num_classes,
+        num_examples,
+        *,
+        start=80,
+        knn_start=100,
+        pure_ratio=0.6,
+        num_neighbours=16,
+        guess_temperature=0.07,
+        cls_weight=2.0,
+        unreliable_weight=0.1,
+        prototype_temperature=1.0,
+        **kwargs,
+    ):
+        checks.check_ranges(
+            start=(start, "whole"),
+            knn_start=(knn_start, "whole"),
+            pure_ratio=(pure_ratio, "share"),
+            num_neighbours=(num_neighbours, "count"),
+            guess_temperature=(guess_temperature, "positive"),
+            cls_weight=(cls_weight, "weight"),
+            unreliable_weight=(unreliable_weight, "weight"),
+        )
+        if knn_start < start:
+            raise ValueError(
+                "Argument `knn_start` must not be below `start`: before it, no "
+                "example is unreliable. Received: "
+                f"start={start}, knn_start={knn_start}"
+            )
+        super().__init__(
+            backbone,
+            num_classes,
+            num_examples,
+            prototype_temperature=prototype_temperature,
+            **kwargs,
+        )
+        if num_neighbours > self.queue_size:
+            raise ValueError(
+                "Argument `num_neighbours` must be at most `queue_size`. "
+                f"Received: num_neighbours={num_neighbours}, "
+                f"queue_size={self.queue_size}"
+            )
+        self.start = start
+        self.knn_start = knn_start
+        self.pure_ratio = pure_ratio
+        self.num_neighbours = num_neighbours
+        self.guess_temperature = guess_temperature
+        self.cls_weight = cls_weight
+        self.unreliable_weight = unreliable_weight
+        self.reliability = Reliability(num_examples, name="reliability")
+        self.contrastive_loss = losses.SupervisedContrastive(self.temperature)
+
+    @classmethod
+    def state_bytes(cls, num_examples, num_classes):
+        return {"distances": 2 * 4 * num_examples}
+
+    def begin_epoch(self, epoch):
+        self.reliability.select(self.pure_ratio if epoch >= self.start else 1.0)
+
+    def _after(self, epochs):
+        """Whether this many epochs are over, a boolean tensor."""
+        return keras.ops.convert_to_tensor(self.epoch) >= epochs
+
+    def labels_move(self):
+        return keras.ops.logical_and(
+            super().labels_move(), self._after(self.start)
+        )
+
+    def current_targets(self, outputs, batch):
+        rows = super().current_targets(outputs, batch)
+        guess = ops.scale(self.scores(outputs), self.guess_temperature)
+        reliable = self.reliability.of(batch.index)
+        return keras.ops.where(keras.ops.expand_dims(reliable, 1), rows, guess)
+
+    def _mixup_loss(self, targets, batch):
+        loss = super()._mixup_loss(targets, batch)
+        return keras.ops.where(self._after(self.start), loss, 0.0)
+
+    def _pseudo_class(self, outputs, batch):
+        free = keras.ops.argmax(outputs["logits"], axis=-1)
+        return keras.ops.where(
+            self.reliability.of(batch.index),
+            super()._pseudo_class(outputs, batch),
+            keras.ops.cast(free, backend.INTEGER),
+        )
+
+    def method_losses(self, outputs, targets, batch):
+        reliable = self.reliability.of(batch.index)
+        pseudo_class = self._pseudo_class(outputs, batch)
+        self.reliability.record(batch.index, self._distance(outputs, batch))
+        embeddings = outputs["embeddings"]
+        self.prototypes.update(
+            keras.ops.stop_gradient(embeddings),
+            # -1 is no class.
+            keras.ops.where(reliable, pseudo_class, -1),
+        )
+        # One number for class and reliability, so that a queue holds both.
+        mark = keras.ops.where(
+            reliable, pseudo_class, pseudo_class + self.num_classes
+        )
+        cont, relaxed = self._contrasts(
+            embeddings, self._keys(batch), mark, batch
+        )
+        started = self._after(self.start)
+        cls, guess = self._means(outputs, targets, batch, reliable)
+        return {
+            "cls": (keras.ops.where(started, self.cls_weight, 1.0), cls),
+            "cont": (1.0, cont),
+            "relaxed": (
+                keras.ops.where(started, self.unreliable_weight, 0.0),
+                relaxed,
+            ),
+            "guess": (self.unreliable_weight, guess),
+        }
+
+    def _distance(self, outputs, batch):
+        """To the prototype of the likeliest candidate, `(B,)`."""
+        inside = ops.weighted_probabilities(
+            keras.ops.softmax(outputs["logits"]), batch.candidates, 0.0
+        )
+        nearest = ops.onehot(inside)
+        similarities = keras.ops.stop_gradient(outputs["similarities"])
+        return -keras.ops.sum(nearest * similarities, axis=-1)
+
+    def _means(self, outputs, targets, batch, reliable):
+        """Losses over the reliable examples, and over all others."""
+        logits = self.adjusted(outputs["logits"])
+        reliable = keras.ops.cast(reliable, "float32")
+        everywhere = backend.all_gather(reliable)
+        for mine, all_of_them in (
+            (reliable, everywhere),
+            (1.0 - reliable, 1.0 - everywhere),
+        ):
+            # A loss divides by the size of the global batch, not by this.
+            count = keras.ops.maximum(keras.ops.sum(all_of_them), 1.0)
+            size = keras.ops.sum(keras.ops.ones_like(all_of_them))
+            weight = mine * size / count
+            if batch.sample_weight is not None:
+                weight = weight * batch.sample_weight
+            yield self.classification_loss(
+                logits, targets, batch.candidates, weight
+            )
+
+    def _contrasts(self, embeddings, keys, mark, batch):
+        """Losses with the strict masks and with the relaxed one."""
+        num_classes = self.num_classes
+        all_embeddings, all_keys, all_marks = backend.all_gather(
+            embeddings, keys, mark
+        )
+        queue = keras.ops.convert_to_tensor(self.queue.embeddings)
+        entries = keras.ops.concatenate([all_embeddings, all_keys, queue])
+        marks = keras.ops.concatenate(
+            [
+                all_marks,
+                all_marks,
+                keras.ops.convert_to_tensor(self.queue.labels),
+            ]
+        )
+        similarities = keras.ops.matmul(
+            embeddings, keras.ops.transpose(entries)
+        )
+        size, batch_size = (keras.ops.shape(x)[0] for x in (mark, all_marks))
+        is_self, is_own_key = losses.own_places(
+            backend.first_row(size),
+            size,
+            batch_size,
+            keras.ops.shape(marks)[0],
+        )
+
+        reliable = mark < num_classes
+        row = keras.ops.expand_dims(reliable, 1)
+        near = keras.ops.where(
+            self._after(self.knn_start),
+            losses.neighbour_mask(
+                keras.ops.stop_gradient(similarities), self.num_neighbours
+            ),
+            0.0,
+        )
+        # An unreliable entry's mark is no class.
+        strict = losses.positive_mask(mark, marks)
+        strict = keras.ops.where(row, strict, near)
+        strict = losses.with_own_key(strict, is_self, is_own_key)
+        warm = losses.instance_mask(is_own_key, batch_size)
+        started = self._after(self.start)
+
+        classes = keras.ops.where(
+            marks < num_classes, marks, marks - num_classes
+        )
+        mine = keras.ops.where(reliable, mark, mark - num_classes)
+        relaxed = losses.positive_mask(mine, classes)
+        relaxed = losses.with_own_key(relaxed, is_self, is_own_key)
+
+        weight = self._anchor_weights(reliable)
+        if batch.sample_weight is not None:
+            weight = weight * batch.sample_weight
+        cont = self.contrastive_loss(
+            keras.ops.where(started, strict, warm),
+            similarities,
+            sample_weight=weight,
+        )
+        loss = self.contrastive_loss(
+            relaxed, similarities, sample_weight=batch.sample_weight
+        )
+        self.queue.enqueue(all_keys, all_marks)
+        return cont, loss
+
+    def _anchor_weights(self, reliable):
+        """Weights of the anchors in the strict loss, `(B,)`."""
+        reliable = keras.ops.cast(reliable, "float32")
+        apart = self.contrastive_weight * reliable + self.unreliable_weight * (
+            1.0 - reliable
+        )
+        weight = keras.ops.where(self._after(self.knn_start), apart, 1.0)
+        return keras.ops.where(
+            self._after(self.start), weight, self.contrastive_weight
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "start": self.start,
+            "knn_start": self.knn_start,
+            "pure_ratio": self.pure_ratio,
+            "num_neighbours": self.num_neighbours,
+            "guess_temperature": self.guess_temperature,
+            "cls_weight": self.cls_weight,
+            "unreliable_weight": self.unreliable_weight,
+        }

@@ -1,0 +1,40 @@
+"""Estimating eta, the share of candidate sets that miss the true label.
+
+Nobody outside a benchmark knows it. The estimators are functions of arrays:
+
+- `em`: from predictions for examples that were not trained on, nothing else;
+- `cv`: the same, on out-of-fold predictions for the whole training set;
+- `gmm`: from the two groups that right and wrong sets may form;
+- `annotated`: from some true labels that somebody looked up.
+
+`choose` says which to take. docs/noise_rate.md has the mathematics, and how
+far off each was.
+"""
+
+from alim_keras.noise_rate.annotated import annotated
+from alim_keras.noise_rate.annotated import read_annotations
+from alim_keras.noise_rate.auto import choose
+from alim_keras.noise_rate.em import em
+from alim_keras.noise_rate.em import inside_mass
+from alim_keras.noise_rate.em import posterior
+from alim_keras.noise_rate.estimate import Estimate
+from alim_keras.noise_rate.folds import cv
+from alim_keras.noise_rate.folds import out_of_fold
+from alim_keras.noise_rate.gmm import gmm
+from alim_keras.noise_rate.gmm import noise_posterior
+from alim_keras.noise_rate.held_out import HeldOut
+
+__all__ = [
+    "Estimate",
+    "HeldOut",
+    "annotated",
+    "choose",
+    "cv",
+    "em",
+    "gmm",
+    "inside_mass",
+    "noise_posterior",
+    "out_of_fold",
+    "posterior",
+    "read_annotations",
+]

@@ -1,0 +1,78 @@
+"""Out-of-fold predictions, and the estimate that rests on them."""
+
+import dataclasses
+
+import numpy as np
+
+from alim_keras.errors import ConfigError
+from alim_keras.noise_rate.em import em
+
+FOLDS = 3
+
+
+def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0):
+    """Predicts every example by a network that was trained without it.
+
+    Args:
+        fit_predict: Function of two sorted int64 arrays of rows, those to
+            train on and those to predict, that returns the logits of the
+            latter, `(n, C)`. It is called once for each fold.
+        num_examples: N.
+        folds: k, at least 2. Defaults to `3`.
+        seed: Of the split. Defaults to `0`.
+
+    Returns:
+        A float array `(N, C)`.
+
+    Raises:
+        ConfigError: If there are not 2 to N folds.
+
+    Example:
+
+    >>> def fit_predict(train_rows, predict_rows):
+    ...     return np.zeros((len(predict_rows), 3)) + len(train_rows)
+    >>> out_of_fold(fit_predict, 4, folds=2)[:, 0]
+    [2.0, 2.0, 2.0, 2.0]
+    """
+    if not 2 <= folds <= num_examples:
+        raise ConfigError(
+            "Cross-validation needs from 2 folds to one for each of the "
+            f"{num_examples} examples. Received: folds={folds}"
+        )
+    stream = np.random.default_rng([seed, 0xF01D])
+    fold = np.empty(num_examples, "int64")
+    fold[stream.permutation(num_examples)] = np.arange(num_examples) % folds
+    logits = None
+    for number in range(folds):
+        rows = np.flatnonzero(fold == number)
+        found = np.asarray(fit_predict(np.flatnonzero(fold != number), rows))
+        if logits is None:
+            logits = np.empty((num_examples, found.shape[1]), found.dtype)
+        logits[rows] = found
+    return logits
+
+
+def cv(fit_predict, candidates, folds=FOLDS, seed=0):
+    """Estimates eta by `em` on out-of-fold predictions of the training set.
+
+    All training examples take part, so the interval is narrow where few are
+    held out; it costs k trainings, each on (k - 1)/k of the examples.
+
+    Args:
+        fit_predict: See `out_of_fold`.
+        candidates: Multi-hot array `(N, C)` of the training set.
+        folds: k. Defaults to `3`.
+        seed: Of the split. Defaults to `0`.
+
+    Returns:
+        An `Estimate`, whose `posterior` is about all N examples.
+    """
+    logits = out_of_fold(fit_predict, len(candidates), folds, seed)
+    found = em(logits, candidates)
+    return dataclasses.replace(
+        found,
+        method="cv",
+        reason=f"{found.reason[:-1]} ({folds} networks, each trained without "
+        "the images it predicts).",
+        details={**found.details, "folds": folds},
+    )

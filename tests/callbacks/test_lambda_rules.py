@@ -1,0 +1,146 @@
+"""Lambda for each example and for each class."""
+
+import numpy as np
+import pytest
+import tiny
+
+import alim_keras
+from alim_keras.callbacks import lambda_rules
+from alim_keras.layers import PseudoLabelTable
+
+ALIM = alim_keras.callbacks.ALIM
+
+
+def run(epochs=3, **options):
+    """Fits a small model; returns it and its history."""
+    images, candidates, _ = tiny.examples(24)
+    model = tiny.plain(count=24)
+    data = tiny.batches(images, candidates, 6)
+    callback = ALIM(warmup_epochs=1, **options)
+    return model, tiny.fit(model, data, epochs=epochs, callbacks=[callback])
+
+
+def test_the_factors_multiply():
+    table = PseudoLabelTable(4, 3)
+    table.lam.assign(0.5)
+    table.lam_by_size.assign([9.0, 0.2, 0.4, 0.0])
+    table.lam_by_class.assign([1.0, 0.5, 2.0])
+    table.noise_posterior.assign([1.0, 1.0, 0.5, 1.0])
+    sets = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1]], "float32")
+    lam = np.asarray(table.lam_of(np.array([0, 2, 3]), sets))
+    # .5 * .2; .5 * .4 * .5; a full set has none.
+    expected = np.array([[0.1], [0.1], [0.0]]) * [1.0, 0.5, 2.0]
+    np.testing.assert_allclose(lam, expected, rtol=1e-6)
+
+
+def test_instance_sets_the_closed_form_for_each_size():
+    model, history = run(lam="instance", noise_rate=0.2)
+    table = model.pseudo_label_table
+    assert table.lam.numpy() == 1.0
+    # Odds 1/4, C = 3: 1/2 of it for one candidate, twice for two.
+    np.testing.assert_allclose(
+        table.lam_by_size.numpy()[1:], [1 / 8, 1 / 2, 0.0], rtol=1e-6
+    )
+    # The log is the mean over the examples of the epoch.
+    _, candidates, _ = tiny.examples(24)
+    mean = np.array([0, 1 / 8, 1 / 2, 0])[candidates.sum(1).astype(int)]
+    mean = (mean * table.noise_posterior.numpy()).mean()
+    assert history["lambda"][0] == 0.0
+    assert history["lambda"][-1] == pytest.approx(mean, rel=0.2)
+
+
+def test_instance_takes_the_posterior_where_the_ratios_fall_into_two_groups():
+    table = PseudoLabelTable(200, 3)
+    stream = np.random.default_rng(0)
+    wrong = stream.random(200) < 0.3
+    logs = np.where(wrong, -3.0, 3.0) + 0.5 * stream.normal(size=200)
+    ratios = np.exp(logs).astype("float32")
+    ratios[:2] = [np.nan, np.inf]
+    table.assign_ratios(ratios)
+    rule = lambda_rules.make_rule("instance")
+    rule.apply(table, 0.3)
+    posterior = table.noise_posterior.numpy()
+    # 12 deviations apart: no doubt about any. Not seen: 1. Full: 0.
+    np.testing.assert_allclose(posterior[2:], wrong[2:], atol=1e-3)
+    assert posterior[:2].tolist() == [1.0, 0.0]
+    # One group: the closed form alone.
+    table.assign_ratios(np.exp(stream.normal(size=200)).astype("float32"))
+    rule.apply(table, 0.3)
+    assert (table.noise_posterior.numpy() == 1.0).all()
+
+
+def test_instance_clamps_lambda_to_1():
+    model, _ = run(lam="instance", noise_rate=0.6)
+    by_size = model.pseudo_label_table.lam_by_size.numpy()
+    # 1.5 * 1/2 and 1.5 * 2.
+    np.testing.assert_allclose(by_size[1:], [0.75, 1.0, 0.0], rtol=1e-6)
+
+
+def test_instance_of_the_pico_protocol_needs_the_ambiguity():
+    with pytest.raises(ValueError, match="ambiguity=None"):
+        ALIM(lam="instance", noise_rate=0.2, protocol="pico")
+    model, _ = run(
+        lam="instance", noise_rate=0.2, protocol="pico", ambiguity=0.5
+    )
+    by_size = model.pseudo_label_table.lam_by_size.numpy()
+    np.testing.assert_allclose(by_size[1:], [0.25, 0.25, 0.0], rtol=1e-6)
+
+
+def test_lambda_of_a_class_is_the_quantile_among_its_rivals():
+    table = PseudoLabelTable(40, 3)
+    stream = np.random.default_rng(0)
+    ratios = stream.random(40).astype("float32")
+    rivals = np.repeat([0, 1, 2], [20, 15, 5])
+    table.assign_ratios(ratios, rivals)
+    found = table.adaptive_lambda_by_class(0.2)
+    # Ranks floor(20 * .2) and floor(15 * .2); five ratios are too few, and
+    # that class gets floor(40 * .2) of all.
+    np.testing.assert_allclose(
+        found,
+        [
+            np.sort(ratios[:20])[4],
+            np.sort(ratios[20:35])[3],
+            np.sort(ratios)[8],
+        ],
+    )
+
+
+def test_per_class_sets_a_factor_for_each_class():
+    model, history = run(noise_rate=0.3, per_class=True)
+    table = model.pseudo_label_table
+    assert table.lam.numpy() == 1.0
+    np.testing.assert_array_equal(
+        table.lam_by_class.numpy(), table.adaptive_lambda_by_class(0.3)
+    )
+    assert history["lambda"][-1] == pytest.approx(
+        table.lam_by_class.numpy().mean(), rel=1e-6
+    )
+    assert set(np.unique(table.rival.numpy())) <= {0.0, 1.0, 2.0}
+
+
+def test_per_class_needs_the_ratio_of_each_example():
+    table = PseudoLabelTable(4, 3, quantile="histogram")
+    with pytest.raises(ValueError, match="quantile='histogram'"):
+        table.adaptive_lambda_by_class(0.1)
+    with pytest.raises(ValueError, match="lam=0.5"):
+        ALIM(lam=0.5, per_class=True)
+
+
+def test_before_the_warm_up_all_factors_are_1():
+    table = PseudoLabelTable(4, 3)
+    table.lam.assign(1.0)
+    table.lam_by_size.assign([0.5] * 4)
+    table.lam_by_class.assign([0.5] * 3)
+    table.noise_posterior.assign([0.5] * 4)
+    lambda_rules.reset(table)
+    assert table.lam.numpy() == 0.0
+    table.lam.assign(1.0)
+    sets = np.eye(3, dtype="float32")
+    assert (np.asarray(table.lam_of(np.arange(3), sets)) == 1.0).all()
+
+
+def test_the_norm_is_the_methods_own_unless_given():
+    model, _ = run(epochs=1, lam=0)
+    assert model.pseudo_label_table.use_onehot.numpy() == 1.0
+    model, _ = run(epochs=1, lam=0, norm="scale")
+    assert model.pseudo_label_table.use_onehot.numpy() == 0.0

@@ -1,0 +1,349 @@
+"""IRNet against its slow twin, and when it begins to correct."""
+
+import keras
+import numpy as np
+import pico_steps
+import pytest
+import references_irnet
+import tiny
+
+import alim_keras
+from alim_keras.errors import ConfigError
+from alim_keras.layers import AddedLabels
+from alim_keras.layers import Plateau
+from alim_keras.layers import PseudoLabelTable
+from alim_keras.methods import IRNet
+from alim_keras.methods.irnet import missing_label
+
+SLOW_ON_JAX = pytest.mark.tensorflow("compiles a step that others run, too")
+SAVING_NOISE = pytest.mark.filterwarnings("ignore:__array__ implementation")
+
+
+def build(**options):
+    """An IRNet on images of the slow twin's size."""
+    return tiny.pico(
+        pico_steps.COUNT,
+        method=IRNet,
+        network=lambda: tiny.backbone(shape=pico_steps.SHAPE, features=3),
+        learning_rate=0.2,
+        compile_options=tiny.RARE_SHAPE,
+        **{**pico_steps.OPTIONS, "correct_start": 1, **options},
+    )
+
+
+def steps(size=4):
+    """Batches; the last meets examples of the ones before."""
+    again = tiny.examples(pico_steps.COUNT, seed=5, shape=pico_steps.SHAPE)[0]
+    # The second weak view: the first with a little more light.
+    again = np.minimum(again.astype(int) + 9, 255).astype("uint8")
+    for weak, strong, index, candidates in pico_steps.batches():
+        yield tuple(
+            a[:size] for a in (weak, strong, again[index], index, candidates)
+        )
+
+
+def run(model, rounds=2, lam=0.0, size=4):
+    """Steps of the model and its slow twin; returns how many corrections."""
+    slow = references_irnet.SlowIRNet(model, 0.2, 0.9)
+    model.pseudo_label_table.momentum.assign(0.9)
+    model.pseudo_label_table.lam.assign(lam)
+    model.epoch.assign(2)
+    slow.phi, slow.lam, slow.epoch = 0.9, lam, 2
+    corrected = []
+    for number, data in enumerate([*steps(size)] * rounds):
+        weak, strong, weak2, index, candidates = data
+        model.reset_metrics()
+        logs = model.train_on_batch(
+            {"weak": weak, "strong": strong, "weak2": weak2, "index": index},
+            candidates,
+            return_dict=True,
+        )
+        expected = slow.step(weak, strong, weak2, index, candidates)
+        for name, value in expected.items():
+            if name in logs:
+                assert logs[name] == pytest.approx(value, abs=2e-4), (
+                    number,
+                    name,
+                )
+        pico_steps.assert_equal(model, slow, atol=1e-4)
+        added = model.added_labels.table.numpy()
+        for i, row in zip(index, candidates):
+            np.testing.assert_array_equal(
+                np.maximum(row, added[i]), slow.sets.get(i, row)
+            )
+        corrected.append(expected["corrected"])
+    return corrected
+
+
+@pytest.mark.parametrize("label_loss", ["sce", "ce"])
+def test_steps_equal_the_slow_ones(label_loss):
+    corrected = run(build(tau=0.0, label_loss=label_loss))
+    # All prototypes are zero in the first step: no label leads. Later steps
+    # meet sets that earlier ones enlarged.
+    assert corrected[0] == 0.0
+    assert sum(corrected[1:4]) > 0.0
+
+
+def test_steps_with_alim_equal_the_slow_ones():
+    assert sum(run(build(tau=0.0, label_loss="ce"), lam=0.4)) > 0.0
+
+
+@SLOW_ON_JAX
+def test_a_batch_of_three_without_mixup():
+    assert sum(run(build(tau=0.0, mixup_weight=0.0), size=3)) > 0.0
+
+
+def test_a_tau_too_large_corrects_nothing():
+    assert run(build(tau=0.9), rounds=1) == [0.0] * 3
+
+
+def test_missing_label_by_hand():
+    # Lead over the candidates: .5 - .3; the views disagree; .36 - .34 < tau;
+    # nothing is outside.
+    first = [
+        [0.5, 0.3, 0.2],
+        [0.5, 0.3, 0.2],
+        [0.36, 0.34, 0.3],
+        [0.5, 0.3, 0.2],
+    ]
+    second = [
+        [0.6, 0.3, 0.1],
+        [0.2, 0.2, 0.6],
+        [0.6, 0.3, 0.1],
+        [0.5, 0.3, 0.2],
+    ]
+    sets = np.array([[0, 1, 1], [0, 1, 0], [0, 1, 1], [1, 1, 1]], "float32")
+    label, noisy = missing_label(
+        np.array(first, "float32"), np.array(second, "float32"), sets, 0.05
+    )
+    np.testing.assert_array_equal(np.array(label)[:3], [0, 0, 0])
+    np.testing.assert_array_equal(noisy, [True, False, False, False])
+
+
+def test_added_labels_stay():
+    layer = AddedLabels(5, 3)
+    assert layer.table.dtype == "int8"
+    index = keras.ops.convert_to_tensor([4, 1])
+    layer.add(index, np.array([2, 0]), np.array([True, False]))
+    layer.add(index, np.array([0, 1]), np.array([True, True]))
+    expected = np.zeros((5, 3))
+    expected[4] = [1, 0, 1]
+    expected[1, 1] = 1
+    np.testing.assert_array_equal(layer.table.numpy(), expected)
+    sets = layer.joined(index, np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
+    np.testing.assert_array_equal(sets, [[1, 1, 1], [1, 1, 0]])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_only_the_chosen_rows_are_overwritten(dtype):
+    table = PseudoLabelTable(4, 2, table_dtype=dtype)
+    sets = np.ones((2, 2), "float32")
+    before = np.array([[0.3, 0.7], [0.1, 0.9]], "float32")
+    index = keras.ops.convert_to_tensor([3, 1])
+    table.overwrite(index, before, sets, np.array([True, True]))
+    stored = table.table.numpy()
+    table.overwrite(
+        index, np.full((2, 2), 0.5, "float32"), sets, np.array([False, True])
+    )
+    np.testing.assert_array_equal(table.table.numpy()[3], stored[3])
+    np.testing.assert_array_equal(table.table.numpy()[1], [0.5, 0.5])
+    assert not table.table.numpy()[[0, 2]].any()
+
+
+def test_plateau_by_hand():
+    plateau = Plateau()
+    for inside in ([1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 0, 0]):
+        plateau.record(keras.ops.convert_to_tensor(inside, "float32"))
+        plateau.close_epoch()
+    # A second call has nothing to close.
+    plateau.close_epoch()
+    history = plateau.history.numpy()
+    np.testing.assert_array_equal(history[-4:], [0.25, 0.5, 0.5, 0.5])
+    assert np.isnan(history[:-4]).all()
+    # (.5 + .5) / 2 - (.25 + .5) / 2 = .125
+    assert plateau.is_reached(2, 0.126) and not plateau.is_reached(2, 0.124)
+    assert plateau.is_reached(1, 0.01)
+    # Two times three epochs are not known yet.
+    assert not plateau.is_reached(3, 1.0)
+
+
+EPOCHS = 10
+
+
+class Shares(keras.callbacks.Callback):
+    """Notes each epoch's share, and ends the training after an epoch."""
+
+    def __init__(self, last):
+        super().__init__()
+        self.last, self.shares = last, []
+
+    def on_epoch_end(self, epoch, logs=None):
+        inside, count = self.model.agreement.counts.numpy()
+        self.shares.append(float(inside) / float(count))
+        self.model.stop_training = epoch == self.last
+
+
+def fit(model, last, start=0):
+    images, candidates, _ = tiny.examples(24)
+    shares = Shares(last)
+    tiny.fit(
+        model,
+        tiny.batches(images, candidates, 12),
+        epochs=EPOCHS,
+        initial_epoch=start,
+        callbacks=[shares],
+    )
+    return shares.shares
+
+
+@SAVING_NOISE
+def test_an_interrupted_run_starts_and_ends_as_an_uninterrupted_one(tmp_path):
+    options = {
+        "method": IRNet,
+        "tau": 0.0,
+        "latest_start": 1.0,
+        "learning_rate": 0.01,
+        "compile_options": tiny.RARE_SHAPE,
+    }
+    whole = tiny.pico(**options)
+    shares = fit(whole, last=6)
+    # A tenth of 10 epochs is 1.
+    (first, *_) = [
+        e for e in range(2, 7) if shares[e - 1] - shares[e - 2] < 0.01
+    ]
+    assert whole.corrects_from.numpy() == first + 1
+    assert whole.added_labels.table.numpy().sum() > 0
+
+    part = tiny.pico(**options)
+    fit(part, last=first - 2)
+    assert part.corrects_from.numpy() == 0
+    part.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert type(again) is IRNet
+    assert fit(again, last=6, start=first - 1) == shares[first - 1 :]
+    tiny.assert_same(tiny.snapshot(whole), tiny.snapshot(again))
+
+
+def test_the_latest_start():
+    model = tiny.pico(method=IRNet, latest_start=0.35)
+    for epoch in range(6):
+        model.progress.assign(epoch / EPOCHS)
+        model.begin_epoch(epoch)
+        # 4 is the first above .35 of 10; no share was recorded.
+        assert model.corrects_from.numpy() == (5 if epoch >= 4 else 0)
+
+
+@SLOW_ON_JAX
+def test_a_given_start_corrects_from_that_epoch_on():
+    model = tiny.pico(
+        method=IRNet, tau=0.0, correct_start=3, compile_options=tiny.RARE_SHAPE
+    )
+    images, candidates, _ = tiny.examples(24)
+    history = tiny.fit(model, tiny.batches(images, candidates, 6), epochs=4)
+    assert history["corrected"][:2] == [0.0, 0.0]
+    added = model.added_labels.table.numpy()
+    assert sum(history["corrected"]) == added.sum() > 0
+    sets = model.corrected_candidates(candidates)
+    np.testing.assert_array_equal(sets, np.maximum(candidates, added))
+    assert not (added * candidates).any()
+    assert "corrected" in model.training_logs
+
+
+def test_before_the_start_it_is_pico():
+    images, candidates, _ = tiny.examples(24)
+
+    def trained(**options):
+        model = tiny.pico(
+            compile_options=tiny.RARE_SHAPE,
+            prototype_temperature=1.0,
+            mixup_weight=0.5,
+            **options,
+        )
+        tiny.fit(model, tiny.batches(images, candidates, 6), epochs=2)
+        return model
+
+    plain = trained()
+    irnet = trained(method=IRNet, correct_start=9, label_loss="ce")
+    parts = ("backbone", "classifier", "projection", "key_encoder", "queue")
+    for name in (*parts, "prototypes", "pseudo_label_table"):
+        first, second = getattr(plain, name), getattr(irnet, name)
+        for a, b in zip(first.weights, second.weights):
+            np.testing.assert_array_equal(a.numpy(), b.numpy(), name)
+
+
+@SLOW_ON_JAX
+def test_alim_with_lambda_0_is_the_method_itself():
+    images, candidates, _ = tiny.examples(24)
+
+    def trained(*callbacks):
+        model = tiny.pico(
+            method=IRNet,
+            tau=0.0,
+            correct_start=2,
+            compile_options=tiny.RARE_SHAPE,
+        )
+        data = tiny.batches(images, candidates, 12)
+        tiny.fit(model, data, epochs=3, callbacks=list(callbacks))
+        assert model.added_labels.table.numpy().sum() > 0
+        return tiny.snapshot(model)
+
+    alim = alim_keras.callbacks.ALIM(lam=0, warmup_epochs=1)
+    tiny.assert_same(trained(), trained(alim))
+
+
+def test_alim_between_epochs_meets_the_corrected_sets():
+    images, candidates, _ = tiny.examples(24)
+    model = tiny.pico(
+        method=IRNet, correct_start=9, compile_options=tiny.RARE_SHAPE
+    )
+    data = alim_keras.data.eval_dataset(images, candidates, 3, 6)
+    # One-sided: the sets become full, whose ratio is infinite.
+    model.added_labels.table.assign(np.ones((24, 3)))
+    alim = alim_keras.callbacks.ALIM(
+        lam=0.0, update="epoch", data=data, warmup_epochs=1
+    )
+    tiny.fit(
+        model, tiny.batches(images, candidates, 6), callbacks=[alim], epochs=1
+    )
+    ratios = model.pseudo_label_table.candidate_ratio.numpy()
+    assert np.isinf(ratios).all()
+
+
+@pytest.mark.parametrize("correct_start", ["auto", 7])
+def test_every_option_survives_saving(correct_start):
+    options = {
+        "tau": 0.3,
+        "correct_start": correct_start,
+        "latest_start": 0.25,
+        "label_loss": "ce",
+        "prototype_temperature": 0.5,
+        "mixup_weight": 0.2,
+    }
+    model = tiny.pico(method=IRNet, **options)
+    again = IRNet.from_config(model.get_config())
+    for name, value in options.items():
+        assert getattr(again, name) == value, name
+    assert model.get_config() == again.get_config()
+
+
+def test_a_sparse_table_is_refused_by_name():
+    with pytest.raises(ConfigError, match="--table=dense.*SparsePseudoLabel"):
+        tiny.pico(
+            method=IRNet,
+            table=alim_keras.layers.SparsePseudoLabelTable(24, 3, 2),
+        )
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ({"tau": -0.1}, "`tau`.*-0.1"),
+        ({"latest_start": 1.5}, "`latest_start`.*1.5"),
+        ({"correct_start": 0}, "`correct_start`.*0"),
+        ({"correct_start": "late"}, "`correct_start`.*late"),
+        ({"label_loss": "mse"}, "`label_loss`.*mse"),
+    ],
+)
+def test_bad_arguments_are_refused(options, expected):
+    with pytest.raises(ValueError, match=expected):
+        tiny.pico(method=IRNet, **options)

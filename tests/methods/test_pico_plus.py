@@ -1,0 +1,331 @@
+"""PiCO+ against its slow twin, and its special cases."""
+
+import keras
+import numpy as np
+import pico_steps
+import pytest
+import references_pico_plus
+import tiny
+
+import alim_keras
+from alim_keras import losses
+from alim_keras.layers import Reliability
+from alim_keras.methods import PiCOPlus
+
+SLOW_ON_JAX = pytest.mark.tensorflow("compiles a step that others run, too")
+SAVING_NOISE = pytest.mark.filterwarnings("ignore:__array__ implementation")
+
+TINY = {"start": 1, "knn_start": 2, "num_neighbours": 4}
+# Large enough that no two embeddings are the same: neighbours would tie.
+OPTIONS = {**pico_steps.OPTIONS, "embedding_dim": 4, **TINY}
+
+
+def build(**options):
+    """A PiCO+ on images of the slow twin's size, and the twin."""
+    model = tiny.pico(
+        pico_steps.COUNT,
+        method=PiCOPlus,
+        network=lambda: tiny.backbone(shape=pico_steps.SHAPE, features=4),
+        learning_rate=0.2,
+        compile_options=tiny.RARE_SHAPE,
+        **{**OPTIONS, **options},
+    )
+    slow = references_pico_plus.SlowPiCOPlus(model, 0.2, 0.9)
+    model.pseudo_label_table.momentum.assign(0.9)
+    slow.phi = 0.9
+    return model, slow
+
+
+def compare_steps(model, slow, size=4, atol=1e-4):
+    """Three steps of both; compares everything after each."""
+    for number, batch in enumerate(pico_steps.batches()):
+        weak, strong, index, candidates = (part[:size] for part in batch)
+        model.reset_metrics()
+        logs = model.train_on_batch(
+            {"weak": weak, "strong": strong, "index": index},
+            candidates,
+            return_dict=True,
+        )
+        expected = slow.step(weak, strong, index, candidates)
+        for name, value in expected.items():
+            if name in logs:
+                assert logs[name] == pytest.approx(value, abs=2e-5), (
+                    number,
+                    name,
+                )
+        pico_steps.assert_equal(model, slow, atol=atol)
+        for i, value in slow.distance.items():
+            got = model.reliability.distance.numpy()[i]
+            assert got == pytest.approx(value, abs=atol)
+
+
+def begin(model, slow, epoch):
+    model.epoch.assign(epoch)
+    model.begin_epoch(epoch)
+    slow.begin_epoch(epoch)
+    reliable = [slow.reliable.get(i, True) for i in range(pico_steps.COUNT)]
+    np.testing.assert_array_equal(
+        model.reliability.reliable.numpy(), np.array(reliable, float)
+    )
+    return reliable
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.4])
+def test_three_epochs_equal_the_slow_ones(lam):
+    model, slow = build(pseudo_label_start=3 if lam else 1)
+    model.pseudo_label_table.lam.assign(lam)
+    slow.lam = lam
+    for epoch in range(3):
+        reliable = begin(model, slow, epoch)
+        # 9 examples are known: floor(.6 * 9) = 5 of them are reliable.
+        assert reliable.count(False) == (4 if epoch else 0)
+        compare_steps(model, slow)
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+@pytest.mark.parametrize("reliable", [0.0, 1.0])
+def test_a_subset_may_be_empty(epoch, reliable):
+    model, slow = build()
+    begin(model, slow, epoch)
+    model.reliability.reliable.assign(np.full(pico_steps.COUNT, reliable))
+    slow.reliable = dict.fromkeys(range(pico_steps.COUNT), bool(reliable))
+    compare_steps(model, slow)
+    assert np.isfinite(model.backbone.get_weights()[0]).all()
+
+
+@SLOW_ON_JAX
+@pytest.mark.parametrize("mixup_weight", [0.0, 1.0])
+def test_a_batch_of_three(mixup_weight):
+    model, slow = build(mixup_weight=mixup_weight)
+    begin(model, slow, 2)
+    for i in (7, 11, 0):
+        slow.reliable[i] = False
+    flags = np.ones(pico_steps.COUNT)
+    flags[[7, 11, 0]] = 0.0
+    model.reliability.reliable.assign(flags)
+    compare_steps(model, slow, size=3)
+
+
+def pico_like(**options):
+    """All reliable: what is left is PiCO with mixup, at temperature 1."""
+    return {
+        "method": PiCOPlus,
+        "pure_ratio": 1.0,
+        "start": 0,
+        "knn_start": 0,
+        "num_neighbours": 4,
+        **options,
+    }
+
+
+def trained(*callbacks, epochs=2, **options):
+    model = tiny.pico(compile_options=tiny.RARE_SHAPE, **options)
+    images, candidates, _ = tiny.examples(24)
+    data = tiny.batches(images, candidates, 12)
+    history = tiny.fit(model, data, epochs, callbacks=list(callbacks))
+    return model, history
+
+
+def test_with_all_examples_reliable_it_is_pico():
+    pico, first = trained(prototype_temperature=1.0)
+    plus, second = trained(**pico_like(cls_weight=1.0, unreliable_weight=0.0))
+    parts = ("backbone", "classifier", "projection", "key_encoder", "queue")
+    for name in (*parts, "prototypes", "pseudo_label_table"):
+        for a, b in zip(
+            getattr(pico, name).weights, getattr(plus, name).weights
+        ):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), atol=2e-5)
+    for name in ("loss", "cls_loss", "mix_loss", "outside"):
+        np.testing.assert_allclose(first[name], second[name], atol=2e-5)
+    # PiCO's weight is outside its log.
+    np.testing.assert_allclose(
+        0.5 * np.array(first["cont_loss"]), second["cont_loss"], atol=2e-5
+    )
+
+
+@SLOW_ON_JAX
+def test_published_weights_with_all_examples_reliable():
+    _, logs = trained(**pico_like())
+    cls, mix, cont, relaxed, guess, loss = (
+        np.array(logs[name])
+        for name in (
+            *("cls_loss", "mix_loss", "cont_loss", "relaxed_loss"),
+            *("guess_loss", "loss"),
+        )
+    )
+    # M is M_all, so 0.5 + 0.1 of one contrastive loss.
+    np.testing.assert_allclose(cont, 0.5 * relaxed, rtol=1e-5)
+    np.testing.assert_array_equal(guess, 0.0)
+    np.testing.assert_allclose(loss, mix + 2 * cls + 0.6 * relaxed, rtol=1e-5)
+
+
+def test_weights_of_the_anchors():
+    model, _ = build(contrastive_weight=0.5, unreliable_weight=0.1)
+    reliable = np.array([True, False])
+    for epoch, expected in enumerate(([0.5, 0.5], [1.0, 1.0], [0.5, 0.1])):
+        model.epoch.assign(epoch)
+        np.testing.assert_allclose(
+            model._anchor_weights(reliable), expected, rtol=1e-6
+        )
+
+
+@SLOW_ON_JAX
+def test_sample_weights_scale_the_losses():
+    weak, strong, index, candidates = next(pico_steps.batches())
+
+    def logs(*sample_weight):
+        model, slow = build(mixup_weight=0.0)
+        begin(model, slow, 2)
+        flags = np.ones(pico_steps.COUNT)
+        flags[index[:2]] = 0.0
+        model.reliability.reliable.assign(flags)
+        return model.train_on_batch(
+            {"weak": weak, "strong": strong, "index": index},
+            candidates,
+            sample_weight=np.array(sample_weight, "float32"),
+            return_dict=True,
+        )
+
+    whole, none = logs(1, 1, 1, 1), logs(0, 0, 0, 0)
+    half = logs(2, 2, 0, 0), logs(0, 0, 2, 2)
+    for name in ("cls_loss", "guess_loss", "cont_loss", "relaxed_loss"):
+        assert none[name] == 0.0
+        mean = (half[0][name] + half[1][name]) / 2
+        assert mean == pytest.approx(whole[name], rel=1e-5)
+    assert half[0]["cls_loss"] == half[1]["guess_loss"] == 0.0
+
+
+def test_the_reliable_examples_by_hand():
+    layer = Reliability(6)
+    layer.record(
+        keras.ops.convert_to_tensor([5, 0, 2, 3]),
+        keras.ops.convert_to_tensor([0.1, -0.7, -0.7, 0.0]),
+    )
+    layer.select(0.5)
+    # 1 and 4 are unknown; 0 and 2, equally near, are two of four.
+    np.testing.assert_array_equal(layer.reliable.numpy(), [1, 1, 1, 0, 1, 0])
+    got = layer.of(keras.ops.convert_to_tensor([3, 0]))
+    np.testing.assert_array_equal(got, [False, True])
+    layer.select(0.3)  # floor(1.2): one; of equals, the first.
+    np.testing.assert_array_equal(layer.reliable.numpy(), [1, 1, 0, 0, 1, 0])
+    layer.select(1.0)
+    np.testing.assert_array_equal(layer.reliable.numpy(), np.ones(6))
+
+
+def test_masks_by_hand():
+    # Two anchors, the second and third of a global batch of 3; a queue of 2.
+    similarities = np.array(
+        [[0.1, 1.0, 0.3, 0.2, 0.4, 0.9, 0.5, 0.6]] * 2, "float32"
+    )
+    near = losses.neighbour_mask(similarities, 3)
+    np.testing.assert_array_equal(near[0], [0, 1, 0, 0, 0, 1, 0, 1])
+    is_self, is_key = losses.own_places(1, 2, 3, 8)
+    np.testing.assert_array_equal(np.argmax(is_self, axis=1), [1, 2])
+    np.testing.assert_array_equal(np.argmax(is_key, axis=1), [4, 5])
+    assert np.sum(is_self) == np.sum(is_key) == 2
+    out = losses.LEFT_OUT
+    np.testing.assert_array_equal(
+        losses.with_own_key(near, is_self, is_key),
+        [[0, out, 0, 0, 1, 1, 0, 1], [0, 1, out, 0, 0, 1, 0, 1]],
+    )
+    np.testing.assert_array_equal(
+        losses.instance_mask(is_key, 3)[1], [out] * 5 + [1, 0, 0]
+    )
+
+
+def test_moco_by_hand():
+    # Key at .5, queue at .2 and -.1, temperature .1: log(1 + e^-3 + e^-6).
+    mask = np.array([[losses.LEFT_OUT, 1.0, 0.0, 0.0]], "float32")
+    loss = losses.SupervisedContrastive(0.1)(
+        mask, np.array([[1.0, 0.5, 0.2, -0.1]], "float32")
+    )
+    expected = np.log(1 + np.exp(-3) + np.exp(-6))
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+
+
+@SAVING_NOISE
+def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(tmp_path):
+    images, candidates, _ = tiny.examples(24)
+
+    def fit(model, epochs, start):
+        tiny.fit(
+            model,
+            tiny.batches(images, candidates, 12),
+            epochs=epochs,
+            initial_epoch=start,
+        )
+
+    whole = tiny.pico(method=PiCOPlus, compile_options=tiny.RARE_SHAPE, **TINY)
+    fit(whole, 2, 0)  # The second epoch has chosen.
+    whole.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert type(again) is PiCOPlus
+    # floor(.6 * 24)
+    assert whole.reliability.reliable.numpy().sum() == 14
+    for model in (whole, again):
+        fit(model, 3, 2)
+    tiny.assert_same(tiny.snapshot(whole), tiny.snapshot(again))
+
+
+@SLOW_ON_JAX
+def test_alim_with_lambda_0_is_the_method_itself():
+    options = {"method": PiCOPlus, "epochs": 3, **TINY}
+    alim = alim_keras.callbacks.ALIM(lam=0, warmup_epochs=1)
+    first, _ = trained(**options)
+    second, _ = trained(alim, **options)
+    tiny.assert_same(tiny.snapshot(first), tiny.snapshot(second))
+
+
+def test_every_option_survives_saving():
+    options = {
+        "start": 3,
+        "knn_start": 5,
+        "pure_ratio": 0.7,
+        "num_neighbours": 2,
+        "guess_temperature": 0.2,
+        "cls_weight": 1.5,
+        "unreliable_weight": 0.3,
+        "prototype_temperature": 0.5,
+        "contrastive_weight": 0.4,
+        "temperature": 0.3,
+    }
+    model = tiny.pico(method=PiCOPlus, **options)
+    again = PiCOPlus.from_config(model.get_config())
+    for name, value in options.items():
+        assert getattr(again, name) == value, name
+    assert model.get_config() == again.get_config()
+    assert again.contrastive_loss.temperature == 0.3
+
+
+def test_the_defaults_are_the_published_ones():
+    model = tiny.pico(method=PiCOPlus, queue_size=16)
+    expected = {
+        "start": 80,
+        "knn_start": 100,
+        "pure_ratio": 0.6,
+        "num_neighbours": 16,
+        "guess_temperature": 0.07,
+        "cls_weight": 2.0,
+        "unreliable_weight": 0.1,
+        "contrastive_weight": 0.5,
+        "mixup_weight": 1.0,
+        "prototype_temperature": 1.0,
+    }
+    assert {n: getattr(model, n) for n in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ({"start": 0.5}, "`start`.*0.5"),
+        ({"start": 9, "knn_start": 8}, "`knn_start`.*start=9, knn_start=8"),
+        ({"pure_ratio": 1.1}, "`pure_ratio`.*1.1"),
+        ({"num_neighbours": 0}, "`num_neighbours`.*0"),
+        ({"num_neighbours": 11}, "`num_neighbours`.*queue_size=10"),
+        ({"guess_temperature": 0}, "`guess_temperature`.*0"),
+        ({"cls_weight": -1}, "`cls_weight`.*-1"),
+    ],
+)
+def test_bad_arguments_are_refused(options, expected):
+    with pytest.raises(ValueError, match=expected):
+        tiny.pico(method=PiCOPlus, **options)

@@ -1,0 +1,284 @@
+"""The methods without networks of their own, against slow references."""
+
+import keras
+import numpy as np
+import pytest
+import references_methods as slow
+import tiny
+
+import alim_keras
+from alim_keras import methods
+from alim_keras.methods import METHODS
+
+SIMPLE = [
+    "cc",
+    "rc",
+    "proden",
+    "lwc",
+    "lws",
+    "gce",
+    "mse",
+    "mae",
+    "sce",
+    "exp",
+    "crdpll",
+]
+KEEPING = ["rc", "proden", "crdpll"]
+
+
+def build(name, count=24, momentum=0.9, **options):
+    """A compiled method on the tiny network."""
+    keras.utils.set_random_seed(1)
+    model = METHODS[name](tiny.backbone(), tiny.CLASSES, count, **options)
+    model.compile(
+        optimizer=keras.optimizers.SGD(0.1, momentum=momentum),
+        metrics=[alim_keras.metrics.CandidateAccuracy()],
+        run_eagerly=True,
+    )
+    return model
+
+
+def batch(size=3, seed=0, index=None):
+    """Three views that differ, and sets of which one is full."""
+    stream = np.random.default_rng(seed)
+    images, candidates, _ = tiny.examples(24)
+    candidates[1] = 1.0
+    index = np.arange(size) if index is None else np.asarray(index)
+    x = {"index": index, "image": images[index]}
+    for name in ("weak", "strong", "strong2"):
+        shape = (24, *tiny.SHAPE)
+        x[name] = stream.integers(0, 256, shape)[index].astype("uint8")
+    return x, candidates[index]
+
+
+def assert_rows(model, reference, size):
+    """Raises unless the weights that are kept equal the reference's."""
+    if model.keeps_pseudo_labels:
+        rows = model.pseudo_labels.numpy()
+    elif hasattr(model, "leveraged_weights"):
+        rows = model.leveraged_weights.table.numpy()
+    else:
+        assert not reference.rows
+        return
+    expected = [reference.rows[i] for i in range(size)]
+    np.testing.assert_allclose(rows[:size], expected, atol=2e-5)
+    assert not rows[size:].any()
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+def test_three_steps_equal_the_loop(name):
+    # The third step meets weights that the first two have set.
+    model = build(name)
+    reference = slow.SlowMethod(model, 0.1, 0.9)
+    for seed in range(3):
+        x, y = batch(seed=seed)
+        model.progress.assign(0.2)
+        loss = model.train_on_batch(x, y, return_dict=True)["loss"]
+        expected = reference.step(x, y, progress=0.2)
+        model.reset_metrics()
+        assert loss == pytest.approx(expected, rel=2e-5)
+        for v, p in zip(model.trainable_variables, reference.parameters):
+            np.testing.assert_allclose(v.numpy(), p, atol=2e-5)
+        assert_rows(model, reference, 3)
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+def test_mixup_of_any_method_equals_the_loop(name):
+    model = build(name, mixup_weight=0.5)
+    reference = slow.SlowMethod(model, 0.1, 0.9)
+    for seed in range(2):
+        x, y = batch(4, seed)
+        loss = model.train_on_batch(x, y, return_dict=True)["loss"]
+        model.reset_metrics()
+        assert loss == pytest.approx(reference.step(x, y), rel=1e-4)
+    for v, p in zip(model.trainable_variables, reference.parameters):
+        np.testing.assert_allclose(v.numpy(), p, atol=5e-5)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.4])
+@pytest.mark.parametrize("name", KEEPING)
+def test_alim_weighs_the_labels_outside(name, lam):
+    model = build(name)
+    reference = slow.SlowMethod(model, 0.1, 0.9)
+    model.pseudo_label_table.lam.assign(lam)
+    reference.lam = lam
+    for seed in range(2):
+        x, y = batch(seed=seed)
+        model.progress.assign(0.6)  # The ramp has risen.
+        loss = model.train_on_batch(x, y, return_dict=True)["loss"]
+        model.reset_metrics()
+        expected = reference.step(x, y, progress=0.6)
+        assert loss == pytest.approx(expected, rel=2e-5)
+    assert_rows(model, reference, 3)
+
+
+@pytest.mark.parametrize("name", [*KEEPING, "gce", "pico"])
+def test_alim_with_lambda_0_is_the_method_itself(name):
+    images, candidates, _ = tiny.examples(24)
+    options = {"targets": "pseudo_labels"} if name == "gce" else {}
+    if name == "pico":
+        options = {"embedding_dim": 4, "queue_size": 12}
+    found = []
+    for callbacks in ([], [alim_keras.callbacks.ALIM(lam=0, warmup_epochs=1)]):
+        model = build(name, mixup_weight=1.0, **options)
+        data = tiny.batches(images, candidates, 6)
+        tiny.fit(model, data, epochs=3, callbacks=callbacks)
+        found.append(tiny.snapshot(model))
+    tiny.assert_same(*found)
+
+
+# Published special cases.
+
+
+@pytest.mark.parametrize("name", ["rc", "proden"])
+def test_with_sets_of_one_it_is_cross_entropy(name):
+    model, plain = build(name), build(name)
+    plain_loss = keras.losses.CategoricalCrossentropy(from_logits=True)
+    x, _ = batch()
+    y = np.eye(3, dtype="float32")[[0, 2, 1]]
+    for _ in range(3):
+        logits = plain.encode(plain.prepare(x["weak"]), training=True)["logits"]
+        expected = float(plain_loss(y, logits))
+        loss = model.train_on_batch(x, y, return_dict=True)["loss"]
+        model.reset_metrics()
+        plain.set_weights(model.get_weights())
+        assert loss == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_array_equal(model.pseudo_labels.numpy()[:3], y)
+
+
+@pytest.mark.parametrize("name", ["cc", "exp"])
+def test_full_sets_teach_nothing(name):
+    model = build(name)
+    before = [v.numpy() for v in model.trainable_variables]
+    x, y = batch()
+    model.train_on_batch(x, np.ones_like(y))
+    for v, b in zip(model.trainable_variables, before):
+        np.testing.assert_allclose(v.numpy(), b, atol=1e-7)
+
+
+def test_lwc_with_beta_0_is_rc():
+    # The weights start at 1 / C instead of S / |S|: equal from the first
+    # refresh on, so no step with its own weights is taken before.
+    pair = [build("lwc", beta=0.0), build("rc")]
+    x, y = batch(index=[0, 2, 4])
+    for model in pair:
+        views = {"weak": model.prepare(x["weak"])}
+        arrays = [keras.ops.convert_to_tensor(v) for v in (x["index"], y)]
+        model.after_step(
+            {
+                "views": views,
+                "index": arrays[0],
+                "candidates": arrays[1],
+                "sample_weight": None,
+            }
+        )
+    for _ in range(3):
+        logs = [m.train_on_batch(x, y, return_dict=True) for m in pair]
+        assert logs[0]["loss"] == pytest.approx(logs[1]["loss"], rel=1e-5)
+    for v, w in zip(*(m.trainable_variables for m in pair)):
+        np.testing.assert_allclose(v.numpy(), w.numpy(), atol=1e-6)
+
+
+def test_gce_at_exponent_1_is_half_of_mae():
+    x, y = batch()
+    logs = [
+        build(name, **options).train_on_batch(x, y, return_dict=True)["loss"]
+        for name, options in [("gce", {"exponent": 1.0}), ("mae", {})]
+    ]
+    assert logs[0] == pytest.approx(0.5 * logs[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("how", ["keep", "drop"])
+def test_what_crdpll_does_outside_the_set_under_alim(how):
+    model = build("crdpll", non_candidates=how)
+    reference = slow.SlowMethod(model, 0.1, 0.9)
+    for lam in (0.0, 0.3):
+        model.pseudo_label_table.lam.assign(lam)
+        reference.lam = lam
+        x, y = batch()
+        logs = model.train_on_batch(x, y, return_dict=True)
+        model.reset_metrics()
+        assert logs["loss"] == pytest.approx(reference.step(x, y), abs=1e-5)
+        # Zero progress: the consistency takes no part yet.
+        assert logs["loss"] == pytest.approx(logs["outside_set_loss"])
+        assert (logs["loss"] > 0) == (how == "keep" or lam == 0.0)
+
+
+def test_proden_differs_from_rc_in_the_pass_that_it_uses():
+    x, y = batch()
+    rows = []
+    for name in ("rc", "proden"):
+        model = build(name)
+        p = model.predict(x["weak"], verbose=0)
+        model.train_on_batch(x, y)
+        rows.append(model.pseudo_labels.numpy()[:3])
+        if name == "rc":
+            p = model.predict(x["weak"], verbose=0)
+        expected = p * y / (p * y).sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(rows[-1], expected, atol=1e-6)
+    assert np.abs(rows[0] - rows[1]).max() > 1e-3
+
+
+# ALIM is refused where there is nothing to adjust.
+
+
+@pytest.mark.parametrize("name", ["cc", "exp", "gce", "mse", "lwc", "lws"])
+def test_alim_is_refused_by_name(name):
+    model = build(name)
+    images, candidates, _ = tiny.examples(24)
+    data = tiny.batches(images, candidates, 6)
+    callback = alim_keras.callbacks.ALIM(noise_rate=0.2)
+    with pytest.raises(TypeError, match=f"{METHODS[name].__name__}.*pseudo"):
+        tiny.fit(model, data, callbacks=[callback])
+    with pytest.raises(AttributeError, match="keeps no pseudo labels"):
+        _ = model.pseudo_labels
+
+
+def test_wrong_arguments_are_named():
+    for name, options, words in [
+        ("gce", {"targets": "sets"}, "targets='sets'"),
+        ("gce", {"exponent": 0.0}, "exponent=0.0"),
+        ("lwc", {"recompute": "never"}, "recompute='never'"),
+        ("crdpll", {"ramp": 0.0}, "ramp=0.0"),
+        ("crdpll", {"non_candidates": "x"}, "non_candidates='x'"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            build(name, **options)
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+def test_saved_and_loaded_it_goes_on_the_same(name, tmp_path):
+    x, y = batch()
+    model = build(name)
+    model.train_on_batch(x, y)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert type(again) is type(model)
+    for each in (model, again):
+        each.train_on_batch(x, y)
+    for v, w in zip(model.trainable_variables, again.trainable_variables):
+        np.testing.assert_allclose(v.numpy(), w.numpy(), atol=1e-6)
+
+
+def test_logit_adjustment_adds_the_prior_and_learns_it():
+    x, y = batch()
+    y = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0]], "float32")
+    model = build("proden", logit_adjustment=2.0, momentum=0.0)
+    logits = model.encode(model.prepare(x["weak"]), training=True)["logits"]
+    # The prior is updated before the loss: .99 / 3 + .01 (2/3, 1/3, 0).
+    prior = np.array([0.33 + 0.02 / 3, 0.33 + 0.01 / 3, 0.33])
+    z = keras.ops.convert_to_numpy(logits) + 2.0 * np.log(prior)
+    expected = np.mean([slow.cross_entropy(a, w, w) for a, w in zip(z, y)])
+    loss = model.train_on_batch(x, y, return_dict=True)["loss"]
+    assert loss == pytest.approx(expected, rel=1e-5)
+    np.testing.assert_allclose(
+        model.class_prior.prior.numpy(), prior, rtol=1e-5
+    )
+
+
+def test_every_method_has_a_name_and_a_class():
+    for name, method in METHODS.items():
+        assert getattr(methods, method.__name__) is method
+        assert name.replace("_plus", "plus") == method.__name__.lower().replace(
+            "_", ""
+        )

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+
+from alim_keras import noise_rate
+from alim_keras.errors import DataError
+from alim_keras.noise_rate.annotated import wilson
+
+
+def test_wilson_by_hand():
+    # z^2 = 3.84146; (.25 + 3.84146 / 40) / (1 + 3.84146 / 20) = 0.290289;
+    # z sqrt(.25 * .75 / 20 + 3.84146 / 1600) / 1.192073 = 0.178428
+    low, high = wilson(5, 20)
+    assert low == pytest.approx(0.290289 - 0.178428, abs=1e-4)
+    assert high == pytest.approx(0.290289 + 0.178428, abs=1e-4)
+    # None of 10: 0 to z^2 / (n + z^2) = 3.84146 / 13.84146
+    assert wilson(0, 10) == (0.0, pytest.approx(0.277533, abs=1e-5))
+    assert wilson(10, 10) == (pytest.approx(1 - 0.277533, abs=1e-5), 1.0)
+
+
+def test_counts_labels_outside_their_sets():
+    candidates = np.tile([[1, 1, 0]], (20, 1))
+    labels = [0] * 9 + [1] * 6 + [2] * 5
+    found = noise_rate.annotated(labels, candidates)
+    assert found.value == 0.25
+    assert (found.low, found.high) == wilson(5, 20)
+    assert found.details["wrong"] == 5 and found.details["labels"] == 20
+    # Half as wide at the same share, and one label fewer is not enough.
+    more = found.details["more_labels_to_halve"]
+    assert f"{more} more labels" in found.reason
+    goal = (found.high - found.low) / 2
+
+    def width(count):
+        z2 = 1.959964**2
+        root = np.sqrt(0.25 * 0.75 / count + z2 / (4 * count**2))
+        return 2 * 1.959964 * root / (1 + z2 / count)
+
+    assert width(20 + more) <= goal < width(20 + more - 1)
+    # About four times as many.
+    assert 50 < more < 70
+
+
+def test_no_labels_are_refused():
+    with pytest.raises(DataError, match="0 labels"):
+        noise_rate.annotated([], np.zeros((0, 3)))
+
+
+IDS = ["a1", "a2", "a3"]
+NAMES = ["cat", "dog"]
+
+
+def read(tmp_path, text):
+    path = tmp_path / "labels.csv"
+    path.write_text(text, encoding="utf-8")
+    return noise_rate.read_annotations(path, IDS, NAMES)
+
+
+def test_reads_names_and_numbers(tmp_path):
+    rows, labels = read(
+        tmp_path, "\ufefflabel,who,id\ndog,me,a3\n 0 ,you, a1\n"
+    )
+    assert rows.tolist() == [2, 0] and labels.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("id,label\na1,cat\nb7,dog\n", ["1 ids", "'b7' (line 3)", "a1"]),
+        ("id,label\na1,cat\na1,dog\n", ["twice", "'a1' (lines 2 and 3)"]),
+        (
+            "id,label\na1,dgo\na2,2\n",
+            ["2 labels", "'dgo' (line 2)", "'2' (line 3)", "mean dog"],
+        ),
+        ("id,class\na1,cat\n", ["columns id and label", "id, class"]),
+        ("", ["columns id and label", "nothing"]),
+        ("id,label\n", ["holds no label"]),
+        ("id,label\na1\n", ["'' (line 2)"]),
+    ],
+)
+def test_an_unsound_file_is_named_by_line(text, words, tmp_path):
+    with pytest.raises(DataError) as error:
+        read(tmp_path, text)
+    message = str(error.value)
+    assert "labels.csv" in message and "\n" not in message
+    for word in words:
+        assert word in message
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(DataError, match="nowhere.csv"):
+        noise_rate.read_annotations(tmp_path / "nowhere.csv", IDS, NAMES)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_bytes(b"id,label\n\xff\xfe,cat\n")
+    with pytest.raises(DataError, match="UTF-8"):
+        noise_rate.read_annotations(path, IDS, NAMES)

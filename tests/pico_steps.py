@@ -1,0 +1,68 @@
+"""Batches and comparisons of whole steps of PiCO and its relatives."""
+
+import numpy as np
+import tiny
+
+SHAPE = (3, 3, 1)
+COUNT, BATCH = 12, 4
+OPTIONS = {
+    "embedding_dim": 3,
+    "queue_size": 10,  # No multiple of the batch.
+    "key_momentum": 0.7,
+    "prototype_momentum": 0.8,
+    "temperature": 0.2,
+    "contrastive_weight": 0.5,
+    "mixup_weight": 0.8,
+    "weight_decay": 1e-2,
+    "mean": 0.4,
+    "std": 0.25,
+    "seed": 3,
+}
+
+
+def batches():
+    """Three batches of weak and strong views; the third meets old rows."""
+    weak, candidates, _ = tiny.examples(COUNT, seed=5, shape=SHAPE)
+    strong = tiny.examples(COUNT, seed=6, shape=SHAPE)[0]
+    for index in ([7, 2, 9, 4], [0, 11, 3, 8], [9, 0, 7, 5]):
+        index = np.array(index)
+        yield weak[index], strong[index], index, candidates[index]
+
+
+def assert_equal(model, slow, atol):
+    def check(name, got, expected):
+        np.testing.assert_allclose(
+            got, expected, atol=atol, rtol=0, err_msg=name
+        )
+
+    layers = {
+        "body": model.backbone,
+        "classifier": model.classifier,
+        "hidden": model.projection.layers[0],
+        "out": model.projection.layers[1],
+    }
+    for name, layer in layers.items():
+        for got, expected in zip(layer.weights, slow.query[name]):
+            check(f"query {name}", got.numpy(), expected)
+    body, projection = model.key_encoder.layers
+    layers = {
+        "body": body,
+        "hidden": projection.layers[0],
+        "out": projection.layers[1],
+    }
+    for name, layer in layers.items():
+        for got, expected in zip(layer.weights, slow.key[name]):
+            check(f"key {name}", got.numpy(), expected)
+    check("prototypes", model.prototypes.means.numpy(), slow.prototypes)
+    rows, labels = zip(*slow.queue)
+    check("queue", model.queue.embeddings.numpy(), np.array(rows))
+    np.testing.assert_array_equal(model.queue.labels.numpy(), labels)
+    table = np.zeros((COUNT, tiny.CLASSES))
+    ratio = np.full(COUNT, np.nan)
+    for index, row in slow.table.items():
+        table[index] = row
+        ratio[index] = slow.ratio[index]
+    check("table", model.pseudo_labels.numpy(), table)
+    np.testing.assert_allclose(
+        model.pseudo_label_table.candidate_ratio.numpy(), ratio, rtol=20 * atol
+    )
