@@ -1,8 +1,9 @@
 """Writes a run's artefacts again, from one of its checkpoints.
 
-    python -m alim_keras.export runs/digits-pico-onehot-seed0
+    python -m alim_keras.export runs/digits-pico-seed0
 
-Makes `saved_model/`, `model.keras` and `labels.csv` in the run folder.
+Makes `saved_model/`, `model.keras`, `labels.csv` and `classes.csv` in the run
+folder.
 """
 
 import os
@@ -44,7 +45,7 @@ def main(settings):
         artefacts.write_artefacts(folder, model, training)
     state = folder.checkpoint.state
     epoch = state["best"]["epoch"] if which == "best" else state["epochs"]
-    names = ("saved_model", "model.keras", "labels.csv")
+    names = ("saved_model", "model.keras", "labels.csv", "classes.csv")
     written = [name for name in names if os.path.exists(folder.file(name))]
     print(f"Wrote {', '.join(written)} of epoch {epoch} into {folder.path}")
 

@@ -41,25 +41,37 @@ def main(settings):
             folder.check_same(settings.as_dict())
             results = folder.finished()
             if results is None:
-                results = _train(settings, folder, scope, replicas)
+                results = train(settings, folder, scope, replicas)
             elif backend.is_chief():
                 print(f"This run is finished; nothing to do in {folder.path}")
         if backend.is_chief():
             _print_results(results, folder)
 
 
-def _train(settings, folder, scope, replicas):
-    """Trains; returns the results on the chief, which alone writes."""
+def train(settings, folder, scope, replicas, publish=True):
+    """Trains in a run folder, or goes on with what is there.
+
+    Args:
+        settings: The train command's settings.
+        folder: The `RunFolder`, locked and of the same settings.
+        scope: The distribution's scope; see `backend.make_strategy`.
+        replicas: Number of replicas.
+        publish: Whether the served model, the Keras model and the labels are
+            written too.
+
+    Returns:
+        The results on the chief, which alone writes; `None` elsewhere.
+    """
     import keras
 
     from alim_keras import backend
     from alim_keras.runs import build
+    from alim_keras.runs import noise
     from alim_keras.runs import session
     from alim_keras.runs import workers
 
     training = build.training_data(settings)
     data, candidates = training.data, training.candidates
-    noise_rate = build.noise_rate(settings, candidates)
     folder.check_candidates(candidates.content_hash)
     workers.check_agreement(settings.as_dict(), folder, candidates)
     chief = backend.is_chief()
@@ -67,6 +79,8 @@ def _train(settings, folder, scope, replicas):
         candidates.save(settings.save_candidates)
     if chief:
         print(candidates.describe(data.labels))
+    # Before the seed: it may train networks of its own.
+    noise_rate = noise.prepare(settings, folder, training)
 
     backend.set_random_seed(settings.seed)
     keras.config.set_dtype_policy(settings.precision)
@@ -93,12 +107,13 @@ def _train(settings, folder, scope, replicas):
             initial_epoch=finished_epochs,
             verbose=0,
             callbacks=session.callbacks(
-                settings, folder, training, finished_epochs
+                settings, folder, training, finished_epochs, noise_rate
             ),
         )
     results = None
     if chief:
-        results = _finish(settings, folder, training, model, noise_rate)
+        mean = _publish(folder, training, model) if publish else None
+        results = _finish(settings, folder, training, mean)
     # The other workers have done their part when the chief has.
     backend.gather_processes([0])
     return results
@@ -106,6 +121,7 @@ def _train(settings, folder, scope, replicas):
 
 def _write_identity(settings, folder, training):
     """Writes what says which run this is, and repeats it."""
+    from alim_keras.runs import noise
     from alim_keras.runs import record
 
     folder.write(
@@ -116,26 +132,37 @@ def _write_identity(settings, folder, training):
             training.candidates,
             training.data,
             len(training.trained),
+            noise.final(settings, folder, training),
         ),
     )
     training.candidates.save(folder.file("candidates.npz"))
     write_atomically(folder.file("run.flags"), cli.flags_as_text(settings))
 
 
-def _finish(settings, folder, training, model, noise_rate):
-    """Writes what a run leaves; returns its results."""
+def _publish(folder, training, model):
+    """Writes what others use, with the weights of the selected epoch.
+
+    Returns the mean over the classes of their test accuracy.
+    """
     from alim_keras.runs import artefacts
-    from alim_keras.runs import record
 
     folder.checkpoint.restore(model, "best")
-    artefacts.write_artefacts(folder, model, training)
+    return artefacts.write_artefacts(folder, model, training)
+
+
+def _finish(settings, folder, training, per_class_mean):
+    """Writes the numbers of a finished run; returns them."""
+    from alim_keras.runs import noise
+    from alim_keras.runs import record
+
     candidates, labels = training.candidates, training.data.labels
     results = record.results_record(
         folder,
         settings.as_dict(),
         candidates,
-        noise_rate,
+        noise.final(settings, folder, training),
         candidates.statistics(labels)["realised_noise"],
+        per_class_mean,
     )
     folder.write("results.json", results)
     return results
@@ -156,11 +183,11 @@ def _default_run_dir(settings):
     from alim_keras.runs.folder import fingerprint
 
     dataset = os.path.splitext(os.path.basename(settings.dataset))[0]
-    name = (
-        f"{dataset}-{settings.method}-{settings.norm}-seed{settings.seed}"
-        f"-{fingerprint(settings.as_dict())}"
-    )
-    return os.path.join("runs", name)
+    # The class, of a method that is named by its file.
+    method = settings.method.rpartition(":")[2]
+    parts = [dataset, method, settings.norm, f"seed{settings.seed}"]
+    parts.append(fingerprint(settings.as_dict()))
+    return os.path.join("runs", "-".join(filter(None, parts)))
 
 
 def _interrupt(*_):
@@ -194,6 +221,7 @@ def _print_results(results, folder):
     print(f"In {folder.path}:")
     for name, what in (
         ("labels.csv", "the settled label of every training image"),
+        ("classes.csv", "a row per class, with its test accuracy"),
         ("saved_model", "the classifier, images in, probabilities out"),
         ("model.keras", "the whole model, for Keras"),
         ("metrics.csv", "a row per epoch"),

@@ -11,15 +11,16 @@ PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "alim_keras"
 # A module may import its own layer and those above it in this list.
 LAYERS = (
     ("errors", "draws", "files"),
-    ("ops", "backend", "quantile"),
+    ("ops", "backend", "quantile", "instance_lambda"),
     ("losses", "metrics"),
     ("layers", "networks", "augment"),
     ("methods",),
-    ("callbacks", "data"),
+    ("callbacks", "data", "noise_rate"),
     ("report",),
     ("runs",),
     ("benchmarks",),
     ("cli", "train", "export", "check", "audit", "benchmark"),
+    ("comparisons",),
     ("compare", "predict"),
 )
 RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}

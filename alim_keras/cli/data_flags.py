@@ -25,6 +25,14 @@ def define_data(group):
         "all.",
         low=1,
     )
+    group.number(
+        "imbalance",
+        None,
+        "Thin the classes out after --train_size, so that the first has this "
+        "many times the images of the last. Without it: all classes stay as "
+        "they are.",
+        low=1,
+    )
     group.whole(
         "image_size",
         None,
@@ -82,6 +90,15 @@ def define_views(group):
         ("device", "tf_data"),
         "Where the augmented views are made: on the device inside the step, "
         "or in the input pipeline. The numbers are the same.",
+    )
+    group.choice(
+        "augmentation",
+        "simaugment",
+        ("simaugment", "autoaugment"),
+        "What the views are: PiCO's, as the flags below say, or CRDPLL's, a "
+        "crop with a reflected margin and for strong views a black square and "
+        "AutoAugment's policy for CIFAR-10. Of the flags below the latter "
+        "read --flip only.",
     )
     group.number(
         "crop_scale",

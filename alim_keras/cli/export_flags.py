@@ -24,8 +24,8 @@ def define(flag_values):
 COMMAND = Command(
     name="alim_keras.export",
     doc=(
-        "Writes saved_model/, model.keras and labels.csv of a run again, from "
-        "a checkpoint."
+        "Writes saved_model/, model.keras, labels.csv and classes.csv of a run "
+        "again, from a checkpoint."
     ),
     define=define,
     words=("run",),

@@ -6,6 +6,7 @@ tested here, in a form that `nan` fails. A value that does not fit raises
 flag's name, what was received and where it stood.
 """
 
+import contextlib
 import difflib
 import math
 import os
@@ -163,6 +164,29 @@ class Number(flags.ArgumentParser):
         return "int" if self.whole else "float"
 
 
+class NoiseRate(flags.ArgumentParser):
+    """A share, the name of an estimator, or annotated:FILE."""
+
+    words = ("oracle", "auto", "em", "cv", "gmm")
+    syntactic_help = f"a number in [0, 1], {', '.join(words)} or annotated:FILE"
+
+    def parse(self, argument):
+        """Returns a float or a word, the file absolute; see the base class."""
+        word, colon, path = str(argument).strip().partition(":")
+        if word == "annotated" and path.strip():
+            return f"annotated:{Path().parse(path.strip())}"
+        if word in self.words and not colon:
+            return word
+        with contextlib.suppress(ValueError):
+            value = float(argument)
+            if 0 <= value <= 1:
+                return value
+        raise ValueError(
+            f"expected {self.syntactic_help}."
+            f"{near(word, (*self.words, 'annotated:FILE'))}"
+        )
+
+
 class Size(flags.ArgumentParser):
     """An amount of memory: 8GiB, 500MB or a number of bytes."""
 
@@ -238,6 +262,10 @@ class Group:
         """Defines a flag with a whole number in [low, high]."""
         parser = Number(True, low, high, False, False, tuple(words))
         self._define(parser, name, default, text)
+
+    def noise_rate(self, name, default, text):
+        """Defines a flag with a noise rate or the name of an estimator."""
+        self._define(NoiseRate(), name, default, text)
 
     def size(self, name, default, text):
         """Defines a flag with an amount of memory."""

@@ -9,6 +9,8 @@ from alim_keras.cli.data_flags import define_candidates
 from alim_keras.cli.data_flags import define_data
 from alim_keras.cli.data_flags import define_views
 from alim_keras.cli.kinds import Group
+from alim_keras.cli.method_flags import define_alim
+from alim_keras.cli.method_flags import define_method
 
 # What --dataset=NAME alone means, for the data sets of the paper.
 PUBLISHED = {
@@ -25,8 +27,8 @@ def define(flag_values):
     define_data(Group(flag_values, "Data"))
     define_candidates(Group(flag_values, "Candidate sets"))
     define_views(Group(flag_values, "Views"))
-    _define_alim(Group(flag_values, "ALIM"))
-    _define_method(Group(flag_values, "Method"))
+    define_alim(Group(flag_values, "ALIM"))
+    define_method(Group(flag_values, "Method"))
     _define_network(Group(flag_values, "Network"))
     _define_optimisation(Group(flag_values, "Optimisation"))
     _define_evaluation(Group(flag_values, "Evaluation"))
@@ -38,7 +40,7 @@ def _define_run(group):
         "run_dir",
         None,
         "Folder of the run; the same command continues what is there. Without "
-        "it: runs/<dataset>-<method>-<norm>-seed<seed>-<six digits>.",
+        "it: runs/<dataset>-<method>-seed<seed>-<six digits>.",
     )
     group.whole(
         "seed",
@@ -57,131 +59,12 @@ def _define_run(group):
     )
 
 
-def _define_alim(group):
-    group.choice(
-        "norm",
-        "onehot",
-        ("onehot", "scale"),
-        "How a weighted prediction becomes a pseudo label: its largest entry, "
-        "or all of it to the power 1/K.",
-    )
-    group.number(
-        "scale_factor",
-        1.0,
-        "K of --norm=scale, exponent 1/K.",
-        low=0,
-        low_open=True,
-    )
-    group.number(
-        "lam",
-        "adaptive",
-        "Weight of the labels outside the set: a number, or adaptive (the "
-        "quantile of the candidate ratio at the noise rate). 0 is the method "
-        "without ALIM.",
-        low=0,
-        high=1,
-        words=("adaptive",),
-    )
-    group.number(
-        "noise_rate",
-        "oracle",
-        "The noise rate that ALIM is told: a number, or oracle (the simulated "
-        "--noise_level).",
-        low=0,
-        high=1,
-        words=("oracle",),
-    )
-    group.whole(
-        "warmup_epochs",
-        15,
-        "e0: epochs before labels outside the set get weight.",
-        low=0,
-    )
-    group.choice(
-        "update",
-        "step",
-        ("step", "epoch"),
-        "When pseudo labels are recomputed: in every step (the authors' code) "
-        "or after every epoch (Algorithm 1 of the paper).",
-    )
-    group.choice(
-        "scores",
-        "method",
-        ("method", "classifier", "prototypes"),
-        "The P of Eq. 3 and 6: the classifier's (paper), the prototypes' "
-        "(authors' code), or what the method chooses.",
-    )
-    group.number(
-        "pseudo_label_momentum_start",
-        0.95,
-        "phi of the pseudo labels' moving average, at the start.",
-        low=0,
-        high=1,
-    )
-    group.number(
-        "pseudo_label_momentum_end", 0.8, "phi at the end.", low=0, high=1
-    )
-
-
-def _define_method(group):
-    group.text("method", "pico", "The partial-label method.")
-    group.number("mixup_weight", 1.0, "Weight of the mixup loss.", low=0)
-    group.number(
-        "mixup_alpha",
-        4.0,
-        "The mixup coefficient is drawn from Beta(alpha, alpha).",
-        low=0,
-        low_open=True,
-    )
-    group.number(
-        "contrastive_weight", 0.5, "Weight of the contrastive loss.", low=0
-    )
-    group.number(
-        "temperature",
-        0.07,
-        "tau of the contrastive loss.",
-        low=0,
-        low_open=True,
-    )
-    group.number(
-        "prototype_temperature",
-        0.07,
-        "Temperature of the prototypes' softmax.",
-        low=0,
-        low_open=True,
-    )
-    group.number(
-        "prototype_momentum",
-        0.99,
-        "Moving average of the prototypes.",
-        low=0,
-        high=1,
-    )
-    group.whole(
-        "prototype_start",
-        1,
-        "First epoch, from 1, that updates the pseudo labels.",
-        low=1,
-    )
-    group.number(
-        "key_momentum",
-        0.999,
-        "Moving average of the key encoder.",
-        low=0,
-        high=1,
-    )
-    group.whole(
-        "queue_size", 1024, "Embeddings kept for the contrastive loss.", low=1
-    )
-    group.whole("embedding_dim", 128, "Width of an embedding.", low=1)
-
-
 def _define_network(group):
     group.text(
         "network",
         "small_cnn",
-        "small_cnn, cifar_resnet18, or a model of keras.applications by its "
-        "name.",
+        "small_cnn, cifar_resnet18, cifar_wide_resnet34_10, convnet9, or a "
+        "model of keras.applications by its name.",
     )
     group.whole(
         "width",
@@ -242,6 +125,13 @@ def _define_evaluation(group):
         ("last", "cr", "aa"),
         "Which epoch is reported as selected: the last, or the best covering "
         "rate or approximated accuracy on the held-out part.",
+    )
+    group.whole(
+        "evaluate_every",
+        1,
+        "Evaluate the test set and the held-out part in every epoch whose "
+        "number this divides, and in the last; --select chooses among these.",
+        low=1,
     )
 
 

@@ -14,6 +14,7 @@ from alim_keras.data.checks import deduplicate
 from alim_keras.data.checks import validate_candidates
 from alim_keras.data.checks import validate_labels
 from alim_keras.data.image_checks import validate_images
+from alim_keras.data.long_tail import long_tailed_subset
 from alim_keras.data.messages import DataWarning
 from alim_keras.data.sources import ImageData
 from alim_keras.data.sources import load
@@ -36,6 +37,7 @@ __all__ = [
     "eval_dataset",
     "holdout_split",
     "load",
+    "long_tailed_subset",
     "simulate_candidates",
     "stratified_subset",
     "superclasses_of",

@@ -8,6 +8,7 @@ import numpy as np
 from alim_keras.data import eval_dataset
 from alim_keras.errors import EnvironmentLacksError
 from alim_keras.report import settled_labels
+from alim_keras.report import write_classes
 from alim_keras.report import write_labels
 
 # Rows of weights are read in blocks of about this many numbers.
@@ -15,7 +16,7 @@ _BLOCK = 1 << 24
 
 
 def write_artefacts(folder, model, training):
-    """Writes saved_model/, model.keras and labels.csv into a run folder.
+    """Writes saved_model/, model.keras, labels.csv and classes.csv.
 
     Where TensorFlow is not installed saved_model/ is left out, and a line
     says so.
@@ -24,6 +25,10 @@ def write_artefacts(folder, model, training):
         folder: The `RunFolder`.
         model: The model, with the weights to publish.
         training: The `TrainingData` it was trained on.
+
+    Returns:
+        The mean over the classes of their test accuracy, or None where no
+        test image has a label.
     """
     try:
         write_saved_model(folder, model, training.data.class_names)
@@ -32,7 +37,8 @@ def write_artefacts(folder, model, training):
     partial = folder.file(".partial.keras")
     model.save(partial)
     os.replace(partial, folder.file("model.keras"))
-    write_run_labels(folder, model, training)
+    settled = write_run_labels(folder, model, training)
+    return write_run_classes(folder, model, training, settled)
 
 
 def write_saved_model(folder, model, class_names):
@@ -52,13 +58,24 @@ def write_saved_model(folder, model, class_names):
 
 
 def write_run_labels(folder, model, training):
-    """Writes labels.csv: the table's rows, predictions for held-out images."""
+    """Writes labels.csv: the table's rows, predictions for held-out images.
+
+    A method that keeps no pseudo labels predicts all images.
+
+    Returns:
+        int64 `(N,)`, the settled labels.
+    """
     data, sets = training.data, training.sets
     settled = {}
     sources = np.full(len(sets), "table", object)
     sources[training.held_out] = "prediction"
+    if not model.keeps_pseudo_labels:
+        sources[:] = "prediction"
     for read, rows in (
-        (_table_rows, training.trained),
+        (
+            _table_rows if model.keeps_pseudo_labels else _predictions,
+            training.trained,
+        ),
         (_predictions, training.held_out),
     ):
         # In blocks: all rows over many classes are more than a host holds.
@@ -78,6 +95,36 @@ def write_run_labels(folder, model, training):
         settled,
         sets,
         sources,
+    )
+    return settled["label"]
+
+
+def write_run_classes(folder, model, training, settled):
+    """Writes classes.csv; returns the mean test accuracy of the classes.
+
+    Args:
+        folder: The `RunFolder`.
+        model: The model, with the weights to publish.
+        training: The `TrainingData` it was trained on.
+        settled: The settled labels, int64 `(N,)`.
+    """
+    data = training.data
+    num_classes = len(data.class_names)
+    predicted = []
+    step = max(1, _BLOCK // num_classes)
+    for start in range(0, len(data.test_images), step):
+        part = slice(start, start + step)
+        batches = eval_dataset(
+            data.test_images[part], data.test_labels[part], num_classes
+        )
+        predicted.append(model.predict(batches, verbose=0).argmax(axis=1))
+    return write_classes(
+        folder.file("classes.csv"),
+        data.class_names,
+        training.sets,
+        settled,
+        data.labels,
+        (data.test_labels, np.concatenate(predicted)) if predicted else None,
     )
 
 

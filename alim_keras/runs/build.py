@@ -15,8 +15,25 @@ from alim_keras.errors import ConfigError
 from alim_keras.layers import PseudoLabelTable
 from alim_keras.layers import SparsePseudoLabelTable
 from alim_keras.methods import METHODS
+from alim_keras.methods import arguments_of
+from alim_keras.methods import find_method
+from alim_keras.methods import parse_options
 from alim_keras.networks import make_backbone
 from alim_keras.runs import memory
+
+# Flags that are arguments of the methods that have them.
+METHOD_FLAGS = (
+    "mixup_weight",
+    "mixup_alpha",
+    "logit_adjustment",
+    "embedding_dim",
+    "queue_size",
+    "key_momentum",
+    "prototype_momentum",
+    "temperature",
+    "prototype_temperature",
+    "contrastive_weight",
+)
 
 
 @dataclasses.dataclass
@@ -64,6 +81,9 @@ def training_data(settings, candidates=None):
     )
     if settings.train_size is not None:
         data = data.subset(settings.train_size, settings.seed)
+    if settings.imbalance is not None:
+        # After the subset: its rounding could empty a class of the tail.
+        data = data.long_tailed(settings.imbalance, settings.seed)
     if candidates is None:
         candidates = candidate_sets(settings, data)
     sets = candidates.align(data.ids, where=data.name)
@@ -103,21 +123,18 @@ def candidate_sets(settings, data):
     )
 
 
-def noise_rate(settings, candidates):
-    """Returns the eta that ALIM is told: a number, or None if unknown."""
-    if settings.noise_rate != "oracle":
-        return float(settings.noise_rate)
-    level = candidates.provenance.get("noise_level")
-    if level is None and settings.lam == "adaptive":
-        raise ConfigError(
-            "--noise_rate=oracle needs simulated candidate sets, whose noise "
-            "level is known; give --noise_rate=NUMBER, a guess such as 0.2."
-        )
-    return level
-
-
 def views(settings, image_shape):
     """Returns the weak and strong augmentation."""
+    if settings.augmentation == "autoaugment":
+        # Margin and square as published for 32 pixels, in proportion.
+        side = min(image_shape[:2])
+        return alim_keras.augment.AutoAugmentViews(
+            image_size=image_shape[:2],
+            seed=settings.seed,
+            padding=round(side / 8),
+            flip=settings.flip,
+            cutout=round(side / 2),
+        )
     return alim_keras.augment.Views(
         image_size=image_shape[:2],
         seed=settings.seed,
@@ -177,20 +194,13 @@ def model(settings, training, restored=False):
     )
     # A network that brings its own preprocessing wants [0, 255] untouched.
     mean, std = (data.mean, data.std) if normalised else (0.0, 1.0 / 255.0)
-    return METHODS[settings.method](
+    return method(settings)(
         backbone,
         len(data.class_names),
         len(training.trained),
         views=views(settings, shape) if settings.views == "device" else None,
         mean=np.asarray(mean).tolist(),
         std=np.asarray(std).tolist(),
-        mixup_weight=settings.mixup_weight,
-        mixup_alpha=settings.mixup_alpha,
-        pseudo_label_momentum=(
-            settings.pseudo_label_momentum_start,
-            settings.pseudo_label_momentum_end,
-        ),
-        pseudo_label_start=settings.prototype_start,
         table=table(
             settings,
             len(training.trained),
@@ -199,18 +209,46 @@ def model(settings, training, restored=False):
         ),
         weight_decay=settings.weight_decay,
         seed=settings.seed,
-        embedding_dim=settings.embedding_dim,
-        queue_size=settings.queue_size,
-        key_momentum=settings.key_momentum,
-        prototype_momentum=settings.prototype_momentum,
-        temperature=settings.temperature,
-        prototype_temperature=settings.prototype_temperature,
-        scores_from="prototypes"
-        if settings.scores == "method"
-        else settings.scores,
-        contrastive_weight=settings.contrastive_weight,
-        name=settings.method,
+        name=method(settings).__name__.lower(),
+        **method_options(settings),
     )
+
+
+def method(settings):
+    """Returns the class of the method."""
+    return find_method(settings.method, METHODS)
+
+
+def method_options(settings):
+    """Returns the method's arguments that the settings give.
+
+    Flags that the method has no argument for are left out, those without a
+    value leave the method's own in force, and `--method_options` wins.
+    """
+    chosen = method(settings)
+    known = arguments_of(chosen)
+    found = {
+        name: getattr(settings, name)
+        for name in METHOD_FLAGS
+        if name in known and getattr(settings, name) is not None
+    }
+    found["pseudo_label_start"] = settings.prototype_start
+    momentum = settings.pseudo_label_momentum_start
+    if momentum is not None:
+        end = settings.pseudo_label_momentum_end
+        found["pseudo_label_momentum"] = (
+            momentum,
+            momentum if end is None else end,
+        )
+    if settings.scores != "method":
+        if "scores_from" in known:
+            found["scores_from"] = settings.scores
+        elif settings.scores != "classifier":
+            raise ConfigError(
+                f"--method={settings.method} has no prototypes. Received: "
+                f"--scores={settings.scores}"
+            )
+    return {**found, **parse_options(settings.method_options, chosen)}
 
 
 def compile_model(settings, built):
@@ -232,16 +270,18 @@ def compile_model(settings, built):
     built.optimizer.build(built.trainable_variables)
 
 
-def learning_rate(settings):
+def learning_rate(settings, epochs=None):
     """Returns the rate of an epoch (from 0) as a function.
 
     The authors' cosine: it ends at a thousandth of the rate it starts from,
-    and epochs count from 1, so that the last epoch runs at the floor.
+    and epochs count from 1, so that the last epoch runs at the floor. They
+    are `settings.epochs` unless another number is given.
     """
+    epochs = epochs or settings.epochs
 
     def cosine(epoch, _=None):
         floor = settings.learning_rate * 1e-3
-        share = (1 + math.cos(math.pi * (epoch + 1) / settings.epochs)) / 2
+        share = (1 + math.cos(math.pi * (epoch + 1) / epochs)) / 2
         return floor + (settings.learning_rate - floor) * share
 
     def constant(epoch, _=None):
@@ -250,12 +290,29 @@ def learning_rate(settings):
     return cosine if settings.lr_schedule == "cosine" else constant
 
 
+def keeps_pseudo_labels(settings):
+    """Returns whether the method has a table for ALIM to work on."""
+    chosen = method(settings)
+    options = method_options(settings)
+    return chosen.keeps_pseudo_labels or (
+        options.get("targets") == "pseudo_labels"
+    )
+
+
 def check_settings(settings):
     """Raises, before any data are read, for what cannot work."""
-    if settings.method not in METHODS:
+    if settings.lam not in (0, "adaptive") and not keeps_pseudo_labels(
+        settings
+    ):
         raise ConfigError(
-            f"--method must be one of {', '.join(METHODS)}. Received: "
-            f"--method={settings.method}"
+            f"--method={settings.method} keeps no pseudo labels, so ALIM has "
+            "nothing to adjust; use rc, proden, pico, crdpll, irnet or "
+            f"pico_plus, or --lam=0. Received: --lam={settings.lam}"
+        )
+    if settings.lam_per_class and settings.lam != "adaptive":
+        raise ConfigError(
+            "--lam_per_class is for --lam=adaptive. Received: --lam="
+            f"{settings.lam}"
         )
     if settings.select != "last" and not settings.holdout:
         raise ConfigError(

@@ -30,6 +30,10 @@ def fingerprint(settings):
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
+class BusyError(CheckpointError):
+    """Another process works in the run folder."""
+
+
 class RunFolder:
     """Paths of a run, and its identity.
 
@@ -58,7 +62,7 @@ class RunFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise CheckpointError(
+                raise BusyError(
                     f"Another process is training in {self.path}. Wait for "
                     "it, or give this run its own --run_dir."
                 ) from error

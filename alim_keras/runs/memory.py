@@ -11,6 +11,8 @@ from alim_keras import quantile
 from alim_keras.errors import ConfigError
 from alim_keras.methods import METHODS
 from alim_keras.methods import PiCO
+from alim_keras.methods import default_of
+from alim_keras.methods import find_method
 
 # What to change where an item is too big.
 REMEDIES = {
@@ -20,6 +22,7 @@ REMEDIES = {
     "queue": "a smaller --queue_size or --embedding_dim",
     "prototypes": "a smaller --embedding_dim",
     "pseudo-label table": "--table=sparse, --table_dtype=float16 or both",
+    "label weights": "another method",
     "candidate sets": "--table=sparse",
     "images": "a smaller --image_size or --train_size",
 }
@@ -67,13 +70,16 @@ def state(settings, backbone, num_classes, num_examples, max_set_size):
     features, hidden = backbone.output_shape[-1], settings.embedding_dim
     integer = np.dtype(backend.INTEGER).itemsize
     heads = _dense(features, num_classes)
-    losses = 1 + bool(settings.mixup_weight)
-    pico = issubclass(METHODS[settings.method], PiCO)
+    method = find_method(settings.method, METHODS)
+    mixup = settings.mixup_weight
+    if mixup is None:
+        mixup = default_of(method, "mixup_weight")
+    losses = len(method.loss_names) + bool(mixup)
+    pico = issubclass(method, PiCO)
     found = {}
     if pico:
         projection = _dense(features, features) + _dense(features, hidden)
         heads += projection
-        losses += 1
     found["network"] = _bytes(backbone.weights) + heads
     slots = _bytes(backbone.trainable_weights) + heads
     found["optimizer"] = slots if settings.momentum else 0
@@ -81,12 +87,19 @@ def state(settings, backbone, num_classes, num_examples, max_set_size):
         found["key encoder"] = _bytes(backbone.weights) + projection
         found["queue"] = settings.queue_size * (4 * hidden + integer)
         found["prototypes"] = 4 * num_classes * hidden
-    found["pseudo-label table"] = table(
-        settings, num_classes, num_examples, max_set_size
-    )
-    # The epoch; the first non-finite step of each loss; lambda, phi and three
-    # more; the optimizer's step and learning rate.
-    counters = 4 + integer * losses + 4 * 5 + integer + 4
+    # The epoch and progress; the first non-finite step of each loss; the
+    # optimizer's step and learning rate.
+    counters = 8 + integer * losses + integer + 4
+    if method.keeps_pseudo_labels:
+        found["pseudo-label table"] = table(
+            settings, num_classes, num_examples, max_set_size
+        )
+        # Lambda and its factors by size and class, their mean, eta, phi and
+        # three more.
+        counters += 4 * (1 + num_classes + 1 + num_classes + 2 + 1 + 4)
+    if settings.logit_adjustment:
+        counters += 4 * num_classes
+    found.update(method.state_bytes(num_examples, num_classes))
     if settings.precision == "mixed_float16":
         # The loss scale, the steps since it changed, and a wrapper's own two.
         counters += 2 * (integer + 4)
@@ -98,7 +111,7 @@ def table(settings, num_classes, num_examples, max_set_size):
     """Returns the bytes of the rows and of the candidate ratios."""
     size = np.dtype(settings.table_dtype).itemsize
     if settings.table == "dense":
-        return num_examples * (size * num_classes + 4)
+        return num_examples * (size * num_classes + 12)
     slots = min(max_set_size + settings.table_others, num_classes)
     number = 2 if num_classes <= 2048 else 4
     counts = np.dtype(backend.INTEGER).itemsize * (quantile.NUM_BINS + 2)

@@ -5,8 +5,11 @@ import os
 import platform
 import subprocess
 
+import numpy as np
+
 from alim_keras import backend
 from alim_keras.callbacks.metrics_log import read_metrics
+from alim_keras.noise_rate import Estimate
 
 PACKAGES = (
     "keras",
@@ -18,7 +21,7 @@ PACKAGES = (
 )
 
 
-def run_record(settings, command, candidates, data, num_trained):
+def run_record(settings, command, candidates, data, num_trained, noise_rate):
     """Returns the content of run.json.
 
     Args:
@@ -27,6 +30,8 @@ def run_record(settings, command, candidates, data, num_trained):
         candidates: The `CandidateSets` of all training images.
         data: The `ImageData`.
         num_trained: How many of them are trained on (the rest is held out).
+        noise_rate: What ALIM is told before the training: a number, an
+            `Estimate`, or None if it is estimated later, or not at all.
     """
     return {
         "command": command,
@@ -34,11 +39,16 @@ def run_record(settings, command, candidates, data, num_trained):
         "seed": settings["seed"],
         "candidates_hash": candidates.content_hash,
         "candidates": candidates.provenance,
+        "noise_rate": _plain(noise_rate),
         "data": {
             "name": data.name,
             "training_images": len(data.images),
             "trained_on": num_trained,
             "test_images": len(data.test_images),
+            "imbalance": settings["imbalance"],
+            "training_images_per_class": np.bincount(
+                data.labels, minlength=len(data.class_names)
+            ).tolist(),
             "image_shape": list(data.images.shape[1:]),
             "class_names": list(data.class_names),
         },
@@ -82,15 +92,20 @@ def machine():
     }
 
 
-def results_record(folder, settings, candidates, noise_rate, realised):
+def results_record(
+    folder, settings, candidates, noise_rate, realised, per_class_mean=None
+):
     """Returns the content of results.json.
 
     Args:
         folder: The `RunFolder`, with metrics.csv and the last checkpoint.
         settings: Dict of every flag's value.
         candidates: The `CandidateSets` of all training images.
-        noise_rate: eta that ALIM was told, or None.
+        noise_rate: eta that ALIM was told, a number or an `Estimate`, or
+            None.
         realised: Share of wrong sets where the truth is known, or None.
+        per_class_mean: Mean over the classes of their test accuracy, of the
+            selected epoch, or None.
     """
     rows = read_metrics(folder.file("metrics.csv"))
     state = folder.checkpoint.state
@@ -100,10 +115,12 @@ def results_record(folder, settings, candidates, noise_rate, realised):
         value = row.get(name)
         return None if value in (None, "") else float(value)
 
+    estimate = noise_rate if isinstance(noise_rate, Estimate) else None
     rates = sorted(number(row, "images_per_second") for row in rows)
     return {
         "test_accuracy": number(last, "test_accuracy"),
         "test_accuracy_selected": number(best["logs"], "test_accuracy"),
+        "test_accuracy_per_class_mean": per_class_mean,
         "selected_epoch": best["epoch"],
         "selected_by": settings["select"],
         "covering_rate": number(last, "holdout_covering_rate"),
@@ -111,7 +128,8 @@ def results_record(folder, settings, candidates, noise_rate, realised):
         "pseudo_label_accuracy": number(last, "pseudo_label_accuracy"),
         "outside": number(last, "outside"),
         "lambda": number(last, "lambda"),
-        "noise_rate": noise_rate,
+        "noise_rate": estimate.value if estimate else noise_rate,
+        "noise_rate_estimate": _plain(estimate),
         "realised_noise": realised,
         "candidates_hash": candidates.content_hash,
         "epochs": len(rows),
@@ -119,3 +137,9 @@ def results_record(folder, settings, candidates, noise_rate, realised):
         "train_seconds": state["seconds"],
         "images_per_second": rates[len(rates) // 2],
     }
+
+
+def _plain(noise_rate):
+    """Returns an `Estimate` as a dict, and anything else as it is."""
+    estimated = isinstance(noise_rate, Estimate)
+    return noise_rate.as_dict() if estimated else noise_rate

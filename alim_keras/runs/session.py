@@ -28,10 +28,11 @@ def train_batches(settings, training):
         seed=settings.seed,
         views=views,
         shard=(backend.process_index(), backend.process_count()),
+        view_names=build.method(settings).view_names,
     )
 
 
-def callbacks(settings, folder, training, finished_epochs):
+def callbacks(settings, folder, training, finished_epochs, noise_rate):
     """Returns the run's callbacks, in the order in which they must act.
 
     The timer comes first, then the guard, so that nothing is written after a
@@ -43,7 +44,7 @@ def callbacks(settings, folder, training, finished_epochs):
         alim_callbacks.EpochTimer(steps * settings.batch_size),
         alim_callbacks.NonFiniteGuard(),
         keras.callbacks.LearningRateScheduler(build.learning_rate(settings)),
-        alim(settings, training),
+        *alim(settings, training, noise_rate),
         *evaluations(settings, training),
     ]
     if not backend.is_chief():
@@ -59,25 +60,36 @@ def callbacks(settings, folder, training, finished_epochs):
     return [*chosen, folder.checkpoint]
 
 
-def alim(settings, training):
-    """Returns the ALIM callback that the settings describe."""
+def alim(settings, training, noise_rate):
+    """Returns the ALIM callback that the settings describe, in a list.
+
+    `noise_rate` is what `noise.prepare` returned, or a number. The list is
+    empty for a method without pseudo labels.
+    """
+    if not build.keeps_pseudo_labels(settings):
+        return []
     data, rows = training.data, training.trained
     everything = None
     if settings.update == "epoch":
         everything = eval_dataset(
             data.images[rows], training.sets[rows], training.sets.shape[1]
         )
-    rate = build.noise_rate(settings, training.candidates)
-    return alim_callbacks.ALIM(
+    made = training.candidates.provenance
+    protocol = {"superclass": "pico"}.get(made.get("protocol"))
+    callback = alim_callbacks.ALIM(
         norm=settings.norm,
         scale_factor=settings.scale_factor,
         lam=settings.lam,
-        noise_rate=rate,
+        noise_rate=noise_rate,
         warmup_epochs=settings.warmup_epochs,
         update=settings.update,
         data=everything,
+        per_class=settings.lam_per_class,
+        protocol=protocol or made.get("protocol", "size"),
+        ambiguity=made.get("ambiguity"),
         labels=data.labels[rows],
     )
+    return [callback]
 
 
 def evaluations(settings, training):
@@ -92,9 +104,12 @@ def evaluations(settings, training):
         names = ("covering_rate", "approximated_accuracy")
         found.append(
             alim_callbacks.Evaluation(
-                held_out, {name: f"holdout_{name}" for name in names}
+                held_out,
+                {name: f"holdout_{name}" for name in names},
+                settings.evaluate_every,
             )
         )
     test = eval_dataset(data.test_images, data.test_labels, num_classes)
     names = {"covering_rate": "test_accuracy", "loss": "test_loss"}
-    return [*found, alim_callbacks.Evaluation(test, names)]
+    every = settings.evaluate_every
+    return [*found, alim_callbacks.Evaluation(test, names, every)]

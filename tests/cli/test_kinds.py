@@ -32,6 +32,10 @@ SWITCH = parser(lambda group: group.switch("x", False, "Text."))
 CHOICE = parser(
     lambda group: group.choice("x", "step", ("step", "epoch"), "Text.")
 )
+RATES = (
+    "expected a number in [0, 1], oracle, auto, em, cv, gmm or annotated:FILE."
+)
+NOISE = parser(lambda group: group.noise_rate("x", None, "Text."))
 TEXT = parser(lambda group: group.text("x", None, "Text."))
 PATH = parser(lambda group: group.path("x", None, "Text."))
 
@@ -53,6 +57,10 @@ PATH = parser(lambda group: group.path("x", None, "Text."))
         (SWITCH, "False", False),
         (SWITCH, "0", False),
         (CHOICE, " epoch ", "epoch"),
+        (NOISE, "0.3", 0.3),
+        (NOISE, "1", 1.0),
+        (NOISE, " auto ", "auto"),
+        (NOISE, "annotated:/data/x y.csv", "annotated:/data/x y.csv"),
         (TEXT, "a b", "a b"),
         (PATH, "/data/x y", "/data/x y"),
     ],
@@ -65,6 +73,12 @@ def test_accepts(kind, text, value):
 @pytest.mark.parametrize(
     "kind, text, expected",
     [
+        (NOISE, "nan", RATES),
+        (NOISE, "-0.1", RATES),
+        (NOISE, "1.01", RATES),
+        (NOISE, "annotated:", f"{RATES} Did you mean annotated:FILE?"),
+        (NOISE, "0.3:x", RATES),
+        (NOISE, "autos", f"{RATES} Did you mean auto?"),
         (UNIT, "nan", "expected a number in [0, 1]."),
         (UNIT, "-nan", "expected a number in [0, 1]."),
         (UNIT, "inf", "expected a number in [0, 1]."),

@@ -63,7 +63,7 @@ def test_arguments_come_from_the_command_line(toy, monkeypatch):
         ("cifar100", "Unexpected word 'cifar100'"),
         ("--nomixup=false", "Unknown flag --nomixup."),
         ("--nodownload=false", "write --download or --nodownload."),
-        ("--noise_rate=inf", "expected a number in [0, 1] or oracle."),
+        ("--noise_rate=inf", "expected a number in [0, 1], oracle, auto, "),
         ("--flagfile=nowhere.flags", "There is no flagfile nowhere.flags."),
         ("--preset=cifar11", "Did you mean cifar10"),
         ("--seed=-1", "expected a whole number in [0, 2147483647]."),
@@ -85,7 +85,7 @@ def test_help_ends_with_zero(capsys, word):
     lines = captured.out.splitlines()
     assert lines[0] == "python -m alim_keras.train [--flag=value ...]"
     assert "ALIM:" in lines and "Command line:" in lines
-    assert "  --lam=<a number in [0, 1] or adaptive>" in lines
+    assert "  --lam=<a number in [0, 1] or adaptive or instance>" in lines
     assert "  --[no]download" in lines
     assert max(map(len, lines)) <= 88
     for name in train_flags.COMMAND.new_flags():

@@ -12,7 +12,7 @@ COMMON = {
     "method": "pico",
     "network": "cifar_resnet18",
     "lam": "adaptive",
-    "noise_rate": "oracle",
+    "noise_rate": None,
     "scale_factor": 1.0,
     "update": "step",
     "scores": "method",
@@ -22,7 +22,6 @@ COMMON = {
     "mixup_alpha": 4.0,
     "contrastive_weight": 0.5,
     "temperature": 0.07,
-    "prototype_temperature": 0.07,
     "prototype_momentum": 0.99,
     "prototype_start": 1,
     "key_momentum": 0.999,
@@ -37,6 +36,8 @@ COMMON = {
     "warmup_epochs": 80,
     "holdout": 0.0,
     "select": "last",
+    "imbalance": None,
+    "augmentation": "simaugment",
     "crop_scale": 0.2,
     "flip": 0.5,
     "jitter": True,
@@ -171,7 +172,7 @@ def test_smoke_is_small_on_any_data_set():
 def test_the_digits_default():
     settings = COMMAND.parse([])
     assert settings.dataset == "digits" and settings.preset is None
-    assert settings.noise_rate == "oracle" and settings.lam == "adaptive"
+    assert settings.noise_rate is None and settings.lam == "adaptive"
     assert settings.download is True and settings.run_dir is None
 
 

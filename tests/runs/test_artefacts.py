@@ -145,6 +145,32 @@ def test_labels_follow_the_table(finished_run, model):
         assert (float(row["probability"]) < 0.49995) <= int(row["undecided"])
 
 
+def test_classes_follow_the_labels_and_the_model(finished_run, model):
+    with open(finished_run / "classes.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["class"] for row in rows] == [str(c) for c in range(10)]
+    labels = [int(row["label"]) for row in _labels(finished_run)]
+    settled = np.bincount(labels, minlength=10).tolist()
+    assert [int(row["settled"]) for row in rows] == settled
+    candidates = CandidateSets.load(finished_run / "candidates.npz")
+    given = candidates.sets.sum(axis=0).tolist()
+    assert [int(row["given"]) for row in rows] == given
+    data = sources.load("digits")
+    predicted = model.predict(data.test_images, verbose=0).argmax(axis=1)
+    shares = []
+    for one, row in enumerate(rows):
+        mine = data.test_labels == one
+        shares.append((predicted[mine] == one).mean())
+        assert int(row["test_images"]) == mine.sum()
+        assert float(row["test_accuracy"]) == pytest.approx(
+            shares[-1], abs=5e-5
+        )
+    results = json.loads((finished_run / "results.json").read_text())
+    assert results["test_accuracy_per_class_mean"] == pytest.approx(
+        np.mean(shares)
+    )
+
+
 def test_results_have_what_is_promised(finished_run):
     results = json.loads((finished_run / "results.json").read_text())
     run = json.loads((finished_run / "run.json").read_text())
@@ -170,10 +196,10 @@ def test_results_have_what_is_promised(finished_run):
 
 
 def test_export_makes_the_artefacts_again(finished_run, capsys):
-    names = ("labels.csv", "saved_model/assets/class_names.txt")
+    names = ("labels.csv", "classes.csv", "saved_model/assets/class_names.txt")
     before = [(finished_run / name).read_bytes() for name in names]
     weights = checkpoint(finished_run)
-    for name in ("labels.csv", "model.keras"):
+    for name in ("labels.csv", "classes.csv", "model.keras"):
         (finished_run / name).unlink()
     assert cli.run(export_flags.COMMAND, export.main, [str(finished_run)]) == 0
     assert "epoch" in capsys.readouterr().out

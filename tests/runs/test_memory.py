@@ -48,6 +48,8 @@ def built(chosen):
         "--train_size=96 --batch_size=32 --precision=mixed_float16 "
         "--queue_size=70 --embedding_dim=12",
         "--train_size=96 --batch_size=32 --network=cifar_resnet18 --width=4",
+        "--train_size=96 --batch_size=32 --method=irnet",
+        "--train_size=96 --batch_size=32 --method=pico_plus --mixup_weight=0",
     ],
 )
 def test_the_formula_is_right_to_the_byte(flags):
@@ -55,7 +57,9 @@ def test_the_formula_is_right_to_the_byte(flags):
     model, training = built(chosen)
     found = memory.needed(chosen, model.backbone, training)
     table = model.pseudo_label_table
-    scalars = 5 * 4
+    # Lambda, its factors by size (0 to 10) and class, sum and count; eta, phi,
+    # norm, K and the switch.
+    scalars = 4 * (1 + 11 + 10 + 2 + 5)
     parts = {
         "network": [
             *model.backbone.weights,
@@ -91,7 +95,7 @@ def test_candidate_sets_are_counted_as_they_are_kept():
 def test_a_million_examples_of_a_thousand_classes():
     # 4 C N against (35 + 8) (4 + 2) + 4 and (35 + 8) (2 + 2) + 2 bytes.
     def rows(*flags):
-        counts = 8 * 16386 if "--table=sparse" in flags else 4 * 10**6
+        counts = 8 * 16386 if "--table=sparse" in flags else 12 * 10**6
         size = memory.table(settings(*flags), 1000, 10**6, 35)
         return (size - counts) / 10**6
 

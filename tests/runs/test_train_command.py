@@ -104,7 +104,7 @@ def test_the_published_setting_needs_no_flags():
         "pseudo_label_momentum_end": 0.8,
         "update": "step",
         "lam": "adaptive",
-        "noise_rate": "oracle",
+        "noise_rate": None,
         "holdout": 0.0,
         "select": "last",
         "crop_scale": 0.2,

@@ -6,6 +6,7 @@ import numpy as np
 
 from alim_keras.data.checks import validate_labels
 from alim_keras.data.image_checks import validate_images
+from alim_keras.data.long_tail import long_tailed_subset
 from alim_keras.data.messages import first_five
 from alim_keras.data.splits import stratified_subset
 from alim_keras.errors import DataError
@@ -105,7 +106,23 @@ class ImageData:
             size: Integer, how many training examples to keep.
             seed: Integer >= 0.
         """
-        keep = stratified_subset(self.labels, size, seed)
+        return self._kept(stratified_subset(self.labels, size, seed))
+
+    def long_tailed(self, ratio, seed=0):
+        """Returns the data with training classes of falling size.
+
+        As `subset`; see `alim_keras.data.long_tailed_subset`.
+
+        Args:
+            ratio: Float >= 1, the first class's size over the last one's.
+            seed: Integer >= 0.
+        """
+        return self._kept(
+            long_tailed_subset(self.labels, self.num_classes, ratio, seed)
+        )
+
+    def _kept(self, keep):
+        """Returns the data with the training examples at these places."""
         return dataclasses.replace(
             self,
             images=self.images[keep],

@@ -1,0 +1,1 @@
+"""Grids of runs: methods by noise by seeds, and their tables and plot."""

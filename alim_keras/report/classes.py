@@ -1,0 +1,147 @@
+"""What became of each class, as classes.csv."""
+
+import csv
+import io
+
+import numpy as np
+
+from alim_keras.files import write_atomically
+
+COLUMNS = (
+    "class",
+    "group",
+    "given",
+    "given_mass",
+    "settled",
+    "training_images",
+    "test_images",
+    "test_accuracy",
+)
+GROUPS = ("many", "medium", "few")
+
+# Candidate sets are counted in blocks of about this many numbers.
+_BLOCK = 1 << 24
+
+
+def given_counts(candidates):
+    """Returns how often each class is a candidate, and with what mass.
+
+    Args:
+        candidates: Multi-hot `(N, C)`, or `SparseCandidates`.
+
+    Returns:
+        int64 `(C,)`, the number of sets that hold the class, and float64
+        `(C,)`, the sum over them of one over the set's size: what the class
+        would have if every set were split evenly. The masses sum to N.
+    """
+    count, num_classes = candidates.shape
+    given = np.zeros(num_classes, np.int64)
+    mass = np.zeros(num_classes)
+    step = max(1, _BLOCK // num_classes)
+    sparse = hasattr(candidates, "rows")
+    for start in range(0, count, step):
+        part = np.arange(start, min(start + step, count))
+        rows = candidates.rows(part) if sparse else candidates[part]
+        rows = np.asarray(rows, bool)
+        given += rows.sum(axis=0)
+        mass += (rows / rows.sum(axis=1, keepdims=True)).sum(axis=0)
+    return given, mass
+
+
+def mass_groups(mass):
+    """Returns for each class whether it has many, medium or few.
+
+    The classes are ranked by mass (the lower class first at a tie) and cut
+    into three parts of equal size, the first parts larger by one class where
+    that does not go. No true label is used.
+
+    Args:
+        mass: Floats `(C,)`, see `given_counts`.
+
+    Returns:
+        Strings of `GROUPS`, `(C,)`.
+
+    Example:
+
+    >>> mass_groups([5.0, 9.0, 1.0, 7.0]).tolist()
+    ['medium', 'many', 'few', 'many']
+    """
+    order = np.argsort(-np.asarray(mass), kind="stable")
+    groups = np.empty(len(order), object)
+    for name, part in zip(GROUPS, np.array_split(order, 3), strict=True):
+        groups[part] = name
+    return groups
+
+
+def class_accuracies(labels, predicted, num_classes):
+    """Returns the share of each class's images that are predicted right.
+
+    Args:
+        labels: Integers `(n,)` in [0, C), the true classes.
+        predicted: Integers `(n,)` in [0, C).
+        num_classes: Integer C.
+
+    Returns:
+        Floats `(C,)`, NaN where a class has no image. Their mean over the
+        others is what scikit-learn calls balanced accuracy.
+    """
+    if not len(labels):
+        return np.full(num_classes, np.nan)
+    # Imported here: it takes a second.
+    from sklearn.metrics import recall_score
+
+    return recall_score(
+        labels,
+        predicted,
+        labels=np.arange(num_classes),
+        average=None,
+        zero_division=np.nan,
+    )
+
+
+def write_classes(path, class_names, candidates, settled, labels, test):
+    """Writes classes.csv, one row per class.
+
+    Columns: `class`; `group`, many, medium or few, see `mass_groups`;
+    `given`, the number of candidate sets that hold it; `given_mass`, see
+    `given_counts`; `settled`, the number of rows of labels.csv that carry
+    it; and what uses true labels, empty where there are none:
+    `training_images`, `test_images`, `test_accuracy`.
+
+    Args:
+        path: File to write.
+        class_names: C strings.
+        candidates: Multi-hot `(N, C)`, or `SparseCandidates`.
+        settled: Integers `(N,)`, the settled labels.
+        labels: Integers `(N,)`, the true classes, or None.
+        test: Pair of integers `(n,)`: true and predicted classes, or None.
+
+    Returns:
+        Float, the mean of `test_accuracy` over the classes that have test
+        images, or None.
+    """
+    num_classes = len(class_names)
+    given, mass = given_counts(candidates)
+    none = np.full(num_classes, "", object)
+    accuracies = np.full(num_classes, np.nan)
+    test_images = none
+    if test is not None:
+        accuracies = class_accuracies(*test, num_classes)
+        test_images = np.bincount(test[0], minlength=num_classes)
+    columns = (
+        class_names,
+        mass_groups(mass),
+        given,
+        [f"{value:.2f}" for value in mass],
+        np.bincount(settled, minlength=num_classes),
+        none if labels is None else np.bincount(labels, minlength=num_classes),
+        test_images,
+        ["" if np.isnan(a) else f"{a:.4f}" for a in accuracies],
+    )
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(zip(*columns, strict=True))
+    write_atomically(path, out.getvalue())
+    known = accuracies[~np.isnan(accuracies)]
+    return float(known.mean()) if len(known) else None
