@@ -7,6 +7,7 @@ import keras
 from alim_keras.benchmarks import flops
 from alim_keras.benchmarks import timing
 from alim_keras.benchmarks.parts import PARTS
+from alim_keras.runs import choice
 from alim_keras.runs.record import machine
 from alim_keras.runs.record import versions
 
@@ -59,7 +60,7 @@ def record(settings, command, training, measured):
     )
     medians = {name: entry["median"] for name, entry in timings.items()}
     used = {name: entry["median"] for name, entry in busy.items()}
-    passes = 2 if settings.mixup_weight else 1
+    passes = 2 if choice.mixup_weight(settings) else 1
     batch = settings.batch_size
     found = {name: medians[name] for name in PARTS if name in medians}
     epoch = measured["steps_per_epoch"] * medians["alim"]

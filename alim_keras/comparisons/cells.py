@@ -12,9 +12,9 @@ from alim_keras import backend
 from alim_keras import train
 from alim_keras.callbacks.metrics_log import read_metrics
 from alim_keras.cli.main import explain
-from alim_keras.comparisons import grid
 from alim_keras.errors import NonFiniteError
 from alim_keras.files import write_atomically
+from alim_keras.runs import choice
 
 # In a cell's folder: what training printed, and why it failed.
 LOG = "log.txt"
@@ -123,7 +123,7 @@ def read(cell):
         row=cell.row.name,
         method=cell.row.method,
         alim=settings.lam if cell.row.alim else 0,
-        mixup=grid.mixup_weight(settings),
+        mixup=choice.mixup_weight(settings),
         ambiguity=column.ambiguity,
         noise_level=column.noise_level,
         seed=cell.seed,

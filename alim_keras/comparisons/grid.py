@@ -12,8 +12,8 @@ from alim_keras.comparisons import rows as row_module
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.methods import arguments_of
-from alim_keras.methods import default_of
 from alim_keras.runs import build
+from alim_keras.runs import choice
 from alim_keras.runs.folder import RunFolder
 
 # What the comparison sets for each cell, and by which flags.
@@ -122,16 +122,6 @@ def make(settings):
     for cell in cells:
         check_same(cell)
     return Grid(out, rows, columns, seeds, tuple(cells))
-
-
-def mixup_weight(settings):
-    """Returns the weight of mixup in a run: the flag's or the method's."""
-    if settings.mixup_weight is not None:
-        return float(settings.mixup_weight)
-    method = build.method(settings)
-    if "mixup_weight" not in arguments_of(method):
-        return 0.0
-    return float(default_of(method, "mixup_weight"))
 
 
 def check_same(cell):
@@ -274,13 +264,13 @@ def _settings(settings, row, column=None, seed=0, run_dir=None):
 
 def _check_row(row, settings):
     """Raises for a row that cannot work; returns its settings."""
-    method = build.method(settings)
+    method = choice.method(settings)
     if row.alim and settings.lam == 0:
         raise ConfigError(
             f"With --lam=0 {row.name} would be {row.method} alone; give "
             "another --lam, or leave +alim out. Received: --lam=0"
         )
-    if row.alim and not build.keeps_pseudo_labels(settings):
+    if row.alim and not choice.keeps_pseudo_labels(settings):
         raise ConfigError(
             f"{row.method} keeps no pseudo labels, so ALIM has nothing to "
             f"adjust. Received: {row.name} in --methods"
@@ -290,13 +280,16 @@ def _check_row(row, settings):
             f"{row.method} takes no mixup. Received: {row.name} in --methods"
         )
     build.check_settings(settings)
-    build.method_options(settings)
+    choice.method_options(settings)
     return settings
 
 
 def _effect(settings):
     """Returns what tells two rows apart: what they compute, not its name."""
-    values = {**settings.as_dict(), "mixup_weight": mixup_weight(settings)}
+    values = {
+        **settings.as_dict(),
+        "mixup_weight": choice.mixup_weight(settings),
+    }
     return repr(sorted(values.items()))
 
 

@@ -28,8 +28,8 @@ class Steering(keras.layers.Layer):
         lam: Scalar lambda of Eq. 3.
         lam_by_size: `(C + 1,)`, a factor of lambda for each size of the set.
         lam_by_class: `(C,)`, a factor of lambda for each class that it weighs.
-        lam_used: Pair: sum of the lambdas of this epoch's examples, and how
-            many there were.
+        lam_used: Pair: mean of the lambdas of this epoch's examples so far,
+            and how many there were.
         noise_rate: Scalar eta in force, where one was told or estimated.
     """
 
@@ -98,8 +98,12 @@ class Steering(keras.layers.Layer):
             counts = quantiles.ratio_counts(ratio)
             counts = keras.ops.cast(counts, backend.INTEGER)
             self.ratio_counts.assign(self.ratio_counts + counts)
-        used = [keras.ops.sum(lam), keras.ops.sum(keras.ops.ones_like(lam))]
-        self.lam_used.assign(self.lam_used + keras.ops.stack(used))
+        used = keras.ops.convert_to_tensor(self.lam_used)
+        mean, count = keras.ops.unstack(used, num=2)
+        added = keras.ops.sum(keras.ops.ones_like(lam))
+        count = count + added
+        mean = mean + (keras.ops.sum(lam) - added * mean) / count
+        self.lam_used.assign(keras.ops.stack([mean, count]))
 
     def forget_ratios(self):
         """Marks all candidate ratios as not seen; called as an epoch begins."""
@@ -162,5 +166,4 @@ class Steering(keras.layers.Layer):
 
     def mean_lambda(self):
         """Returns the mean lambda of the examples of this epoch, a float."""
-        total, count = self.lam_used.numpy()
-        return float(total / count) if count else 0.0
+        return float(self.lam_used.numpy()[0])

@@ -14,26 +14,9 @@ from alim_keras.data.splits import holdout_split
 from alim_keras.errors import ConfigError
 from alim_keras.layers import PseudoLabelTable
 from alim_keras.layers import SparsePseudoLabelTable
-from alim_keras.methods import METHODS
-from alim_keras.methods import arguments_of
-from alim_keras.methods import find_method
-from alim_keras.methods import parse_options
 from alim_keras.networks import make_backbone
+from alim_keras.runs import choice
 from alim_keras.runs import memory
-
-# Flags that are arguments of the methods that have them.
-METHOD_FLAGS = (
-    "mixup_weight",
-    "mixup_alpha",
-    "logit_adjustment",
-    "embedding_dim",
-    "queue_size",
-    "key_momentum",
-    "prototype_momentum",
-    "temperature",
-    "prototype_temperature",
-    "contrastive_weight",
-)
 
 
 @dataclasses.dataclass
@@ -194,7 +177,7 @@ def model(settings, training, restored=False):
     )
     # A network that brings its own preprocessing wants [0, 255] untouched.
     mean, std = (data.mean, data.std) if normalised else (0.0, 1.0 / 255.0)
-    return method(settings)(
+    return choice.method(settings)(
         backbone,
         len(data.class_names),
         len(training.trained),
@@ -209,46 +192,9 @@ def model(settings, training, restored=False):
         ),
         weight_decay=settings.weight_decay,
         seed=settings.seed,
-        name=method(settings).__name__.lower(),
-        **method_options(settings),
+        name=choice.method(settings).__name__.lower(),
+        **choice.method_options(settings),
     )
-
-
-def method(settings):
-    """Returns the class of the method."""
-    return find_method(settings.method, METHODS)
-
-
-def method_options(settings):
-    """Returns the method's arguments that the settings give.
-
-    Flags that the method has no argument for are left out, those without a
-    value leave the method's own in force, and `--method_options` wins.
-    """
-    chosen = method(settings)
-    known = arguments_of(chosen)
-    found = {
-        name: getattr(settings, name)
-        for name in METHOD_FLAGS
-        if name in known and getattr(settings, name) is not None
-    }
-    found["pseudo_label_start"] = settings.prototype_start
-    momentum = settings.pseudo_label_momentum_start
-    if momentum is not None:
-        end = settings.pseudo_label_momentum_end
-        found["pseudo_label_momentum"] = (
-            momentum,
-            momentum if end is None else end,
-        )
-    if settings.scores != "method":
-        if "scores_from" in known:
-            found["scores_from"] = settings.scores
-        elif settings.scores != "classifier":
-            raise ConfigError(
-                f"--method={settings.method} has no prototypes. Received: "
-                f"--scores={settings.scores}"
-            )
-    return {**found, **parse_options(settings.method_options, chosen)}
 
 
 def compile_model(settings, built):
@@ -290,20 +236,10 @@ def learning_rate(settings, epochs=None):
     return cosine if settings.lr_schedule == "cosine" else constant
 
 
-def keeps_pseudo_labels(settings):
-    """Returns whether the method has a table for ALIM to work on."""
-    chosen = method(settings)
-    options = method_options(settings)
-    return chosen.keeps_pseudo_labels or (
-        options.get("targets") == "pseudo_labels"
-    )
-
-
 def check_settings(settings):
     """Raises, before any data are read, for what cannot work."""
-    if settings.lam not in (0, "adaptive") and not keeps_pseudo_labels(
-        settings
-    ):
+    keeps = choice.keeps_pseudo_labels(settings)
+    if settings.lam not in (0, "adaptive") and not keeps:
         raise ConfigError(
             f"--method={settings.method} keeps no pseudo labels, so ALIM has "
             "nothing to adjust; use rc, proden, pico, crdpll, irnet or "
@@ -334,7 +270,7 @@ def check_batch(settings, replicas):
             f"A batch must split evenly over {replicas} replicas. "
             f"Received: --batch_size={settings.batch_size}"
         )
-    if replicas > 1 and settings.mixup_weight:
+    if replicas > 1 and choice.mixup_weight(settings):
         if settings.batch_size // replicas % 2:
             raise ConfigError(
                 "Mixup pairs neighbours, so each replica needs an even share "

@@ -9,10 +9,8 @@ import numpy as np
 from alim_keras import backend
 from alim_keras import quantile
 from alim_keras.errors import ConfigError
-from alim_keras.methods import METHODS
 from alim_keras.methods import PiCO
-from alim_keras.methods import default_of
-from alim_keras.methods import find_method
+from alim_keras.runs import choice
 
 # What to change where an item is too big.
 REMEDIES = {
@@ -70,11 +68,8 @@ def state(settings, backbone, num_classes, num_examples, max_set_size):
     features, hidden = backbone.output_shape[-1], settings.embedding_dim
     integer = np.dtype(backend.INTEGER).itemsize
     heads = _dense(features, num_classes)
-    method = find_method(settings.method, METHODS)
-    mixup = settings.mixup_weight
-    if mixup is None:
-        mixup = default_of(method, "mixup_weight")
-    losses = len(method.loss_names) + bool(mixup)
+    method = choice.method(settings)
+    losses = len(method.loss_names) + bool(choice.mixup_weight(settings))
     pico = issubclass(method, PiCO)
     found = {}
     if pico:

@@ -10,7 +10,7 @@ from alim_keras.data import SparseCandidates
 from alim_keras.data import eval_dataset
 from alim_keras.errors import ConfigError
 from alim_keras.noise_rate import Estimate
-from alim_keras.runs import build
+from alim_keras.runs import choice
 from alim_keras.runs.cross_fit import CrossFit
 from alim_keras.runs.folder import fingerprint
 
@@ -72,7 +72,7 @@ def wish(settings):
     if not settings.candidates_file:
         return "oracle"
     needed = settings.lam in ("adaptive", "instance")
-    return "auto" if needed and build.keeps_pseudo_labels(settings) else None
+    return "auto" if needed and choice.keeps_pseudo_labels(settings) else None
 
 
 def final(settings, folder, training):
@@ -118,7 +118,7 @@ def _held_out(name, settings, folder, training):
             f"--noise_rate={name} looks at images held out of training; add "
             "--holdout=0.1, or use --noise_rate=cv. Received: --holdout=0"
         )
-    if not build.keeps_pseudo_labels(settings):
+    if not choice.keeps_pseudo_labels(settings):
         raise ConfigError(
             f"--noise_rate={name} is estimated for ALIM as epochs end, and "
             f"--method={settings.method} keeps no pseudo labels for it; use "

@@ -7,6 +7,7 @@ from alim_keras import callbacks as alim_callbacks
 from alim_keras.data import eval_dataset
 from alim_keras.data import train_dataset
 from alim_keras.runs import build
+from alim_keras.runs import choice
 
 CRITERIA = {
     "last": None,
@@ -28,7 +29,7 @@ def train_batches(settings, training):
         seed=settings.seed,
         views=views,
         shard=(backend.process_index(), backend.process_count()),
-        view_names=build.method(settings).view_names,
+        view_names=choice.method(settings).view_names,
     )
 
 
@@ -66,7 +67,7 @@ def alim(settings, training, noise_rate):
     `noise_rate` is what `noise.prepare` returned, or a number. The list is
     empty for a method without pseudo labels.
     """
-    if not build.keeps_pseudo_labels(settings):
+    if not choice.keeps_pseudo_labels(settings):
         return []
     data, rows = training.data, training.trained
     everything = None

@@ -142,7 +142,9 @@ def test_a_killed_worker_ends_the_job_and_it_resumes(
 
     codes, errors = ends_of(start_workers(spawn, run_dir, folders))
     assert codes == [0, 0], errors
-    assert errors == ["", ""]
+    # TensorFlow counts traces, and a run this small has hardly more calls.
+    said = "".join(errors).splitlines()
+    assert [line for line in said if "tf.function retracing" not in line] == []
     assert_same_run(two_workers, run_dir)
     # Only the chief writes, and only into the run's folder.
     assert not any(any(folder.iterdir()) for folder in folders)
