@@ -22,16 +22,19 @@ def figure(table):
     """Returns a matplotlib figure: a panel for each q.
 
     A method and its plug-ins share a color: dashed is the method alone, solid
-    with ALIM; markers tell further variants apart. More than 14 lines or 7
-    methods go to further panels below.
+    with ALIM; markers tell further variants apart. Methods with ALIM come
+    first; more than 14 lines or 7 methods go to further panels below. The
+    options of a row are left out of its name where it has the name for itself.
 
     Args:
         table: A `Table` of columns with noise levels.
     """
     groups = split_rows(table.rows)
     ambiguities = list(dict.fromkeys(c.ambiguity for c in table.columns))
+    labels = labels_of(table.rows)
+    legend = 0.9 + 0.085 * max(map(len, labels.values()))
     drawn = Figure(
-        figsize=(4.2 * len(ambiguities) + 2.6, 3.9 * len(groups)),
+        figsize=(4.2 * len(ambiguities) + legend, 3.9 * len(groups)),
         layout="constrained",
     )
     FigureCanvasAgg(drawn)
@@ -39,7 +42,7 @@ def figure(table):
     for rows, line in zip(groups, panels):
         for ambiguity, panel in zip(ambiguities, line):
             columns = [c for c in table.columns if c.ambiguity == ambiguity]
-            _draw_panel(panel, table, rows, columns)
+            _draw_panel(panel, table, rows, columns, labels)
             panel.set_title(f"q = {ambiguity:g}")
         line[0].set_ylabel("test accuracy, %")
         # Outside, where it hides no line.
@@ -51,6 +54,15 @@ def figure(table):
     return drawn
 
 
+def labels_of(rows):
+    """Returns the name of each row in the legend, a dict by `row.name`."""
+    short = [row.name.partition("[")[0] for row in rows]
+    return {
+        row.name: name if short.count(name) == 1 else row.name
+        for row, name in zip(rows, short)
+    }
+
+
 def split_rows(rows):
     """Returns the rows in lists that one panel can show, methods together."""
     methods = {}
@@ -58,7 +70,10 @@ def split_rows(rows):
         methods.setdefault(row.method, []).append(row)
     groups = [[]]
     count = 0
-    for members in methods.values():
+    plain_last = sorted(
+        methods.values(), key=lambda rows: not any(row.alim for row in rows)
+    )
+    for members in plain_last:
         full = len(groups[-1]) + len(members) > MOST_LINES
         if groups[-1] and (full or count == len(COLORS)):
             groups.append([])
@@ -68,7 +83,7 @@ def split_rows(rows):
     return groups
 
 
-def _draw_panel(panel, table, rows, columns):
+def _draw_panel(panel, table, rows, columns, labels):
     methods = list(dict.fromkeys(row.method for row in rows))
     variants = {}
     for row in rows:
@@ -90,7 +105,7 @@ def _draw_panel(panel, table, rows, columns):
             eta,
             mean,
             yerr=deviation if points else None,
-            label=row.name,
+            label=labels[row.name],
             color=COLORS[methods.index(row.method)],
             linestyle="-" if row.alim else "--",
             marker=MARKERS[variant % len(MARKERS)],

@@ -5,7 +5,7 @@ import keras
 from alim_keras import losses
 from alim_keras.methods.base import PartialLabelModel
 
-NON_CANDIDATES = ("weighted", "keep", "drop")
+NON_CANDIDATES = ("keep", "weighted", "drop")
 _VIEWS = ("weak", "strong", "strong2")
 
 
@@ -32,9 +32,10 @@ class CRDPLL(PartialLabelModel):
         num_examples: N.
         ramp: Share of the training after which r has risen to 1. Defaults to
             `0.5`: the published 100 of 200 epochs.
-        non_candidates: u, for ALIM: `"weighted"`, `1 - lambda`; `"keep"`, 1;
+        non_candidates: u, for ALIM: `"keep"`, 1; `"weighted"`, `1 - lambda`;
             `"drop"`, 0 as soon as lambda is above 0. All are 1 while lambda
-            is 0. Defaults to `"weighted"`.
+            is 0. Defaults to `"keep"`, the one that gained anything in the
+            comparison of docs/results.md.
 
     Example: as `RC`'s, with `views=alim_keras.augment.AutoAugmentViews()`,
     the method's own.
@@ -56,7 +57,7 @@ class CRDPLL(PartialLabelModel):
         num_examples,
         *,
         ramp=0.5,
-        non_candidates="weighted",
+        non_candidates="keep",
         **kwargs,
     ):
         if not 0 < ramp <= 1:

@@ -87,3 +87,21 @@ def test_without_matplotlib_the_plot_is_left_out(make_grid, monkeypatch):
     report.write(grid)
     assert not os.path.exists(os.path.join(grid.out, "accuracy.png"))
     assert "pip install matplotlib" in "\n".join(report.finish(grid))
+
+
+def test_options_are_left_out_of_a_name_that_is_unique():
+    rows = [
+        Row("rc"),
+        Row("pico", alim=True, options=(("lam", "1"),)),
+        Row("cc", options=(("width", "2"),)),
+        Row("cc", options=(("width", "3"),)),
+    ]
+    assert list(plot.labels_of(rows).values()) == [
+        "rc",
+        "pico+alim",
+        "cc[width=2]",
+        "cc[width=3]",
+    ]
+    # Those with ALIM come first.
+    ((first, *_),) = plot.split_rows(rows)
+    assert first.method == "pico"

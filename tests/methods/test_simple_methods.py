@@ -188,7 +188,7 @@ def test_gce_at_exponent_1_is_half_of_mae():
     assert logs[0] == pytest.approx(0.5 * logs[1], rel=1e-6)
 
 
-@pytest.mark.parametrize("how", ["keep", "drop"])
+@pytest.mark.parametrize("how", ["weighted", "drop"])
 def test_what_crdpll_does_outside_the_set_under_alim(how):
     model = build("crdpll", non_candidates=how)
     reference = slow.SlowMethod(model, 0.1, 0.9)
@@ -201,7 +201,7 @@ def test_what_crdpll_does_outside_the_set_under_alim(how):
         assert logs["loss"] == pytest.approx(reference.step(x, y), abs=1e-5)
         # Zero progress: the consistency takes no part yet.
         assert logs["loss"] == pytest.approx(logs["outside_set_loss"])
-        assert (logs["loss"] > 0) == (how == "keep" or lam == 0.0)
+        assert (logs["loss"] > 0) == (how == "weighted" or lam == 0.0)
 
 
 def test_proden_differs_from_rc_in_the_pass_that_it_uses():
