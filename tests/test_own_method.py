@@ -129,3 +129,26 @@ def test_what_is_wrong_is_named(path, capsys, method, options, words):
     assert cli.run(train_flags.COMMAND, train.main, flags) == 2
     line = capsys.readouterr().err
     assert words in line and line.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "words"),
+    [
+        ("gce", "exponent=2", "exponent=2"),
+        ("lwc", "beta=nan", "beta='nan'"),
+        ("sce", "alpha=-1", "alpha=-1"),
+        ("gce", "num_classes=3", "has no argument num_classes"),
+    ],
+)
+def test_a_bad_option_is_a_bad_flag(capsys, tmp_path, method, options, words):
+    flags = [
+        "--preset=smoke",
+        "--train_size=96",
+        "--batch_size=32",
+        f"--method={method}",
+        f"--method_options={options}",
+        f"--run_dir={tmp_path / 'run'}",
+    ]
+    assert cli.run(train_flags.COMMAND, train.main, flags) == 2
+    line = capsys.readouterr().err
+    assert words in line and line.count("\n") == 1

@@ -167,7 +167,9 @@ class PseudoLabelTable(Steering):
 
     def labels_from(self, index, scores, candidates):
         """Eq. 3 under the current lambda and norm, `(B, C)`."""
-        lam = self.lam_of(index, candidates)
+        return self._labels(scores, candidates, self.lam_of(index, candidates))
+
+    def _labels(self, scores, candidates, lam):
         z = ops.weighted_probabilities(scores, candidates, lam)
         return keras.ops.where(
             self.use_onehot > 0.5,
@@ -186,13 +188,14 @@ class PseudoLabelTable(Steering):
         """
         rows = self.rows(index, candidates)
         phi = self.momentum
-        labels = self.labels_from(index, scores, candidates)
+        lam = self.lam_of(index, candidates)
+        labels = self._labels(scores, candidates, lam)
         moved = phi * rows + (1.0 - phi) * labels
         moving = keras.ops.logical_and(active, self.update_in_step > 0.5)
         rows = keras.ops.where(moving, moved, rows)
         ratio = ops.candidate_ratio(scores, candidates)
         rival = ops.rival(scores, candidates)
-        lam = keras.ops.max(self.lam_of(index, candidates), axis=-1)
+        lam = keras.ops.max(lam, axis=-1)
         parts = self.pack(rows, candidates)
         index, ratio, rival, lam, *parts = backend.all_gather(
             index, ratio, rival, lam, *parts

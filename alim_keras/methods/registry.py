@@ -10,6 +10,12 @@ import os
 from alim_keras.errors import ConfigError
 from alim_keras.methods.base import PartialLabelModel
 
+# What a run gives every method, by its data and by flags of their own.
+GIVEN = {
+    *("backbone", "num_classes", "num_examples", "views", "mean", "std"),
+    *("table", "weight_decay", "seed"),
+}
+
 
 def find_method(name, methods):
     """Returns the class that a method's name stands for.
@@ -99,7 +105,7 @@ def parse_options(text, method):
             argument.
     """
     found = {}
-    known = arguments_of(method)
+    known = arguments_of(method) - GIVEN
     for part in filter(None, (text or "").split(",")):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not value:

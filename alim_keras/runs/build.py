@@ -177,24 +177,33 @@ def model(settings, training, restored=False):
     )
     # A network that brings its own preprocessing wants [0, 255] untouched.
     mean, std = (data.mean, data.std) if normalised else (0.0, 1.0 / 255.0)
-    return choice.method(settings)(
-        backbone,
-        len(data.class_names),
-        len(training.trained),
-        views=views(settings, shape) if settings.views == "device" else None,
-        mean=np.asarray(mean).tolist(),
-        std=np.asarray(std).tolist(),
-        table=table(
-            settings,
-            len(training.trained),
+    try:
+        return choice.method(settings)(
+            backbone,
             len(data.class_names),
-            training.max_set_size,
-        ),
-        weight_decay=settings.weight_decay,
-        seed=settings.seed,
-        name=choice.method(settings).__name__.lower(),
-        **choice.method_options(settings),
-    )
+            len(training.trained),
+            views=views(settings, shape)
+            if settings.views == "device"
+            else None,
+            mean=np.asarray(mean).tolist(),
+            std=np.asarray(std).tolist(),
+            table=table(
+                settings,
+                len(training.trained),
+                len(data.class_names),
+                training.max_set_size,
+            ),
+            weight_decay=settings.weight_decay,
+            seed=settings.seed,
+            name=choice.method(settings).__name__.lower(),
+            **choice.method_options(settings),
+        )
+    except (TypeError, ValueError) as error:
+        if not settings.method_options:
+            raise
+        raise ConfigError(
+            f"{error} (--method_options={settings.method_options})"
+        ) from error
 
 
 def compile_model(settings, built):
