@@ -5,6 +5,8 @@ to mend it. The commands print it to stderr and exit with `exit_code`; library
 callers catch the class.
 """
 
+import collections
+
 
 class AlimError(Exception):
     """Base of every error that is the user's to mend, not a bug."""
@@ -40,3 +42,29 @@ class EnvironmentLacksError(AlimError, RuntimeError):
     """A package, device or network connection that was asked for is absent."""
 
     exit_code = 6
+
+
+# The last few; more than one thread may raise before the first is seen.
+_carried = collections.deque(maxlen=16)
+
+
+def remember(error):
+    """Keeps an error that a framework will hand on as text of its own.
+
+    Args:
+        error: An `AlimError`, raised inside a function that tf.data calls.
+    """
+    _carried.append(type(error)(*error.args))
+
+
+def original(error):
+    """Returns the remembered error that another error quotes, or None.
+
+    Args:
+        error: Exception of a framework.
+    """
+    text = str(error)
+    for kept in reversed(_carried):
+        if str(kept) in text:
+            return kept
+    return None

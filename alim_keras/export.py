@@ -22,6 +22,7 @@ def main(settings):
     from alim_keras.data.candidate_sets import CandidateSets
     from alim_keras.runs import artefacts
     from alim_keras.runs import build
+    from alim_keras.runs import loading
     from alim_keras.runs.folder import RunFolder
 
     folder = RunFolder(settings.run)
@@ -37,7 +38,7 @@ def main(settings):
         keras.config.set_dtype_policy(run.precision)
         candidates = CandidateSets.load(folder.file("candidates.npz"))
         folder.check_candidates(candidates.content_hash)
-        training = build.training_data(run, candidates)
+        training = loading.training_data(run, candidates)
         model = build.model(run, training, restored=True)
         build.compile_model(run, model)
         which = "best" if settings.checkpoint == "selected" else "last"

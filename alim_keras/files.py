@@ -1,5 +1,6 @@
 """Writing files so that nothing half-written stays behind."""
 
+import contextlib
 import os
 import tempfile
 
@@ -11,14 +12,31 @@ def write_atomically(path, content):
         path: File to write; its folder is made if missing.
         content: `str` (written as UTF-8) or `bytes`.
     """
-    folder = os.path.dirname(os.path.abspath(path))
-    os.makedirs(folder, exist_ok=True)
     if isinstance(content, str):
         content = content.encode("utf-8")
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """Opens a file that takes the place of `path` once the block is done.
+
+    For what is written part by part; an error in the block leaves `path` as
+    it was.
+
+    Args:
+        path: File to write; its folder is made if missing.
+
+    Yields:
+        A binary file.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    os.makedirs(folder, exist_ok=True)
     handle, partial = tempfile.mkstemp(dir=folder, prefix=".partial-")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         # mkstemp's files are private; give the mode a plain open would.

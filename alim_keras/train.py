@@ -66,11 +66,12 @@ def train(settings, folder, scope, replicas, publish=True):
 
     from alim_keras import backend
     from alim_keras.runs import build
+    from alim_keras.runs import loading
     from alim_keras.runs import noise
     from alim_keras.runs import session
     from alim_keras.runs import workers
 
-    training = build.training_data(settings)
+    training = loading.training_data(settings)
     data, candidates = training.data, training.candidates
     folder.check_candidates(candidates.content_hash)
     workers.check_agreement(settings.as_dict(), folder, candidates)
@@ -78,6 +79,8 @@ def train(settings, folder, scope, replicas, publish=True):
     if chief and settings.save_candidates:
         candidates.save(settings.save_candidates)
     if chief:
+        for note in training.notes:
+            print(note)
         print(candidates.describe(data.labels))
     # Before the seed: it may train networks of its own.
     noise_rate = noise.prepare(settings, folder, training)
@@ -133,9 +136,14 @@ def _write_identity(settings, folder, training):
             training.data,
             len(training.trained),
             noise.final(settings, folder, training),
+            training.notes,
         ),
     )
     training.candidates.save(folder.file("candidates.npz"))
+    write_atomically(
+        folder.file("class_names.txt"),
+        "".join(f"{name}\n" for name in training.data.class_names),
+    )
     write_atomically(folder.file("run.flags"), cli.flags_as_text(settings))
 
 
@@ -195,12 +203,14 @@ def _interrupt(*_):
 
 
 def _describe(model, settings, training, replicas):
+    from alim_keras.runs import choice
     from alim_keras.runs import memory
 
     trainable = sum(math.prod(v.shape) for v in model.trainable_variables)
     found = memory.needed(settings, model.backbone, training)
+    network = choice.network(settings, training.data.kind)
     print(
-        f"Model: {settings.method} on {settings.network}, {trainable:,} "
+        f"Model: {settings.method} on {network}, {trainable:,} "
         f"trainable parameters, all decayed by {settings.weight_decay:g}; "
         f"{replicas} replica(s)\n{memory.describe(found)}"
     )

@@ -22,7 +22,7 @@ from alim_keras import noise_rate
 from alim_keras.cli import train_flags
 from alim_keras.data import holdout_split
 from alim_keras.files import write_atomically
-from alim_keras.runs import build
+from alim_keras.runs import loading
 from alim_keras.runs.cross_fit import CrossFit
 
 ESTIMATORS = (
@@ -90,7 +90,7 @@ def measure(arguments):
                         *arguments.flags,
                     ]
                 )
-                training = build.training_data(settings)
+                training = loading.training_data(settings)
                 if cross_fit is None:
                     # One compiled model for all cells of a seed.
                     cross_fit = CrossFit(settings, training)

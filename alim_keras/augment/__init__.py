@@ -1,4 +1,4 @@
-"""Weak and strong views of image batches, vectorised and without state."""
+"""Weak and strong views of batches, vectorised and without state."""
 
 from alim_keras.augment.autoaugment import AutoAugmentViews
 from alim_keras.augment.color import autocontrast
@@ -11,6 +11,7 @@ from alim_keras.augment.color import hue
 from alim_keras.augment.color import posterize
 from alim_keras.augment.color import sharpness
 from alim_keras.augment.color import solarize
+from alim_keras.augment.feature_views import FeatureViews
 from alim_keras.augment.geometry import resample
 from alim_keras.augment.operations import OPERATIONS
 from alim_keras.augment.streams import make_views
@@ -19,6 +20,7 @@ from alim_keras.augment.views import Views
 __all__ = [
     "OPERATIONS",
     "AutoAugmentViews",
+    "FeatureViews",
     "Views",
     "autocontrast",
     "brightness",

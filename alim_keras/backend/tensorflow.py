@@ -1,14 +1,15 @@
-"""TensorFlow: the gradient step, collectives over replicas, SavedModel."""
+"""TensorFlow: the gradient step, and the names that every backend has."""
 
+import contextlib
 import math
-import os
-import tempfile
 
 import keras
 import tensorflow as tf
 
 from alim_keras.backend import tensorflow_cluster as cluster
 from alim_keras.backend import tensorflow_replicas as replicas
+from alim_keras.backend import tensorflow_serving as serving
+from alim_keras.errors import original
 
 all_gather = replicas.all_gather
 check_rows = replicas.check_rows
@@ -20,11 +21,24 @@ make_strategy = cluster.make_strategy
 process_count = cluster.process_count
 num_replicas = replicas.num_replicas
 process_index = cluster.process_index
+save_served_model = serving.save_served_model
 synchronise = replicas.synchronise
 watching_workers = cluster.watching_workers
 
 # TensorFlow keeps int32 tensors in host memory even when it has a GPU.
 INTEGER = "int64"
+
+
+@contextlib.contextmanager
+def _own_errors():
+    """Raises this package's errors as such where TensorFlow quotes them."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        found = original(error)
+        if found is None:
+            raise
+        raise found from error
 
 
 class Trainer:
@@ -60,7 +74,7 @@ class Trainer:
         x = cluster.share_of_training(strategy, x)
         kwargs["validation_data"] = validation_data
         try:
-            with cluster.undistributed(strategy):
+            with cluster.undistributed(strategy), _own_errors():
                 return super().fit(x, *args, **kwargs)
         except tf.errors.InvalidArgumentError as error:
             # What a running step found; see check_rows and check_shares.
@@ -90,12 +104,12 @@ class Trainer:
         # Within `fit` it has got its share already.
         if not kwargs.get("_use_cached_eval_dataset"):
             x = cluster.share_of_evaluation(strategy, x)
-        with cluster.undistributed(strategy):
+        with cluster.undistributed(strategy), _own_errors():
             return super().evaluate(x, *args, **kwargs)
 
     def predict(self, x, *args, **kwargs):
         # Every worker that calls it predicts all.
-        with cluster.undistributed(self.distribute_strategy):
+        with cluster.undistributed(self.distribute_strategy), _own_errors():
             return super().predict(x, *args, **kwargs)
 
     def make_train_function(self, force=False):
@@ -281,39 +295,3 @@ def set_random_seed(seed):
 def make_deterministic():
     """Makes operations deterministic on a GPU too; slower."""
     tf.config.experimental.enable_op_determinism()
-
-
-def save_served_model(network, path, image_shape, class_names=None):
-    """Writes `network` (images to probabilities) as a SavedModel.
-
-    Its `serve` takes a batch of images of any size, `(B, H, W, C)`, uint8 or
-    float32 in `[0, 255]`, and returns `(B, num_classes)` float32. Signatures:
-    `serving_default` (uint8) and `serve_float` (float32). Class names, one
-    per line, are the asset `class_names.txt`. Nothing else is inside.
-    """
-    channels = image_shape[-1]
-    served = tf.Module()
-    served.network_variables = [v.value for v in network.variables]
-
-    @tf.function
-    def serve(images):
-        return network(tf.cast(images, tf.float32), training=False)
-
-    def signature(dtype):
-        spec = tf.TensorSpec((None, None, None, channels), dtype, "images")
-        return serve.get_concrete_function(spec)
-
-    served.serve = serve
-    signatures = {
-        "serving_default": signature(tf.uint8),
-        "serve_float": signature(tf.float32),
-    }
-    if class_names is None:
-        tf.saved_model.save(served, path, signatures)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        names = os.path.join(folder, "class_names.txt")
-        with open(names, "w", encoding="utf-8") as file:
-            file.write("".join(f"{name}\n" for name in class_names))
-        served.class_names = tf.saved_model.Asset(names)
-        tf.saved_model.save(served, path, signatures)

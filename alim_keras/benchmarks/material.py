@@ -7,17 +7,17 @@ import numpy as np
 from alim_keras.data.sources import ImageData
 from alim_keras.data.sparse_candidates import SparseCandidates
 from alim_keras.errors import ConfigError
-from alim_keras.runs import build
+from alim_keras.runs import loading
 
 
 def training_data(settings):
-    """Returns `build.TrainingData`: of `--dataset`, or synthetic.
+    """Returns `loading.TrainingData`: of `--dataset`, or synthetic.
 
     Raises:
         ConfigError: If `--input_shape` does not fit.
     """
     if settings.input_shape is None:
-        return build.training_data(settings)
+        return loading.training_data(settings)
     shape = image_shape(settings.input_shape)
     count = settings.num_examples
     if count < settings.batch_size:
@@ -40,12 +40,12 @@ def training_data(settings):
         test_ids=["test_0"],
         source="--input_shape",
     )
-    candidates = build.candidate_sets(settings, data)
+    candidates, _ = loading.candidate_sets(settings, data)
     sets = candidates.align(data.ids, where=data.name)
     if settings.table == "sparse":
         sets = SparseCandidates.from_multi_hot(sets)
     everything = np.arange(count)
-    return build.TrainingData(
+    return loading.TrainingData(
         data, candidates, sets, everything, everything[:0]
     )
 

@@ -43,7 +43,7 @@ def measure(settings, training, report=None):
 
     Args:
         settings: The benchmark command's settings.
-        training: `build.TrainingData`.
+        training: `loading.TrainingData`.
         report: See `timing.measure`.
 
     Returns:

@@ -6,6 +6,7 @@ import numpy as np
 from alim_keras.backend import timing
 from alim_keras.networks import classifier_head
 from alim_keras.networks import make_backbone
+from alim_keras.runs import choice
 
 
 class PlainStep:
@@ -28,7 +29,7 @@ class PlainStep:
 
     def __init__(self, settings, image_shape, num_classes):
         self.backbone, _ = make_backbone(
-            settings.network, image_shape, settings.width
+            choice.network(settings), image_shape, settings.width
         )
         self.classifier = classifier_head(
             self.backbone.output_shape[-1], num_classes

@@ -47,7 +47,7 @@ def record(settings, command, training, measured):
     Args:
         settings: The benchmark command's settings.
         command: The command line, a string.
-        training: `build.TrainingData`.
+        training: `loading.TrainingData`.
         measured: What `measurement.measure` returned.
     """
     samples = measured["samples"]

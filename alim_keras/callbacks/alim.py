@@ -53,8 +53,9 @@ class ALIM(keras.callbacks.Callback):
         protocol: How sets come about, for `lam="instance"`: `"flip"`,
             `"pico"` or `"size"`, see `instance_lambda`. Defaults to `"flip"`.
         ambiguity: q, for `protocol="pico"`.
-        labels: True labels `(N,)` of the training set, where known. They are
-            used for one thing: the log `pseudo_label_accuracy`.
+        labels: True labels `(N,)` of the training set, where known, and -1
+            where not. They are used for one thing: the log
+            `pseudo_label_accuracy`.
 
     Logs: `lambda` (of the coming epoch; with `lam="instance"` the mean over
     the examples of this one); `outside` (share of this epoch's examples whose
@@ -187,8 +188,12 @@ class ALIM(keras.callbacks.Callback):
                 logs["noise_rate"] = float(self.table.noise_rate.numpy())
             if self.labels is not None:
                 settled, known = self.table.settled()
-                right = settled == np.asarray(self.labels)
-                logs["pseudo_label_accuracy"] = float(right[known].mean())
+                labels = np.asarray(self.labels)
+                known = known & (labels >= 0)
+                right = (settled == labels)[known]
+                logs["pseudo_label_accuracy"] = (
+                    float(right.mean()) if len(right) else np.nan
+                )
 
     def _update_lambda(self, epoch):
         """Sets lambda for the next epoch from this epoch's Eq. 6 values."""

@@ -34,7 +34,8 @@ class Command:
             `--dataset=NAME` alone stands for. `None` for a command without
             presets.
         words: Tuple of names of the words that must follow the command, such
-            as `("run",)`. A last name that ends with "..." takes one or more.
+            as `("run",)`. A last name that ends with "..." takes one or more;
+            in brackets, `"[paths...]"`, none will do too.
 
     Example:
 
@@ -143,8 +144,9 @@ class Command:
 
     def _name_words(self, words):
         usage = " ".join(name.upper() for name in self.words)
-        many = bool(self.words) and self.words[-1].endswith("...")
-        if len(words) < len(self.words):
+        last = self.words[-1] if self.words else ""
+        many, optional = "..." in last, last.startswith("[")
+        if len(words) < len(self.words) - optional:
             raise ConfigError(
                 f"Expected {usage} after {self.name}. "
                 f"Received: {' '.join(words) or 'nothing'}"
@@ -157,8 +159,8 @@ class Command:
             )
         named = dict(zip(self.words, words))
         if many:
-            named.pop(self.words[-1])
-            name = self.words[-1].removesuffix("...")
+            named.pop(last, None)
+            name = last.strip("[]").removesuffix("...")
             named[name] = words[len(self.words) - 1 :]
         return named
 

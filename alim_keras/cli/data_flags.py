@@ -1,13 +1,17 @@
 """Flags of the commands that read images: data, candidate sets, views."""
 
+from alim_keras.cli import own_flags
+
 
 def define_data(group):
     """Defines the flags that say which images are read."""
     group.dataset(
         "dataset",
         "digits",
-        "digits (built in), or a TFDS name such as cifar10, cifar100, "
-        "cifar100h, cub200, fashion_mnist, mnist.",
+        "digits (built in), a TFDS name such as cifar10, cifar100, "
+        "cifar100h, cub200, fashion_mnist, mnist; or labels of your own: a "
+        "table (.csv, .tsv, .jsonl, .parquet, .npz, Label Studio's .json), or "
+        "a folder with a folder of images for each class.",
     )
     group.path(
         "data_dir",
@@ -21,8 +25,8 @@ def define_data(group):
     group.whole(
         "train_size",
         None,
-        "Use a stratified subset of this many training images. Without it: "
-        "all.",
+        "Use a subset of this many training images, stratified where all "
+        "true labels are known. Without it: all.",
         low=1,
     )
     group.number(
@@ -36,9 +40,17 @@ def define_data(group):
     group.whole(
         "image_size",
         None,
-        "Side in pixels to which images are resized. Without it: as they are.",
+        "Side in pixels to which images are resized. Without it: as they "
+        "are; image files of several sizes, 224.",
         low=1,
     )
+
+
+def define_own(group):
+    """Defines the flags of labels and images of one's own."""
+    own_flags.define_table(group)
+    own_flags.define_images(group)
+    own_flags.define_truth(group)
 
 
 def define_candidates(group):
@@ -69,7 +81,8 @@ def define_candidates(group):
     group.path(
         "candidates_file",
         None,
-        "Read the candidate sets from this file and simulate none.",
+        "Read the candidate sets of --dataset from this table or .npz file, "
+        "and simulate none.",
     )
     group.path(
         "save_candidates", None, "Write the candidate sets to this file."

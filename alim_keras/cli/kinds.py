@@ -77,16 +77,32 @@ class Path(Text):
 
 
 class Dataset(Text):
-    """A data set's name, or the path of an .npz file."""
+    """A data set's name, or the path of a table, array file or folder."""
 
-    syntactic_help = "name or .npz file"
+    syntactic_help = "name, table, .npz file or folder"
 
     def parse(self, argument):
         """Returns the one spelling of the name; see the base class."""
         argument = super().parse(argument).strip()
-        if argument.endswith(".npz"):
-            return Path().parse(argument)
-        return known.ALIASES.get(argument.lower(), argument.lower())
+        name = known.ALIASES.get(argument.lower(), argument.lower())
+        is_file = argument.lower().endswith(known.TABLES)
+        # Before a folder here, what everybody calls cifar10.
+        is_folder = name not in known.KNOWN and os.path.isdir(
+            os.path.expanduser(argument)
+        )
+        return Path().parse(argument) if is_file or is_folder else name
+
+
+class Names(Text):
+    """Class names: a file of them, a number, or names between commas."""
+
+    syntactic_help = "file, number or names"
+
+    def parse(self, argument):
+        """Returns the text, a file absolute; see the base class."""
+        argument = super().parse(argument).strip()
+        path = Path().parse(argument)
+        return path if os.path.isfile(path) else argument
 
 
 class Choice(flags.ArgumentParser):
@@ -167,8 +183,8 @@ class Number(flags.ArgumentParser):
 class NoiseRate(flags.ArgumentParser):
     """A share, the name of an estimator, or annotated:FILE."""
 
-    words = ("oracle", "auto", "em", "cv", "gmm")
-    syntactic_help = f"a number in [0, 1], {', '.join(words)} or annotated:FILE"
+    words = ("oracle", "auto", "em", "cv", "gmm", "annotated")
+    syntactic_help = f"number in [0, 1], {', '.join(words)}[:FILE]"
 
     def parse(self, argument):
         """Returns a float or a word, the file absolute; see the base class."""
@@ -182,8 +198,7 @@ class NoiseRate(flags.ArgumentParser):
             if 0 <= value <= 1:
                 return value
         raise ValueError(
-            f"expected {self.syntactic_help}."
-            f"{near(word, (*self.words, 'annotated:FILE'))}"
+            f"expected a {self.syntactic_help}.{near(word, self.words)}"
         )
 
 
@@ -249,6 +264,10 @@ class Group:
     def dataset(self, name, default, text):
         """Defines a flag that names a data set."""
         self._define(Dataset(), name, default, text)
+
+    def names(self, name, default, text):
+        """Defines a flag with the names of the classes."""
+        self._define(Names(), name, default, text)
 
     def path(self, name, default, text):
         """Defines a flag that names a file or folder."""

@@ -15,6 +15,7 @@ from alim_keras.cli.settings import groups
 from alim_keras.errors import AlimError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
+from alim_keras.errors import original
 
 _HELP = ("--help", "-help", "-h", "-?")
 _UNEXPECTED = 1
@@ -22,7 +23,7 @@ _INTERRUPTED = 130
 _LONGEST_QUOTE = 300
 
 
-def run(command, main, arguments=None):
+def run(command, main, arguments=None, keras=True):
     """Runs `main` with the settings that the command line gives.
 
     Args:
@@ -31,6 +32,8 @@ def run(command, main, arguments=None):
             What needs Keras is imported inside it, so that `--help`,
             `--print_config` and a wrong flag answer at once.
         arguments: List of strings. Defaults to `sys.argv[1:]`.
+        keras: Whether Keras is loaded before `main`; else `main` calls
+            `cli.load` when it needs it. Defaults to `True`.
 
     Returns:
         The exit code: 0 done; 1 unexpected error; 2 bad flag or
@@ -57,9 +60,8 @@ def run(command, main, arguments=None):
             _say(command, f"warning: {warning}")
         if settings.print_config:
             return _print(describe(settings))
-        backend = _backend(settings)
-        prepare_environment(backend, verbose)
-        load_keras(backend, verbose)
+        if keras:
+            load(settings)
         return main(settings) or 0
     except KeyboardInterrupt:
         if verbose:
@@ -74,6 +76,13 @@ def run(command, main, arguments=None):
         return code
 
 
+def load(settings):
+    """Loads Keras on the backend that the settings ask for."""
+    backend = _backend(settings)
+    prepare_environment(backend, settings.verbose)
+    load_keras(backend, settings.verbose)
+
+
 def explain(error, verbose=False):
     """Returns the exit code and the one line for an exception.
 
@@ -84,6 +93,8 @@ def explain(error, verbose=False):
     Returns:
         `(code, line)`.
     """
+    if not isinstance(error, AlimError):
+        error = original(error) or error
     if isinstance(error, AlimError):
         return error.exit_code, f"error: {_one_line(error)}"
     lacks = EnvironmentLacksError.exit_code

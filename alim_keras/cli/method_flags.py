@@ -39,9 +39,10 @@ def define_alim(group):
         "The noise rate that ALIM is told: a number; oracle (the simulated "
         "--noise_level); or an estimate: em or gmm (from the held-out part, "
         "as epochs end), cv (from three short trainings before), "
-        "annotated:FILE (from a CSV file with the columns id and label), or "
-        "auto, which takes em or cv. Without it: oracle for simulated sets, "
-        "auto for those of --candidates_file.",
+        "annotated (from the true labels of --known_labels) or "
+        "annotated:FILE (from those of a file of its own); or auto, which "
+        "takes annotated, em or cv. Without it: oracle for simulated sets, "
+        "auto for those of a file.",
     )
     group.whole(
         "warmup_epochs",

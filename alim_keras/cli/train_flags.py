@@ -7,10 +7,12 @@ any machine. The published settings stand in the flagfiles under flags/.
 from alim_keras.cli.command import Command
 from alim_keras.cli.data_flags import define_candidates
 from alim_keras.cli.data_flags import define_data
+from alim_keras.cli.data_flags import define_own
 from alim_keras.cli.data_flags import define_views
 from alim_keras.cli.kinds import Group
 from alim_keras.cli.method_flags import define_alim
 from alim_keras.cli.method_flags import define_method
+from alim_keras.cli.own_flags import define_cache
 
 # What --dataset=NAME alone means, for the data sets of the paper.
 PUBLISHED = {
@@ -25,6 +27,9 @@ def define(flag_values):
     """Defines all flags of the train command on `flag_values`."""
     _define_run(Group(flag_values, "Run"))
     define_data(Group(flag_values, "Data"))
+    own = Group(flag_values, "Labels of your own")
+    define_own(own)
+    define_cache(own)
     define_candidates(Group(flag_values, "Candidate sets"))
     define_views(Group(flag_values, "Views"))
     define_alim(Group(flag_values, "ALIM"))
@@ -62,9 +67,10 @@ def _define_run(group):
 def _define_network(group):
     group.text(
         "network",
-        "small_cnn",
+        None,
         "small_cnn, cifar_resnet18, cifar_wide_resnet34_10, convnet9, or a "
-        "model of keras.applications by its name.",
+        "model of keras.applications by its name; mlp for feature vectors. "
+        "Without it: small_cnn or mlp.",
     )
     group.whole(
         "width",

@@ -16,8 +16,12 @@ from alim_keras.data.checks import validate_labels
 from alim_keras.data.image_checks import validate_images
 from alim_keras.data.long_tail import long_tailed_subset
 from alim_keras.data.messages import DataWarning
+from alim_keras.data.sources import DiskImages
 from alim_keras.data.sources import ImageData
+from alim_keras.data.sources import image_rows
+from alim_keras.data.sources import list_images
 from alim_keras.data.sources import load
+from alim_keras.data.sources import match_ids
 from alim_keras.data.sparse_candidates import SparseCandidates
 from alim_keras.data.splits import holdout_split
 from alim_keras.data.splits import stratified_subset
@@ -30,14 +34,18 @@ __all__ = [
     "CIFAR100_SUPERCLASSES",
     "CandidateSets",
     "DataWarning",
+    "DiskImages",
     "ImageData",
     "SparseCandidates",
     "check_truth_inside",
     "deduplicate",
     "eval_dataset",
     "holdout_split",
+    "image_rows",
+    "list_images",
     "load",
     "long_tailed_subset",
+    "match_ids",
     "simulate_candidates",
     "stratified_subset",
     "superclasses_of",

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from alim_keras.data.checks import validate_candidates
+from alim_keras.data.sources.disk_images import DiskImages
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
@@ -56,10 +57,12 @@ def train_dataset(
     out, as the reference does, and its examples come in other epochs.
 
     On the JAX backend the images live on the device, where they fit, and a
-    batch is gathered there by its index.
+    batch is gathered there by its index. `DiskImages` are decoded a few
+    batches ahead; the batches are the same as those of an array.
 
     Args:
-        images: Array `(N, H, W, channels)`, uint8 or float in `[0, 255]`.
+        images: Array `(N, H, W, channels)`, uint8 or float in `[0, 255]`, or
+            `DiskImages`.
         candidates: Multi-hot array `(N, C)`, or an object with `shape`,
             `len()` and `rows(index)`, which returns the multi-hot float32
             rows of an index array, such as `SparseCandidates`.
@@ -123,6 +126,7 @@ def train_dataset(
         examples, one_pass, steps, views, num_parallel_calls, view_names
     )
     data.epoch_counter = counter
+    data.examples = examples
     data.num_examples = len(examples)
     data.share = (part, parts)
     return data
@@ -132,7 +136,8 @@ def eval_dataset(images, labels, num_classes, batch_size=256):
     """Returns batches for evaluation and inference, in the given order.
 
     Args:
-        images: Array `(N, H, W, channels)`, uint8 or float in `[0, 255]`.
+        images: Array `(N, H, W, channels)`, uint8 or float in `[0, 255]`, or
+            `DiskImages`.
         labels: Integer array `(N,)`, which become sets of one, or candidate
             sets, as for `train_dataset`.
         num_classes: C.
@@ -144,23 +149,26 @@ def eval_dataset(images, labels, num_classes, batch_size=256):
         batch may be smaller.
     """
     _check_batch_size(batch_size)
-    return _builder().eval_batches(
-        Examples(images, labels, num_classes), batch_size
-    )
+    examples = Examples(images, labels, num_classes)
+    data = _builder().eval_batches(examples, batch_size)
+    data.examples = examples
+    return data
 
 
 class Examples:
     """Images and their candidate sets, in whatever form these are kept.
 
     Attributes:
-        images: Array `(N, H, W, channels)`.
+        images: Array or `DiskImages`, `(N, H, W, channels)`.
+        on_disk: Whether these are `DiskImages`.
         num_classes: C.
         dense: Multi-hot array `(N, C)`, or None where the sets are kept in
             another form.
     """
 
     def __init__(self, images, sets, num_classes=None):
-        self.images = np.asarray(images)
+        self.on_disk = isinstance(images, DiskImages)
+        self.images = images if self.on_disk else np.asarray(images)
         self.dense = self._labels = self._stored = None
         if hasattr(sets, "rows"):
             self._stored, kind = sets, "candidate sets"

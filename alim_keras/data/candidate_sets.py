@@ -182,7 +182,7 @@ class CandidateSets:
 
         Args:
             labels: Optional integers `(num_examples,)`, the true classes in
-                the order of `ids`, for reporting only.
+                the order of `ids`, -1 where not known; for reporting only.
 
         Returns:
             Dict: num_examples, num_classes, size_min, size_mean, size_max,
@@ -200,8 +200,9 @@ class CandidateSets:
                     "`labels` must have one entry for each set. Received: "
                     f"shape={labels.shape}, {len(self)} sets"
                 )
-            rows = np.arange(len(self))
-            noise = 1.0 - float(self.sets[rows, labels].mean())
+            rows = np.flatnonzero(labels >= 0)
+            if len(rows):
+                noise = 1.0 - float(self.sets[rows, labels[rows]].mean())
         return {
             "num_examples": len(self),
             "num_classes": self.num_classes,

@@ -74,6 +74,41 @@ def validate_images(images, ids=None):
     return images if images.dtype == np.float32 else result
 
 
+def validate_features(features, ids=None):
+    """Returns feature vectors as float32 `(n, 1, 1, d)`.
+
+    Args:
+        features: Numbers `(n, d)` or `(n, 1, 1, d)`, all finite.
+        ids: Optional strings `(n,)`, for the messages.
+
+    Raises:
+        DataError: Another type or shape, or NaN and infinite values.
+
+    Example:
+
+    >>> validate_features(np.zeros((2, 5))).shape
+    (2, 1, 1, 5)
+    """
+    features = np.asarray(features)
+    shape = features.shape
+    if features.dtype.kind not in "iuf" or not (
+        len(shape) == 2 or (len(shape) == 4 and shape[1:3] == (1, 1))
+    ):
+        raise DataError(
+            "Feature vectors must be numbers of the shape (num_examples, "
+            f"num_features). Received: dtype={features.dtype}, shape={shape}"
+        )
+    features = features.reshape(len(features), 1, 1, shape[-1])
+    wrong = ~np.isfinite(features)
+    if wrong.any():
+        rows = np.flatnonzero(wrong.any(axis=(1, 2, 3)))
+        raise DataError(
+            f"{len(rows)} feature vectors hold NaN or infinite values, "
+            f"{first_rows(rows, ids)}; fill these in or leave the rows out"
+        )
+    return features.astype(np.float32, copy=False)
+
+
 def _check_shape(shape):
     hint = ""
     if len(shape) == 3:

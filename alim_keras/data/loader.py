@@ -4,6 +4,8 @@ Where the images fit on the device they live there, as they are, and a batch
 is gathered by its index: no image crosses from the host in a step.
 """
 
+import concurrent.futures
+
 import keras
 import numpy as np
 
@@ -14,6 +16,8 @@ from alim_keras.errors import ConfigError
 # Share of the device's memory that images and candidate sets may take; the
 # networks and their activations need the rest.
 _SHARE = 0.4
+# Batches of images on disk that are decoded before they are asked for.
+_BATCHES_AHEAD = 2
 
 
 class IndexBatches(keras.utils.PyDataset):
@@ -40,12 +44,14 @@ class IndexBatches(keras.utils.PyDataset):
         self._one_pass = one_pass
         self._num_batches = num_batches
         self._order = self._read = self._read_for = None
+        self._ahead = _Ahead(examples.images) if examples.on_disk else None
 
     def __len__(self):
         return self._num_batches
 
     def __getitem__(self, place):
-        if self._read is None or self._read_for is not self.placement:
+        is_new = self._read is None or self._read_for is not self.placement
+        if is_new and not self._examples.on_disk:
             # The old one's images go first.
             self._read = None
             self._read = _reader(self._examples, self.placement)
@@ -53,7 +59,49 @@ class IndexBatches(keras.utils.PyDataset):
         if place == 0 or self._order is None:
             self._order = self._one_pass()
         index = self._order[place].astype("int32")
+        if self._examples.on_disk:
+            pixels = self._ahead.read(self._order, place)
+            x = {"image": pixels, "index": index}
+            return x, self._examples.sets(index)
         return self._read(index, self.share != (0, 1))
+
+
+class _Ahead:
+    """Reads batches of `DiskImages`, and the next ones meanwhile.
+
+    Args:
+        images: `DiskImages`.
+    """
+
+    def __init__(self, images):
+        self._images = images
+        self._order, self._waiting = None, {}
+        self._pool = None
+
+    def read(self, order, place):
+        """Returns the images of `order[place]`; later batches follow."""
+        if self._pool is None:
+            self._pool = concurrent.futures.ThreadPoolExecutor(_BATCHES_AHEAD)
+        if order is not self._order:
+            self._forget()
+            self._order = order
+        wanted = range(place, min(place + _BATCHES_AHEAD + 1, len(order)))
+        for one in set(self._waiting).difference(wanted):
+            self._waiting.pop(one).cancel()
+        for one in wanted:
+            if one not in self._waiting:
+                task = self._pool.submit(self._images.read, order[one])
+                self._waiting[one] = task
+        try:
+            return self._waiting.pop(place).result()
+        except BaseException:
+            self._forget()
+            raise
+
+    def _forget(self):
+        for task in self._waiting.values():
+            task.cancel()
+        self._waiting.clear()
 
 
 def train_batches(

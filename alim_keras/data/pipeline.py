@@ -4,6 +4,8 @@ import numpy as np
 import tensorflow as tf
 
 from alim_keras.augment import make_views
+from alim_keras.errors import AlimError
+from alim_keras.errors import remember
 
 
 def train_batches(
@@ -24,10 +26,7 @@ def train_batches(
     def batches():
         epoch, order = one_pass()
         for index in order:
-            x = {
-                "image": examples.images[index],
-                "index": index.astype("int64"),
-            }
+            x = _inputs(examples, index)
             if views is not None:
                 x["epoch"] = np.int32(epoch)
             yield x, examples.sets(index)
@@ -58,9 +57,8 @@ def eval_batches(examples, batch_size):
     def batches():
         for start in range(0, len(examples), batch_size):
             stop = min(start + batch_size, len(examples))
-            index = np.arange(start, stop, dtype="int64")
-            x = {"image": examples.images[start:stop], "index": index}
-            yield x, examples.sets(index)
+            index = np.arange(start, stop)
+            yield _inputs(examples, index), examples.sets(index)
 
     data = _from_generator(batches, examples)
     steps = -(-len(examples) // batch_size)
@@ -68,14 +66,41 @@ def eval_batches(examples, batch_size):
     return data.prefetch(2)
 
 
+def _inputs(examples, index):
+    """Returns what the generator gives for a batch."""
+    x = {"index": index.astype("int64")}
+    if not examples.on_disk:
+        x["image"] = examples.images[index]
+    return x
+
+
 def _from_generator(batches, examples, extra=()):
     images = examples.images
-    x_spec = {
-        "image": tf.TensorSpec((None, *images.shape[1:]), images.dtype),
-        "index": tf.TensorSpec((None,), tf.int64),
-        **dict(extra),
-    }
+    image = tf.TensorSpec((None, *images.shape[1:]), images.dtype)
+    x_spec = {"index": tf.TensorSpec((None,), tf.int64), **dict(extra)}
+    if not examples.on_disk:
+        x_spec["image"] = image
     y_spec = tf.TensorSpec((None, examples.num_classes), tf.float32)
-    return tf.data.Dataset.from_generator(
+    data = tf.data.Dataset.from_generator(
         batches, output_signature=(x_spec, y_spec)
+    )
+    if not examples.on_disk:
+        return data
+
+    def read(index):
+        try:
+            return images.read(index)
+        except AlimError as error:
+            # tf.data hands on its text only.
+            remember(error)
+            raise
+
+    def with_images(x, y):
+        pixels = tf.numpy_function(read, [x["index"]], image.dtype)
+        return {**x, "image": tf.ensure_shape(pixels, image.shape)}, y
+
+    # So many batches are decoded at once as tf.data finds useful: memory
+    # does not grow with the number of images.
+    return data.map(
+        with_images, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
     )

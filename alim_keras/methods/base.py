@@ -76,7 +76,8 @@ class PartialLabelModel(
     Call arguments:
         inputs: Images `(B, H, W, channels)`, uint8 or float in `[0, 255]`,
             or a training batch's dict with the key `"image"`. Images of
-            another size are resized.
+            another size are resized. For a backbone of feature vectors,
+            `(None, 1, 1, d)`, floats `(B, 1, 1, d)` or `(B, d)`.
 
     Returns:
         Class probabilities, float32 `(B, C)`.
@@ -255,13 +256,6 @@ class PartialLabelModel(
             images = inputs["image"] if "image" in inputs else inputs["weak"]
         outputs = self.encode(self.prepare(images), training=training)
         return keras.ops.softmax(outputs["logits"])
-
-    def prepare(self, images):
-        """Resizes to the backbone's size if needed, and normalises."""
-        images = keras.ops.cast(images, "float32")
-        if tuple(images.shape[1:3]) != tuple(self.image_shape[:2]):
-            images = self.resizing(images)
-        return self.normalisation(images)
 
     def training_loss(self, x, y, sample_weight=None):
         """One step without its gradient.

@@ -12,8 +12,9 @@ def check_backbone(backbone):
     if not (isinstance(shape, tuple) and len(shape) == 4 and all(shape[1:])):
         raise ValueError(
             "Argument `backbone` must be a keras.Model that takes images of "
-            "one fixed shape, (None, height, width, channels); give it a "
-            "keras.Input of that shape. Received: "
+            "one fixed shape, (None, height, width, channels), or feature "
+            "vectors as (None, 1, 1, features); give it a keras.Input of that "
+            "shape. Received: "
             f"backbone.input_shape={shape}"
         )
     feature = tuple(backbone.output_shape)
@@ -24,6 +25,18 @@ def check_backbone(backbone):
             f"backbone.output_shape={feature}"
         )
     return tuple(shape[1:]), feature[1]
+
+
+def check_features(shape, expected):
+    """Raises unless a batch has the shape `(B, d)` or `(B, 1, 1, d)`."""
+    # TensorFlow's graphs forget the rank once they have seen both.
+    if getattr(shape, "rank", 0) is None:
+        return
+    if tuple(shape[1:]) not in (tuple(expected), tuple(expected[-1:])):
+        raise ValueError(
+            f"The backbone takes vectors of {expected[-1]} features, (batch, "
+            f"{expected[-1]}). Received: shape={tuple(shape)}"
+        )
 
 
 def synchronise_batch_norm(network):

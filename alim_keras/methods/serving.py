@@ -9,6 +9,21 @@ from alim_keras.methods import checks
 class Serving:
     """What `PartialLabelModel` offers to those who only want predictions."""
 
+    @property
+    def takes_features(self):
+        """Whether the backbone is for feature vectors: images of one pixel."""
+        return tuple(self.image_shape[:2]) == (1, 1)
+
+    def prepare(self, images):
+        """Resizes to the backbone's size if needed, and normalises."""
+        images = keras.ops.cast(images, "float32")
+        if self.takes_features:
+            checks.check_features(images.shape, self.image_shape)
+            images = keras.ops.reshape(images, (-1, *self.image_shape))
+        elif tuple(images.shape[1:3]) != tuple(self.image_shape[:2]):
+            images = self.resizing(images)
+        return self.normalisation(images)
+
     def infer_scores(self, images):
         """`scores` in inference mode, for images as in `call`."""
         return self.scores(self.encode(self.prepare(images), training=False))
@@ -17,11 +32,17 @@ class Serving:
         """Returns the classifier alone: images to probabilities.
 
         It shares its weights with this model; the table, the key encoder and
-        all else that only training needs is not in it.
+        all else that only training needs is not in it. With a backbone for
+        feature vectors its input is `(B, d)`.
         """
-        channels = self.image_shape[-1]
-        inputs = keras.Input((None, None, channels), name="images")
-        x = self.normalisation(self.resizing(inputs))
+        if self.takes_features:
+            inputs = keras.Input(self.image_shape[-1:], name="features")
+            x = keras.layers.Reshape(self.image_shape)(inputs)
+        else:
+            shape = (None, None, self.image_shape[-1])
+            inputs = keras.Input(shape, name="images")
+            x = self.resizing(inputs)
+        x = self.normalisation(x)
         x = self.classifier(self.backbone(x, training=False))
         outputs = keras.layers.Softmax(name="probabilities", dtype="float32")(x)
         return keras.Model(inputs, outputs, name="classifier")

@@ -11,6 +11,7 @@ from alim_keras.networks.cifar_resnet import cifar_resnet18
 from alim_keras.networks.convnet9 import convnet9
 from alim_keras.networks.heads import classifier_head
 from alim_keras.networks.heads import projection_head
+from alim_keras.networks.mlp import mlp
 from alim_keras.networks.small_cnn import small_cnn
 from alim_keras.networks.wide_resnet import cifar_wide_resnet34_10
 
@@ -18,6 +19,7 @@ NETWORKS = {
     "cifar_resnet18": cifar_resnet18,
     "cifar_wide_resnet34_10": cifar_wide_resnet34_10,
     "convnet9": convnet9,
+    "mlp": mlp,
     "small_cnn": small_cnn,
 }
 
@@ -78,6 +80,7 @@ __all__ = [
     "classifier_head",
     "convnet9",
     "make_backbone",
+    "mlp",
     "projection_head",
     "small_cnn",
 ]

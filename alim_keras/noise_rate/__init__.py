@@ -12,7 +12,6 @@ far off each was.
 """
 
 from alim_keras.noise_rate.annotated import annotated
-from alim_keras.noise_rate.annotated import read_annotations
 from alim_keras.noise_rate.auto import choose
 from alim_keras.noise_rate.em import em
 from alim_keras.noise_rate.em import inside_mass
@@ -36,5 +35,4 @@ __all__ = [
     "noise_posterior",
     "out_of_fold",
     "posterior",
-    "read_annotations",
 ]

@@ -1,11 +1,7 @@
 """The noise rate from examples whose true label somebody looked up."""
 
-import csv
-
 import numpy as np
 
-from alim_keras.data.messages import first_five
-from alim_keras.data.messages import nearest
 from alim_keras.errors import DataError
 from alim_keras.noise_rate.estimate import Estimate
 
@@ -96,89 +92,3 @@ def _labels_for(share, width):
         else:
             high = middle
     return high
-
-
-def read_annotations(path, ids, class_names):
-    """Reads a CSV file with the columns `id` and `label`.
-
-    Args:
-        path: The file. Further columns are left alone.
-        ids: Strings `(N,)`, of the training set.
-        class_names: The classes; a label is a name, or its number from 0.
-
-    Returns:
-        A pair of int64 arrays `(n,)`: rows of `ids`, and labels.
-
-    Raises:
-        DataError: The file is missing, lacks a column or holds no label; an
-            id is unknown or comes twice; a label is no class. It names up to
-            five lines of the file.
-    """
-    rows, labels = [], []
-    places = {str(one): row for row, one in enumerate(ids)}
-    names = {str(name): number for number, name in enumerate(class_names)}
-    seen, problems = {}, {"id": [], "twice": [], "label": []}
-    for line, one, label in _read(path):
-        if one not in places:
-            problems["id"].append(f"{one!r} (line {line})")
-        elif one in seen:
-            problems["twice"].append(f"{one!r} (lines {seen[one]} and {line})")
-        elif _class(label, names) is None:
-            problems["label"].append(f"{label!r} (line {line})")
-        else:
-            rows.append(places[one])
-            labels.append(_class(label, names))
-        seen.setdefault(one, line)
-    for name, (what, expected) in {
-        "id": ("ids are not of the training set", f"such as {first_five(ids)}"),
-        "twice": ("ids come twice", "one line for each id"),
-        "label": (
-            "labels are no class",
-            f"one of {first_five(list(class_names))}, or a number from 0 to "
-            f"{len(names) - 1}",
-        ),
-    }.items():
-        if problems[name]:
-            close = ""
-            if name == "label":
-                word = problems[name][0].split("'")[1:2]
-                close = nearest(word[0], names) if word else ""
-            raise DataError(
-                f"{path}: {len(problems[name])} {what}: "
-                f"{first_five(problems[name])}; expected {expected}{close}"
-            )
-    if not rows:
-        raise DataError(f"{path}: holds no label; give at least one line")
-    return np.array(rows, "int64"), np.array(labels, "int64")
-
-
-def _class(label, names):
-    if label in names:
-        return names[label]
-    if label.isdecimal() and int(label) < len(names):
-        return int(label)
-    return None
-
-
-def _read(path):
-    """Yields line number, id and label."""
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            columns = reader.fieldnames or []
-            if not {"id", "label"} <= set(columns):
-                raise DataError(
-                    f"{path}: the first line must name the columns id and "
-                    f"label. Received: {', '.join(columns) or 'nothing'}"
-                )
-            for row in reader:
-                one = (row["id"] or "").strip()
-                label = (row["label"] or "").strip()
-                yield reader.line_num, one, label
-    except OSError as error:
-        raise DataError(
-            f"{path}: the file of true labels cannot be read: "
-            f"{error.strerror or error}"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is not UTF-8 text; save it as CSV") from error

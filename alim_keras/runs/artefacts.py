@@ -7,7 +7,7 @@ import numpy as np
 
 from alim_keras.data import eval_dataset
 from alim_keras.errors import EnvironmentLacksError
-from alim_keras.report import settled_labels
+from alim_keras.report import LabelRows
 from alim_keras.report import write_classes
 from alim_keras.report import write_labels
 
@@ -66,7 +66,7 @@ def write_run_labels(folder, model, training):
         int64 `(N,)`, the settled labels.
     """
     data, sets = training.data, training.sets
-    settled = {}
+    labels = LabelRows(data.ids, data.class_names)
     sources = np.full(len(sets), "table", object)
     sources[training.held_out] = "prediction"
     if not model.keeps_pseudo_labels:
@@ -84,19 +84,9 @@ def write_run_labels(folder, model, training):
             part = rows[start : start + step]
             given = _given(sets, part)
             weights = read(model, data, part, given, start)
-            for name, values in settled_labels(weights, given).items():
-                if name not in settled:
-                    settled[name] = np.empty((len(sets),), values.dtype)
-                settled[name][part] = values
-    write_labels(
-        folder.file("labels.csv"),
-        data.ids,
-        data.class_names,
-        settled,
-        sets,
-        sources,
-    )
-    return settled["label"]
+            labels.add(part, weights, given)
+    write_labels(folder.file("labels.csv"), labels.frame(sources))
+    return labels.settled["label"]
 
 
 def write_run_classes(folder, model, training, settled):
@@ -123,7 +113,7 @@ def write_run_classes(folder, model, training, settled):
         data.class_names,
         training.sets,
         settled,
-        data.labels,
+        None if data.labels is None else data.labels[data.labels >= 0],
         (data.test_labels, np.concatenate(predicted)) if predicted else None,
     )
 

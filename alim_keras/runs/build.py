@@ -1,16 +1,11 @@
-"""From settings to data, model and optimizer: one function each."""
+"""From settings to views, table, model and optimizer: one function each."""
 
-import dataclasses
 import math
 
 import keras
 import numpy as np
 
 import alim_keras
-from alim_keras.data import sources
-from alim_keras.data.candidate_sets import CandidateSets
-from alim_keras.data.sparse_candidates import SparseCandidates
-from alim_keras.data.splits import holdout_split
 from alim_keras.errors import ConfigError
 from alim_keras.layers import PseudoLabelTable
 from alim_keras.layers import SparsePseudoLabelTable
@@ -19,95 +14,10 @@ from alim_keras.runs import choice
 from alim_keras.runs import memory
 
 
-@dataclasses.dataclass
-class TrainingData:
-    """Images, their candidate sets, and which are held out.
-
-    Attributes:
-        data: The `ImageData`, after the choice of a subset.
-        candidates: `CandidateSets` of all of `data`'s training images.
-        sets: Their rows in the order of `data.ids`, bool `(N, C)`, or
-            `SparseCandidates`.
-        trained: Rows that are trained on, int64.
-        held_out: Rows that are not, int64.
-    """
-
-    data: sources.ImageData
-    candidates: CandidateSets
-    sets: np.ndarray | SparseCandidates
-    trained: np.ndarray
-    held_out: np.ndarray
-
-    @property
-    def max_set_size(self):
-        """The number of classes in the largest set."""
-        if isinstance(self.sets, SparseCandidates):
-            return int(self.sets.sizes.max())
-        return int(self.sets.sum(axis=1).max())
-
-
-def training_data(settings, candidates=None):
-    """Loads images, makes or reads candidate sets, and holds a part out.
-
-    Args:
-        settings: The train command's settings.
-        candidates: `CandidateSets` to use instead of what the settings say.
-    """
-    # Known sets come at the size they were published at, and the views and
-    # the network resize; others are unified as they are read.
-    size = None if settings.dataset in sources.KNOWN else settings.image_size
-    data = sources.load(
-        settings.dataset,
-        data_dir=settings.data_dir,
-        download=settings.download,
-        image_size=size,
-    )
-    if settings.train_size is not None:
-        data = data.subset(settings.train_size, settings.seed)
-    if settings.imbalance is not None:
-        # After the subset: its rounding could empty a class of the tail.
-        data = data.long_tailed(settings.imbalance, settings.seed)
-    if candidates is None:
-        candidates = candidate_sets(settings, data)
-    sets = candidates.align(data.ids, where=data.name)
-    if settings.table == "sparse":
-        sets = SparseCandidates.from_multi_hot(sets)
-    trained, held_out = holdout_split(data.ids, settings.holdout, settings.seed)
-    if len(trained) < settings.batch_size:
-        raise ConfigError(
-            f"{len(trained)} images to train on do not fill one batch. "
-            f"Received: --batch_size={settings.batch_size}"
-        )
-    return TrainingData(data, candidates, sets, trained, held_out)
-
-
-def candidate_sets(settings, data):
-    """Reads the sets from `--candidates_file`, or simulates them."""
-    if settings.candidates_file:
-        candidates = CandidateSets.load(settings.candidates_file)
-        if candidates.class_names != tuple(data.class_names):
-            raise ConfigError(
-                f"{settings.candidates_file} is about the classes "
-                f"{list(candidates.class_names)[:5]}..., {data.name} has "
-                f"{list(data.class_names)[:5]}... Use sets of the same data."
-            )
-        return candidates.select(data.ids)
-    return alim_keras.data.simulate_candidates(
-        data.labels,
-        len(data.class_names),
-        ambiguity=settings.ambiguity,
-        noise_level=settings.noise_level,
-        protocol=settings.protocol or data.protocol,
-        seed=settings.seed,
-        stream="legacy" if settings.legacy_stream else "default",
-        superclasses=data.superclasses,
-        ids=data.ids,
-        class_names=data.class_names,
-    )
-
-
-def views(settings, image_shape):
+def views(settings, image_shape, kind="images"):
     """Returns the weak and strong augmentation."""
+    if kind == "features":
+        return alim_keras.augment.FeatureViews(seed=settings.seed)
     if settings.augmentation == "autoaugment":
         # Margin and square as published for 32 pixels, in proportion.
         side = min(image_shape[:2])
@@ -133,7 +43,7 @@ def views(settings, image_shape):
 def image_shape(settings, data):
     """Returns the shape the network works at."""
     height, width, channels = data.images.shape[1:]
-    if settings.image_size:
+    if settings.image_size and data.kind == "images":
         height = width = settings.image_size
     return height, width, channels
 
@@ -169,7 +79,7 @@ def model(settings, training, restored=False):
     shape = image_shape(settings, data)
     weights = None if restored else settings.weights
     backbone, normalised = make_backbone(
-        settings.network, shape, settings.width, weights
+        choice.network(settings, data.kind), shape, settings.width, weights
     )
     # Before the big variables are made.
     memory.check_limit(
@@ -182,7 +92,7 @@ def model(settings, training, restored=False):
             backbone,
             len(data.class_names),
             len(training.trained),
-            views=views(settings, shape)
+            views=views(settings, shape, data.kind)
             if settings.views == "device"
             else None,
             mean=np.asarray(mean).tolist(),

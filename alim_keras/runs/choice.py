@@ -73,3 +73,9 @@ def mixup_weight(settings):
     options = method_options(settings)
     default = default_of(method(settings), "mixup_weight")
     return float(options.get("mixup_weight", default))
+
+
+def network(settings, kind="images"):
+    """Returns `--network`, or the one that this kind of data asks for."""
+    default = "mlp" if kind == "features" else "small_cnn"
+    return settings.network or default

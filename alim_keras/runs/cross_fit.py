@@ -12,6 +12,7 @@ from alim_keras.networks import make_backbone
 from alim_keras.noise_rate.held_out import inference
 from alim_keras.noise_rate.held_out import to_numpy
 from alim_keras.runs import build
+from alim_keras.runs import choice
 
 # At most so many epochs, unless they have fewer steps than the second number.
 EPOCHS = 12
@@ -85,7 +86,10 @@ class CrossFit:
         num_classes = len(data.class_names)
         backend.set_random_seed(settings.seed)
         backbone, normalised = make_backbone(
-            settings.network, shape, settings.width, settings.weights
+            choice.network(settings, data.kind),
+            shape,
+            settings.width,
+            settings.weights,
         )
         mean, std = (data.mean, data.std) if normalised else (0.0, 1.0 / 255.0)
         num_examples = len(self.training.trained)
@@ -93,7 +97,7 @@ class CrossFit:
             backbone,
             num_classes,
             num_examples,
-            views=build.views(settings, shape),
+            views=build.views(settings, shape, data.kind),
             mean=np.asarray(mean).tolist(),
             std=np.asarray(std).tolist(),
             table=build.table(

@@ -15,7 +15,8 @@ from alim_keras.files import write_atomically
 # where and how it runs, not what it computes.
 FREE = frozenset(
     "run_dir data_dir download progress verbose print_config flagfile preset "
-    "tensorboard save_candidates candidates_file memory_limit".split()
+    "tensorboard save_candidates candidates_file memory_limit images "
+    "image_cache verify".split()
 )
 
 

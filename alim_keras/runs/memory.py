@@ -8,6 +8,7 @@ import numpy as np
 
 from alim_keras import backend
 from alim_keras import quantile
+from alim_keras.data import DiskImages
 from alim_keras.errors import ConfigError
 from alim_keras.methods import PiCO
 from alim_keras.runs import choice
@@ -30,7 +31,8 @@ def needed(settings, backbone, training):
     """Returns the bytes that each part of a run takes on every device.
 
     Images and candidate sets lie in the host's memory on TensorFlow; on JAX
-    on the device, where they fit.
+    on the device, where they fit. `DiskImages` take none, unless they are
+    kept in memory once decoded.
 
     Args:
         settings: The train command's settings.
@@ -51,7 +53,10 @@ def needed(settings, backbone, training):
     images, count = training.data.images, len(training.trained)
     share = count / len(images)
     found["candidate sets"] = round(training.sets.nbytes * share)
-    found["images"] = count * images[:1].nbytes
+    if isinstance(images, DiskImages):
+        found["images"] = images[:count].kept_bytes
+    else:
+        found["images"] = count * images[:1].nbytes
     return found
 
 

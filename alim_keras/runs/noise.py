@@ -8,6 +8,8 @@ from alim_keras import backend
 from alim_keras import noise_rate
 from alim_keras.data import SparseCandidates
 from alim_keras.data import eval_dataset
+from alim_keras.data.known_labels import read_annotations
+from alim_keras.data.sources import is_own
 from alim_keras.errors import ConfigError
 from alim_keras.noise_rate import Estimate
 from alim_keras.runs import choice
@@ -17,6 +19,9 @@ from alim_keras.runs.folder import fingerprint
 # In the run folder: the estimate in force, and what it was made for.
 FILE = "noise_rate.json"
 ESTIMATORS = {"em": noise_rate.em, "gmm": noise_rate.gmm}
+# With so many true labels their share of wrong sets says more than `auto`'s
+# estimates, which take sets for independent of the image.
+ENOUGH = 50
 
 
 def prepare(settings, folder, training):
@@ -41,7 +46,9 @@ def prepare(settings, folder, training):
     if asked == "oracle":
         return _oracle(settings, training.candidates)
     if asked == "auto":
-        if settings.distribute == "multi_worker":
+        if training.known is not None and np.sum(training.known >= 0) >= ENOUGH:
+            asked, why = "annotated", "enough true labels are known."
+        elif settings.distribute == "multi_worker":
             asked, why = "em", "many processes train, and cv is for one."
         else:
             asked, why = noise_rate.choose(_num_held_out(training))
@@ -69,7 +76,7 @@ def wish(settings):
     """
     if settings.noise_rate is not None:
         return settings.noise_rate
-    if not settings.candidates_file:
+    if not settings.candidates_file and not is_own(settings.dataset):
         return "oracle"
     needed = settings.lam in ("adaptive", "instance")
     return "auto" if needed and choice.keeps_pseudo_labels(settings) else None
@@ -153,11 +160,25 @@ def _once(asked, settings, training):
             _sets(training, rows),
             seed=settings.seed,
         )
-    path = asked.partition(":")[2]
-    rows, labels = noise_rate.read_annotations(
-        path, training.data.ids, training.data.class_names
-    )
-    return noise_rate.annotated(labels, _sets(training, rows))
+    rows, labels = _annotations(asked.partition(":")[2], training)
+    # The sets as they were given, where known labels stand in for some.
+    given = training.given or training.candidates
+    ids = training.data.ids[rows]
+    return noise_rate.annotated(labels, given.align(ids))
+
+
+def _annotations(path, training):
+    """Returns rows and labels of a file, or of `--known_labels`."""
+    data, known = training.data, training.known
+    if path:
+        return read_annotations(path, data.ids, data.class_names)
+    if known is None:
+        raise ConfigError(
+            "--noise_rate=annotated needs --known_labels=FILE, or a file of "
+            "its own: --noise_rate=annotated:FILE"
+        )
+    rows = np.flatnonzero(known >= 0)
+    return rows, known[rows]
 
 
 class Keeper:

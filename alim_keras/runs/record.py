@@ -21,7 +21,9 @@ PACKAGES = (
 )
 
 
-def run_record(settings, command, candidates, data, num_trained, noise_rate):
+def run_record(
+    settings, command, candidates, data, num_trained, noise_rate, notes=()
+):
     """Returns the content of run.json.
 
     Args:
@@ -32,6 +34,7 @@ def run_record(settings, command, candidates, data, num_trained, noise_rate):
         num_trained: How many of them are trained on (the rest is held out).
         noise_rate: What ALIM is told before the training: a number, an
             `Estimate`, or None if it is estimated later, or not at all.
+        notes: Strings: what was found as the data were read.
     """
     return {
         "command": command,
@@ -40,6 +43,7 @@ def run_record(settings, command, candidates, data, num_trained, noise_rate):
         "candidates_hash": candidates.content_hash,
         "candidates": candidates.provenance,
         "noise_rate": _plain(noise_rate),
+        "notes": list(notes),
         "data": {
             "name": data.name,
             "training_images": len(data.images),
@@ -48,7 +52,9 @@ def run_record(settings, command, candidates, data, num_trained, noise_rate):
             "imbalance": settings["imbalance"],
             "training_images_per_class": np.bincount(
                 data.labels, minlength=len(data.class_names)
-            ).tolist(),
+            ).tolist()
+            if data.all_labels_known
+            else None,
             "image_shape": list(data.images.shape[1:]),
             "class_names": list(data.class_names),
         },

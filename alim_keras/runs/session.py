@@ -21,7 +21,8 @@ def train_batches(settings, training):
     data, rows = training.data, training.trained
     views = None
     if settings.views == "tf_data":
-        views = build.views(settings, build.image_shape(settings, data))
+        shape = build.image_shape(settings, data)
+        views = build.views(settings, shape, data.kind)
     return train_dataset(
         data.images[rows],
         training.sets[rows],
@@ -88,7 +89,7 @@ def alim(settings, training, noise_rate):
         per_class=settings.lam_per_class,
         protocol=protocol or made.get("protocol", "size"),
         ambiguity=made.get("ambiguity"),
-        labels=data.labels[rows],
+        labels=None if data.labels is None else data.labels[rows],
     )
     return [callback]
 
@@ -110,6 +111,8 @@ def evaluations(settings, training):
                 settings.evaluate_every,
             )
         )
+    if not len(data.test_images):
+        return found
     test = eval_dataset(data.test_images, data.test_labels, num_classes)
     names = {"covering_rate": "test_accuracy", "loss": "test_loss"}
     every = settings.evaluate_every

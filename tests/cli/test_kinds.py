@@ -33,7 +33,7 @@ CHOICE = parser(
     lambda group: group.choice("x", "step", ("step", "epoch"), "Text.")
 )
 RATES = (
-    "expected a number in [0, 1], oracle, auto, em, cv, gmm or annotated:FILE."
+    "expected a number in [0, 1], oracle, auto, em, cv, gmm, annotated[:FILE]."
 )
 NOISE = parser(lambda group: group.noise_rate("x", None, "Text."))
 TEXT = parser(lambda group: group.text("x", None, "Text."))
@@ -76,7 +76,7 @@ def test_accepts(kind, text, value):
         (NOISE, "nan", RATES),
         (NOISE, "-0.1", RATES),
         (NOISE, "1.01", RATES),
-        (NOISE, "annotated:", f"{RATES} Did you mean annotated:FILE?"),
+        (NOISE, "annotated:", f"{RATES} Did you mean annotated?"),
         (NOISE, "0.3:x", RATES),
         (NOISE, "autos", f"{RATES} Did you mean auto?"),
         (UNIT, "nan", "expected a number in [0, 1]."),

@@ -9,6 +9,7 @@ import pytest
 from alim_keras.cli import train_flags
 from alim_keras.data import SparseCandidates
 from alim_keras.runs import build
+from alim_keras.runs import loading
 from alim_keras.runs import memory
 
 GIB = 2**30
@@ -27,7 +28,7 @@ def built(chosen):
     policy = keras.config.dtype_policy()
     keras.config.set_dtype_policy(chosen.precision)
     try:
-        training = build.training_data(chosen)
+        training = loading.training_data(chosen)
         model = build.model(chosen, training)
         build.compile_model(chosen, model)
     finally:

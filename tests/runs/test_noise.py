@@ -13,7 +13,7 @@ from alim_keras.cli import train_flags
 from alim_keras.data import CandidateSets
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.runs import build
+from alim_keras.runs import loading
 from alim_keras.runs import cross_fit
 from alim_keras.runs import noise
 from alim_keras.runs.folder import RunFolder
@@ -89,7 +89,7 @@ def test_auto_with_few_held_out_takes_cv_once(
 def prepared(folder, *flags):
     """What a run tells ALIM, without the run."""
     settings = train_flags.COMMAND.parse([*SMOKE, *FLAGS, *flags])
-    training = build.training_data(settings)
+    training = loading.training_data(settings)
     folder = RunFolder(folder)
     told = noise.prepare(settings, folder, training)
     return told, noise.final(settings, folder, training)
@@ -114,7 +114,7 @@ def test_cv_of_another_wish_is_not_taken(tmp_path, monkeypatch):
     given = ("--noise_rate=cv", f"--candidates_file={sets}")
     for level in (0.1, 0.2):
         settings = train_flags.COMMAND.parse([*SMOKE, f"--noise_level={level}"])
-        build.training_data(settings).candidates.save(sets)
+        loading.training_data(settings).candidates.save(sets)
         prepared(tmp_path, *given)
     assert asked == [3, 4, 3, 3]
 
@@ -150,7 +150,7 @@ def test_annotated_and_the_default_for_sets_of_a_file(
 ):
     # A file of sets without a word about how noisy they are.
     path = tmp_path / "sets.npz"
-    found = build.training_data(train_flags.COMMAND.parse(SMOKE)).candidates
+    found = loading.training_data(train_flags.COMMAND.parse(SMOKE)).candidates
     CandidateSets(found.ids, found.sets, found.class_names).save(path)
     given = f"--candidates_file={path}"
     labels = tmp_path / "true.csv"

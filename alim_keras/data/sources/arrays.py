@@ -60,3 +60,13 @@ def read(path):
 
 def _with_channels(images):
     return images[..., None] if images.ndim == 3 else images
+
+
+def is_whole(path):
+    """Returns whether an `.npz` file is a whole data set, with its images."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return "train_images" in archive.files
+    except (OSError, ValueError, AttributeError):
+        # Not even an archive: whoever reads it says what is wrong.
+        return True

@@ -15,6 +15,18 @@ FASHION_CLASSES = (
     "Ankle boot",
 )
 DIGIT_CLASSES = tuple("0123456789")
+# How the files end that hold labels of one's own.
+TABLES = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".jsonl",
+    ".ndjson",
+    ".json",
+    ".parquet",
+    ".npz",
+    ".npy",
+)
 
 
 @dataclasses.dataclass(frozen=True)

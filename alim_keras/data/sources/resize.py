@@ -53,7 +53,13 @@ def decode(content, image_size, channels=3):
         return square(image, image_size)
 
 
-def square(image, image_size):
+def scaled_size(size, image_size):
+    """Returns (width, height) with the shorter side scaled to `image_size`."""
+    scale = image_size / min(size)
+    return tuple(max(image_size, round(side * scale)) for side in size)
+
+
+def square(image, image_size, full_size=None):
     """Returns the middle square of an image, scaled to `image_size`.
 
     The shorter side is scaled to `image_size` (bilinear, with the filter
@@ -62,17 +68,14 @@ def square(image, image_size):
     Args:
         image: A `PIL.Image.Image` of mode "L" or "RGB".
         image_size: Integer.
+        full_size: Pair (width, height) to reckon with where the image was
+            made smaller already. Defaults to its own.
 
     Returns:
         uint8 `(image_size, image_size, channels)`.
     """
-    width, height = image.size
-    scale = image_size / min(width, height)
-    size = (
-        max(image_size, round(width * scale)),
-        max(image_size, round(height * scale)),
-    )
-    if size != (width, height):
+    size = scaled_size(full_size or image.size, image_size)
+    if size != image.size:
         image = image.resize(size, pillow().Resampling.BILINEAR)
     left, top = (size[0] - image_size) // 2, (size[1] - image_size) // 2
     image = image.crop((left, top, left + image_size, top + image_size))

@@ -21,6 +21,17 @@ from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
 
 
+def is_own(dataset):
+    """Returns whether `--dataset` is a table or a folder of one's own.
+
+    It is if it is an absolute path, except for an `.npz` file with images,
+    which is a whole data set.
+    """
+    if not os.path.isabs(dataset):
+        return False
+    return not dataset.endswith(".npz") or not arrays.is_whole(dataset)
+
+
 def load(name, data_dir=None, download=True, image_size=None):
     """Loads a data set by name or path.
 

@@ -1,0 +1,294 @@
+"""The images of a folder, and which of them the ids of a table mean."""
+
+import bisect
+import collections
+import dataclasses
+import os
+import re
+
+import numpy as np
+
+from alim_keras.data.messages import first_five
+from alim_keras.data.messages import nearest
+from alim_keras.errors import DataError
+
+SUFFIXES = (
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".png",
+    ".gif",
+    ".bmp",
+    ".webp",
+    ".tif",
+    ".tiff",
+    ".ppm",
+    ".pgm",
+)
+_DIGITS = re.compile("[0-9]+")
+# Near names are looked for among this many neighbours in the alphabet.
+_NEIGHBOURS = 500
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ImageListing:
+    """The images below a folder.
+
+    Attributes:
+        folder: String.
+        files: List of strings, paths relative to the folder with forward
+            slashes, in natural order ("2.png" before "10.png").
+        class_names: Tuple of strings in natural order where each image lies
+            in one of at least two folders directly below; else None.
+        classes: int64 `(len(files),)`, the class folder of each; else None.
+        num_hidden: How many hidden files and folders were passed over.
+        num_others: How many other files were passed over.
+        others: Tuple of the first five of these.
+    """
+
+    folder: str
+    files: list
+    class_names: tuple = None
+    classes: np.ndarray = None
+    num_hidden: int = 0
+    num_others: int = 0
+    others: tuple = ()
+
+    def __len__(self):
+        return len(self.files)
+
+
+def natural(text):
+    """Returns a key that sorts numbers in names by their value."""
+    return f"{_DIGITS.sub(_sortable, text.casefold())}\0{text}"
+
+
+def _sortable(match):
+    digits = match[0].lstrip("0")
+    return f"{len(digits):03}{digits}"
+
+
+def list_images(folder):
+    """Returns the images below a folder, however deep.
+
+    Hidden files and folders (`.DS_Store`, `._x`) are passed over, links are
+    followed, other files are counted. Nothing is opened.
+
+    Args:
+        folder: Path.
+
+    Returns:
+        An `ImageListing`.
+
+    Raises:
+        DataError: The folder is missing or holds no image.
+
+    Example:
+
+    >>> list_images("photos").files[:2]
+    ['cats/2.png', 'cats/10.png']
+    """
+    folder = os.fspath(folder)
+    found, others, hidden = {}, [], 0
+    todo, seen = [("", folder)], set()
+    while todo:
+        prefix, place = todo.pop()
+        names, folders = [], []
+        try:
+            here = os.stat(place)
+            if (here.st_dev, here.st_ino) in seen:
+                # A link to a folder around it.
+                continue
+            seen.add((here.st_dev, here.st_ino))
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name.startswith("."):
+                        hidden += 1
+                    elif name.lower().endswith(SUFFIXES) and not entry.is_dir(
+                        follow_symlinks=False
+                    ):
+                        names.append(name)
+                    elif entry.is_dir():
+                        folders.append((f"{prefix}{name}/", entry.path))
+                    else:
+                        others.append(prefix + name)
+        except OSError as error:
+            raise DataError(
+                f"{place}: cannot be listed: {error.strerror}; give a folder "
+                "of images"
+            ) from error
+        todo.extend(folders)
+        if names:
+            found[prefix] = sorted(names, key=natural)
+    order = sorted(found, key=lambda one: [natural(p) for p in one.split("/")])
+    files = [prefix + name for prefix in order for name in found[prefix]]
+    others = tuple(sorted(others, key=natural))
+    if not files:
+        kinds = " ".join(one[1:] for one in SUFFIXES)
+        was = f"{len(others)} other files: {first_five(others)}"
+        raise DataError(
+            f"{folder}: no images in this folder or below. Expected files "
+            f"ending in {kinds}. Received: "
+            f"{was if others else 'no files'}"
+        )
+    class_names = classes = None
+    if len(order) > 1 and all(one.count("/") == 1 for one in order):
+        class_names = tuple(one[:-1] for one in order)
+        sizes = [len(found[one]) for one in order]
+        classes = np.repeat(np.arange(len(order), dtype=np.int64), sizes)
+    return ImageListing(
+        folder, files, class_names, classes, hidden, len(others), others[:5]
+    )
+
+
+def match_ids(ids, images, where="the table", keep_missing=False):
+    """Finds the file that each id of a table means.
+
+    One rule holds for all ids, the first that finds every one: the id is the
+    path in the folder; or that without its ending; or the file name in
+    whatever folder; or the file name without folder and ending. A rule that
+    leaves two files for an id, or one file for two ids, does not count.
+    Positions never matter.
+
+    Args:
+        ids: Sequence of N strings.
+        images: An `ImageListing`, or the folder to list.
+        where: String, the table's name for messages.
+        keep_missing: Whether an id without a file is returned as it is, for
+            `scan` to report, by the rule that finds most; else, and where
+            no id has one, it is an error.
+
+    Returns:
+        A pair: a list of N strings, relative to the folder, and the rule as
+        a sentence for people.
+
+    Raises:
+        DataError: Ids without a file, with both counts, the first five and
+            near names.
+
+    Example:
+
+    >>> match_ids(["cats/10", "cats/2"], "photos")
+    (['cats/10.png', 'cats/2.png'], 'each id is a path without its ending')
+    """
+    if not isinstance(images, ImageListing):
+        images = list_images(images)
+    files = images.files
+    own = os.path.abspath(images.folder).replace(os.sep, "/") + "/"
+    ids = [_relative(str(one), own) for one in ids]
+    best = None
+    for text, of_id, of_file in _RULES:
+        rows, num_wrong = _apply(ids, files, of_id, of_file)
+        if not num_wrong:
+            return [files[row] for row in rows], text
+        if best is None or num_wrong < best[0]:
+            best = num_wrong, text, of_id, of_file, rows
+    _, text, of_id, of_file, rows = best
+    wrong = _explain(ids, files, of_id, of_file)
+    if keep_missing and len(wrong) < len(set(ids)) and not any(wrong.values()):
+        pairs = zip(ids, rows, strict=True)
+        return [one if row is None else files[row] for one, row in pairs], text
+    bad = [f"{one} ({why})" if why else one for one, why in wrong.items()]
+    near = _nearest(next(iter(wrong)), files)
+    raise DataError(
+        f"{where}: {len(wrong)} of {len(set(ids))} ids have no image of their "
+        f"own among the {len(files)} in {images.folder}: {first_five(bad)}"
+        f"{near} An id is a path in the folder or a file name, with or "
+        "without its ending"
+    )
+
+
+def unused_images(files, images):
+    """Returns how many images of an `ImageListing` are not among `files`.
+
+    Args:
+        files: Sequence of paths, as `match_ids` returns.
+        images: The `ImageListing`.
+
+    Returns:
+        A pair: their number, and a list of the first five.
+    """
+    used = set(files)
+    left = [one for one in images.files if one not in used]
+    return len(left), left[:5]
+
+
+def _relative(name, own):
+    """Returns an id as paths in a listing are written."""
+    name = name.replace("\\", "/").removeprefix(own)
+    while name.startswith("./"):
+        name = name[2:]
+    return name
+
+
+def _without_ending(name):
+    ending = name[name.rfind(".") :].lower() if "." in name else ""
+    return name[: -len(ending)] if ending in SUFFIXES else name
+
+
+def _base(name):
+    return name.rpartition("/")[2]
+
+
+def _stem(name):
+    return _without_ending(_base(name))
+
+
+def _same(name):
+    return name
+
+
+_RULES = (
+    ("each id is the path of a file in the folder", _same, _same),
+    ("each id is a path without its ending", _same, _without_ending),
+    ("each id is a file name, in whatever folder", _base, _base),
+    ("each id is a file name, without folder and ending", _stem, _stem),
+)
+
+
+def _apply(ids, files, of_id, of_file):
+    """Returns the row in `files` of each id, and how many ids have none.
+
+    Rows are None, or the last of several, where an id has not just one.
+    """
+    names = list(map(of_file, files))
+    rows = dict(zip(names, range(len(files)), strict=True))
+    found = list(map(rows.get, map(of_id, ids)))
+    num_wrong = found.count(None)
+    if len(rows) < len(names):
+        twice = _twice(names)
+        num_wrong += sum(of_id(one) in twice for one in ids)
+    if not num_wrong:
+        # Ids that come twice mean the same file; others must not.
+        num_wrong = len(set(ids)) - len(set(found))
+    return found, num_wrong
+
+
+def _twice(names):
+    counts = collections.Counter(names)
+    return {name for name, count in counts.items() if count > 1}
+
+
+def _explain(ids, files, of_id, of_file):
+    """Returns a dict of ids without a file of their own, to why; "" is none."""
+    places, owners, wrong = {}, {}, {}
+    for name, file in zip(map(of_file, files), files, strict=True):
+        places.setdefault(name, []).append(file)
+    for one in ids:
+        found = places.get(of_id(one), ())
+        if not found:
+            wrong[one] = ""
+        elif len(found) > 1:
+            wrong[one] = f"could be {found[0]} or {found[1]}"
+        elif owners.setdefault(found[0], one) != one:
+            wrong[one] = f"means {found[0]}, as does {owners[found[0]]}"
+    return wrong
+
+
+def _nearest(name, files):
+    """Returns ", did you mean ...?", looking at the neighbours only."""
+    known = sorted(set(map(_base, files)) if "/" not in name else files)
+    place = bisect.bisect(known, name)
+    near = known[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS]
+    return nearest(name, near) or "."

@@ -1,0 +1,316 @@
+"""Labels and images of one's own: a table beside a folder, or feature vectors.
+
+`load_own` puts together what the table says, the files that its items name
+and what is known of the truth.
+"""
+
+import dataclasses
+import os
+
+import numpy as np
+
+from alim_keras.data import tables
+from alim_keras.data.candidate_sets import CandidateSets
+from alim_keras.data.known_labels import read_annotations
+from alim_keras.data.known_labels import read_test_labels
+from alim_keras.data.messages import first_five
+from alim_keras.data.sources.disk_images import DiskImages
+from alim_keras.data.sources.image_data import UNKNOWN
+from alim_keras.data.sources.image_data import ImageData
+from alim_keras.data.sources.image_headers import scan
+from alim_keras.data.sources.image_headers import unified_channels
+from alim_keras.data.sources.image_headers import unified_size
+from alim_keras.data.sources.listing import ImageListing
+from alim_keras.data.sources.listing import list_images
+from alim_keras.data.sources.listing import match_ids
+from alim_keras.data.sources.listing import unused_images
+from alim_keras.errors import DataError
+
+# Decoded images of less than this are kept in memory, unless told otherwise.
+_CACHED = 1 << 30
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OwnData:
+    """What was found of one's own labels and images.
+
+    Args:
+        data: The `ImageData`.
+        candidates: Its `CandidateSets`, in the same order.
+        given: The sets as the table gives them: they differ from
+            `candidates` where true labels were put in place of sets.
+        votes: `Votes`, who said what; None where the table does not say.
+        known: int64 `(N,)`, the labels of `known_labels`, -1 elsewhere; None
+            without such a file. `data.labels` may know more.
+        notes: Tuple of strings, a line each: what was found and done.
+        scan: The `Scan` of the image files, or None.
+        files: The files it is about: those of the items, then the tested.
+    """
+
+    data: ImageData
+    candidates: CandidateSets
+    given: CandidateSets
+    votes: tables.Votes | None
+    known: np.ndarray | None
+    notes: tuple
+    scan: object = None
+    files: object = None
+
+    def rows_of(self, ids):
+        """Returns the rows of some items, int64 `(n,)`."""
+        places = {one: row for row, one in enumerate(self.data.ids)}
+        return np.array([places[one] for one in ids], np.int64)
+
+
+def load_own(
+    table,
+    images=None,
+    *,
+    image_size=None,
+    known_labels=None,
+    known_as_sets=False,
+    test_labels=None,
+    on_bad_image="error",
+    verify="headers",
+    image_cache="auto",
+    progress=None,
+    **reading,
+):
+    """Loads labels of one's own and the images that they are about.
+
+    Args:
+        table: Path of a table, see `tables.read_labels`; or a folder with a
+            folder of images for each class, whose names are then sets of one.
+        images: Folder of the images. Defaults to the table's own.
+        image_size: Side in pixels to which images are brought. Defaults to
+            their own, if all are square and of one size, and else to 224.
+        known_labels: CSV file with `id` and `label`: true labels of some of
+            the items. They are for reports, and for the noise rate.
+        known_as_sets: Whether these stand in place of the items' sets.
+        test_labels: CSV file with `id` and `label`: items to test on, which
+            are not trained on.
+        on_bad_image: `"error"`, or `"skip"` to leave out items whose file is
+            missing or unreadable.
+        verify: `"headers"`, or `"full"` to decode every image first.
+        image_cache: `"none"`, `"memory"`, `"auto"` (memory below 1 GiB) or a
+            path for the decoded images.
+        progress: Function of (done, total), called while files are looked at.
+        **reading: Further arguments of `tables.read_labels`.
+
+    Returns:
+        An `OwnData`.
+
+    Raises:
+        DataError: What `tables.read_labels` refuses, files that are missing
+            or unreadable, true labels of unknown items or classes.
+
+    Example:
+
+    ```python
+    own = alim_keras.data.load_own("labels.csv", "photos", min_votes=2)
+    train = alim_keras.data.train_dataset(own.data.images, own.candidates.sets)
+    ```
+    """
+    listing = None
+    if os.path.isdir(table) and not tables.is_table_folder(table):
+        listing = list_images(table)
+        labels = _from_folders(table, listing, reading.get("class_names"))
+        images = images or table
+    else:
+        labels = tables.read_labels(table, **reading)
+    notes = list(labels.notes)
+    names = labels.candidates.class_names
+    known = _known(known_labels, labels)
+    test_ids, test = read_test_labels(test_labels, names)
+    if len(test_ids):
+        kept = np.flatnonzero(~np.isin(labels.ids, test_ids))
+        left_out = len(labels.ids) - len(kept)
+        if left_out:
+            labels, known = _part_of(labels, kept), _part(known, kept)
+            notes.append(f"{left_out} items are tested on, not trained on")
+    found = files = None
+    if labels.features is not None:
+        pixels, test_pixels = _features(labels, test_labels)
+    else:
+        folder = images or os.path.dirname(os.path.abspath(table))
+        skip = on_bad_image == "skip"
+        files = _files(labels, test_ids, listing or folder, table, skip, notes)
+        found = scan(files, verify=verify, progress=progress, folder=folder)
+        good = _good(found, files, skip, notes)
+        size = image_size or unified_size(found)
+        everything = DiskImages(
+            files,
+            size,
+            unified_channels(found),
+            folder=folder,
+            cache=_cache(image_cache, len(files), size),
+        )
+        count = len(labels)
+        kept = good[good < count]
+        if not len(kept):
+            raise DataError(f"{table}: no item has an image that can be read")
+        labels, known = _part_of(labels, kept), _part(known, kept)
+        tested = good[good >= count]
+        pixels, test_pixels = everything[kept], everything[tested]
+        test_ids, test = test_ids[tested - count], test[tested - count]
+    truths, candidates = labels.labels, labels.candidates
+    if known is not None:
+        others = UNKNOWN if truths is None else truths
+        truths = np.where(known == UNKNOWN, others, known)
+        count = np.sum(known != UNKNOWN)
+        notes.append(f"{count} true labels are known, from {known_labels}")
+        if known_as_sets:
+            candidates = _settled(candidates, known)
+            notes.append("they are trained on in place of their items' sets")
+    data = ImageData(
+        name=table,
+        images=pixels,
+        labels=truths,
+        ids=labels.ids,
+        class_names=names,
+        test_images=test_pixels,
+        test_labels=test,
+        test_ids=test_ids,
+        protocol="size",
+        source=str(table),
+        kind="images" if labels.features is None else "features",
+    )
+    return OwnData(
+        data,
+        candidates,
+        labels.candidates,
+        labels.votes,
+        known,
+        tuple(notes),
+        found,
+        files,
+    )
+
+
+def _from_folders(folder, listing, class_names):
+    """Labels whose sets are the names of the images' folders."""
+    if listing.class_names is None:
+        raise DataError(
+            f"{folder}: a folder of images says nothing about their classes; "
+            "give a table as --dataset and this folder as --images, or sort "
+            "the images into a folder for each class"
+        )
+    names = tuple(class_names or listing.class_names)
+    unknown = sorted(set(listing.class_names) - set(names))
+    if unknown:
+        raise DataError(
+            f"{folder}: {len(unknown)} folders are no classes: "
+            f"{first_five(unknown)}; expected some of {first_five(names)}"
+        )
+    place = np.array([names.index(name) for name in listing.class_names])
+    sets = np.zeros((len(listing.files), len(names)), bool)
+    sets[np.arange(len(sets)), place[listing.classes]] = True
+    found = CandidateSets(
+        listing.files,
+        sets,
+        names,
+        {"file": str(folder), "layout": "folders"},
+        str(folder),
+    )
+    note = f"{len(sets)} images in {len(listing.class_names)} class folders"
+    return tables.Labels(ids=found.ids, candidates=found, notes=(note,))
+
+
+def _features(labels, test_labels):
+    if test_labels is not None:
+        # Items that are tested on were taken out, with their vectors.
+        raise DataError(
+            "--test_labels names image files; feature vectors to test on go "
+            "into a file with train_images, train_labels, test_images and "
+            "test_labels"
+        )
+    vectors = labels.features.reshape(len(labels.ids), 1, 1, -1)
+    return vectors, vectors[:0]
+
+
+def _files(labels, test_ids, images, table, keep_missing, notes):
+    """Returns the files of the items and of the test, in this order."""
+    named = labels.images
+    if named is not None and not isinstance(named[0], str):
+        if len(test_ids):
+            raise DataError(
+                f"{table}: holds the images itself, and --test_labels names "
+                "files; use a folder of files for both"
+            )
+        return named
+    named = [*(labels.ids if named is None else named), *test_ids]
+    listing = images if isinstance(images, ImageListing) else None
+    listing = listing or list_images(images)
+    files, rule = match_ids(named, listing, table, keep_missing)
+    notes.append(f"{len(files)} images in {listing.folder}: {rule}")
+    count, first = unused_images(files, listing)
+    if count:
+        notes.append(
+            f"{count} images there are in no row of {table}: "
+            f"{first_five(first)}"
+        )
+    return files
+
+
+def _good(found, files, skip, notes):
+    """Returns the rows whose image can be used."""
+    if not found.problems:
+        return np.arange(len(files))
+    bad = list(found.problems)
+    shown = first_five([f"{files[n]} ({found.problems[n]})" for n in bad[:6]])
+    if not skip:
+        raise DataError(
+            f"{len(bad)} of {len(files)} images cannot be read: {shown}; mend "
+            "them, or leave their items out with --on_bad_image=skip"
+        )
+    notes.append(
+        f"{len(bad)} images cannot be read, their items are left out: {shown}"
+    )
+    return np.setdiff1d(np.arange(len(files)), bad)
+
+
+def _cache(wanted, count, size):
+    if wanted == "auto":
+        return "memory" if 3 * count * size * size < _CACHED else None
+    return None if wanted == "none" else wanted
+
+
+def _known(path, labels):
+    """Returns the labels of a file about some of the items, or None."""
+    if path is None:
+        return None
+    names = labels.candidates.class_names
+    rows, values = read_annotations(path, labels.ids, names)
+    known = np.full(len(labels.ids), UNKNOWN, np.int64)
+    known[rows] = values
+    return known
+
+
+def _part(values, rows):
+    return None if values is None else values[rows]
+
+
+def _part_of(labels, rows):
+    """Returns the `Labels` of some rows, in their order."""
+    if len(rows) == len(labels.ids):
+        return labels
+    ids = labels.ids[rows]
+    return dataclasses.replace(
+        labels,
+        ids=ids,
+        candidates=labels.candidates.select(ids),
+        votes=labels.votes and labels.votes.select(rows),
+        images=labels.images and [labels.images[row] for row in rows],
+        features=_part(labels.features, rows),
+        labels=_part(labels.labels, rows),
+    )
+
+
+def _settled(candidates, truths):
+    """Returns the sets with those of known truth replaced by it."""
+    sets = candidates.sets.copy()
+    rows = np.flatnonzero(truths != UNKNOWN)
+    sets[rows] = False
+    sets[rows, truths[rows]] = True
+    provenance = {**candidates.provenance, "known_as_sets": len(rows)}
+    return dataclasses.replace(candidates, sets=sets, provenance=provenance)

@@ -1,0 +1,329 @@
+"""Class names: given or found, and the cells that name them."""
+
+import os
+import re
+import unicodedata
+
+import numpy as np
+
+from alim_keras.data.messages import first_five
+from alim_keras.data.messages import nearest
+from alim_keras.data.tables.table import is_clean
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+
+# The code of a cell that names no class: padding, or "none of these".
+NOTHING = -1
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.0*)?")
+_MOST_CLASSES = 1_000_000
+
+
+def read_class_names(text):
+    """Returns the class names that a flag gives, as a tuple of strings.
+
+    Args:
+        text: A file of names, one on each line (`names.txt`); a number of
+            classes (`10`, named `"0"` to `"9"`); or names with commas
+            (`cat,dog`).
+
+    Raises:
+        DataError: The file is missing, not UTF-8, or holds no names.
+        ConfigError: A name is missing, or is there twice.
+
+    Example:
+
+    >>> read_class_names("cat, dog")
+    ('cat', 'dog')
+    >>> read_class_names("3")
+    ('0', '1', '2')
+    """
+    text = str(text).strip()
+    if text.isdecimal() and not os.path.exists(text):
+        count = int(text[:9])
+        if not 0 < count <= _MOST_CLASSES or len(text) > 9:
+            raise ConfigError(
+                f"A number of classes from 1 to {_MOST_CLASSES} was expected. "
+                f"Received: --class_names={text[:20]}"
+            )
+        return tuple(str(index) for index in range(count))
+    if os.path.isfile(text) or ("," not in text and _is_path(text)):
+        try:
+            with open(text, encoding="utf-8-sig") as file:
+                lines = file.read().splitlines()
+        except UnicodeDecodeError as error:
+            raise DataError(f"{text}: is not UTF-8 text") from error
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{text}: the file of class names cannot be read: "
+                f"{getattr(error, 'strerror', None) or error}"
+            ) from error
+        names = [line.strip() for line in lines if line.strip()]
+        if not names:
+            raise DataError(f"{text}: the file of class names is empty")
+    else:
+        names = [name.strip() for name in text.split(",")]
+    return check_names(names, text)
+
+
+def _is_path(text):
+    return "/" in text or os.sep in text or text.lower().endswith(".txt")
+
+
+def check_names(names, source="class_names"):
+    """Returns class names as a tuple, or says which one cannot be used."""
+    names = tuple(str(name).strip() for name in names)
+    if not names or not all(names):
+        raise ConfigError(
+            f"{source}: a class without a name; {len(names)} names were given"
+        )
+    twice = [n for n, count in _counted(names).items() if count > 1]
+    if twice:
+        raise ConfigError(
+            f"{source}: {len(twice)} class names are there twice: "
+            f"{first_five(twice)}"
+        )
+    if not all(is_clean(name) for name in names):
+        raise ConfigError(f"{source}: a class name holds characters of no text")
+    return names
+
+
+def _counted(names):
+    counts = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def numbers_are_names(class_names):
+    """Returns whether some class is called by a number."""
+    return any(_WHOLE.fullmatch(name) for name in class_names)
+
+
+def sort_names(names):
+    """Returns names sorted; purely numeric ones as numbers."""
+    names = list(names)
+    if names and all(_WHOLE.fullmatch(name) for name in names):
+        return tuple(sorted(names, key=int))
+    return tuple(sorted(names))
+
+
+class _Reading:
+    """What one token is: a name, a whole number, or a mistake."""
+
+    def __init__(self, token):
+        self.name = self.number = self.wrong = None
+        self.trimmed = False
+        if isinstance(token, bytes):
+            token = token.decode("utf-8", "replace")
+        if isinstance(token, str):
+            self._read_text(token)
+        elif isinstance(token, bool):
+            self.wrong = "true and false name no class"
+        elif isinstance(token, (int, float)):
+            if token != token or token in (float("inf"), float("-inf")):
+                self.wrong = "blank (NaN) or infinite inside a set"
+            elif token != int(token):
+                self.wrong = "a class number must be whole"
+            elif abs(token) >= 10**18:
+                self.wrong = "the number is too large"
+            else:
+                self.number = int(token)
+        elif token is None:
+            self.wrong = "blank inside a set"
+        else:
+            self.wrong = "a class name or number was expected"
+
+    def _read_text(self, token):
+        text = token.strip()
+        self.trimmed = text != token
+        if not is_clean(text):
+            self.wrong = "the name holds characters of no text"
+        elif not text:
+            self.wrong = "a name is missing beside a separator"
+        elif _WHOLE.fullmatch(text):
+            self.name, self.number = text, int(text.partition(".")[0])
+        else:
+            self.name = text
+            if _is_float(text):
+                self.wrong = "a class number must be whole"
+
+
+def _is_float(text):
+    if not text[-1:].isdecimal() and text[-1:] != ".":
+        return False  # Names such as "Infinity" and "nan" stay names.
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def resolve(vocabulary, counts, places, class_names, none_words, findings):
+    """Looks all tokens up.
+
+    Args:
+        vocabulary: List of tokens: text, numbers, or what else was found.
+        counts: Integers, how often each token occurs.
+        places: Function from a token's number to where it stands, as text.
+        class_names: Strings, or None: found among the tokens.
+        none_words: Strings that mean "none of these".
+        findings: `Findings`, gets notes and counts.
+
+    Returns:
+        The class names, and int32 `(len(vocabulary),)`: the class of each
+        token, or `NOTHING`.
+
+    Raises:
+        DataError: A token that is no class; the message says where.
+    """
+    readings = [_Reading(token) for token in vocabulary]
+    none_words = {str(word).strip().casefold() for word in none_words}
+    codes = np.full(len(vocabulary), NOTHING, np.int32)
+    is_none = np.array(
+        [(r.name or "").casefold() in none_words for r in readings], bool
+    )
+    found = class_names is None
+    if found:
+        class_names = _found(vocabulary, readings, is_none, places)
+        findings.note(
+            f"{len(class_names)} classes were found: {first_five(class_names)}"
+        )
+    clash = [name for name in class_names if name.casefold() in none_words]
+    if clash:
+        raise ConfigError(
+            f"{first_five(clash)} is a class and a word for none of these; "
+            "take it out of --none_of_these or out of the class names"
+        )
+    index = {name: place for place, name in enumerate(class_names)}
+    by_name = found or numbers_are_names(class_names)
+    padding = trimmed = 0
+    numbers = []
+    for token, reading in enumerate(readings):
+        if is_none[token]:
+            continue
+        code = index.get(reading.name)
+        if code is None and reading.wrong:
+            _refuse(vocabulary[token], reading.wrong, places(token))
+        if code is None and by_name and reading.number is not None:
+            code = index.get(str(reading.number))
+        if code is not None:
+            codes[token] = code
+            trimmed += int(counts[token]) if reading.trimmed else 0
+        elif reading.number == NOTHING:
+            padding += int(counts[token])
+        elif reading.number is not None:
+            numbers.append(token)
+        else:
+            _refuse_name(reading.name, class_names, places(token))
+    _numbers(numbers, readings, codes, class_names, by_name, places, findings)
+    if (
+        by_name
+        and not found
+        and any(reading.number is not None for reading in readings)
+    ):
+        in_order = all(n == str(i) for i, n in enumerate(class_names))
+        if not in_order:
+            findings.note(
+                "class numbers are taken as the names of classes, not as "
+                f"places in the list ({first_five(class_names)})"
+            )
+    if trimmed:
+        findings.note(f"{trimmed} class names had spaces around them: trimmed")
+        findings.count("trimmed", trimmed)
+    if padding:
+        findings.note(f"{padding} cells -1 were taken as no answer")
+        findings.count("padding", padding)
+    dropped = int(counts[is_none].sum())
+    if dropped:
+        findings.note(f"{dropped} answers were none of the classes: dropped")
+        findings.count("none_of_these", dropped)
+    return tuple(class_names), codes
+
+
+def _numbers(tokens, readings, codes, class_names, by_name, places, findings):
+    """Takes whole numbers as places in the list of classes, from 0."""
+    values = [readings[token].number for token in tokens]
+    for token, number in zip(tokens, values, strict=True):
+        if not by_name and 0 <= number < len(class_names):
+            codes[token] = number
+            continue
+        in_order = all(n == str(i) for i, n in enumerate(class_names))
+        if by_name and not in_order:
+            _refuse_name(str(number), class_names, places(token))
+        known = values
+        if by_name:
+            known = [r.number for r in readings if r.number is not None]
+            known = [n for n in known if n != NOTHING]
+        hint = ""
+        if min(known) == 1 and max(known) == len(class_names):
+            hint = "; they look 1-based: do the labels start at 0?"
+        raise DataError(
+            f"Class number {number} in {places(token)} is outside "
+            f"0..{len(class_names) - 1}, the range of the "
+            f"{len(class_names)} classes{hint}"
+        )
+    if tokens:
+        findings.note("class numbers are places in the class names, from 0")
+
+
+def _found(vocabulary, readings, is_none, places):
+    """Returns the sorted names that occur, or refuses an unclear mixture."""
+    names, numbers, first = set(), set(), {}
+    for token, reading in enumerate(readings):
+        if is_none[token]:
+            continue
+        if reading.wrong:
+            _refuse(vocabulary[token], reading.wrong, places(token))
+        if reading.number is None:
+            names.add(reading.name)
+            first.setdefault(reading.name, token)
+        elif reading.number < NOTHING:
+            _refuse(vocabulary[token], "classes start at 0", places(token))
+        elif reading.number != NOTHING:
+            numbers.add(reading.number)
+            first.setdefault(str(reading.number), token)
+    if names and numbers:
+        name, number = min(names), str(min(numbers))
+        raise DataError(
+            f"Class names and numbers are mixed: {name!r} in "
+            f"{places(first[name])}, {number} in {places(first[number])}; "
+            "say what the numbers mean with --class_names"
+        )
+    if not names and not numbers:
+        raise DataError(
+            "No class is named anywhere; are the columns the right ones?"
+        )
+    groups = {}
+    for name in sorted(names):
+        groups.setdefault(_alike(name), []).append(name)
+    for group in groups.values():
+        if len(group) > 1:
+            raise DataError(
+                f"{group[0]!r} in {places(first[group[0]])} and {group[1]!r} "
+                f"in {places(first[group[1]])} differ only in case; write "
+                "them the same, or give both in --class_names"
+            )
+    return sort_names(names or {str(number) for number in numbers})
+
+
+def _alike(name):
+    """Returns what names have in common that a reader takes for the same."""
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def _refuse(token, why, where):
+    text = repr(token)
+    text = text if len(text) <= 60 else text[:57] + "..."
+    raise DataError(f"{text} in {where} names no class: {why}")
+
+
+def _refuse_name(name, class_names, where):
+    alike = [one for one in class_names if _alike(one) == _alike(name)]
+    shown = name if len(name) <= 60 else name[:57] + "..."
+    if alike:
+        hint = f"; the class is {alike[0]!r}, which differs only in case"
+    else:
+        hint = nearest(name, class_names) or (
+            f"; the classes are {first_five(class_names)}"
+        )
+    raise DataError(f"Unknown class name {shown!r} in {where}{hint}")

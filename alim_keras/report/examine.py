@@ -1,0 +1,275 @@
+"""The audit of candidate sets, from probabilities."""
+
+import numpy as np
+
+from alim_keras import ops
+from alim_keras.data.messages import first_rows
+from alim_keras.errors import DataError
+from alim_keras.report import suspicion
+from alim_keras.report.annotators import annotators
+from alim_keras.report.audit import Audit
+from alim_keras.report.confusions import Confusions
+from alim_keras.report.labels import LabelRows
+from alim_keras.report.review import review as review_list
+from alim_keras.report.truth import truth
+
+_WORDS = {
+    "table": "pseudo labels that the model learnt together with these sets",
+    "folds": "predictions of networks that were trained without these sets",
+    "prediction": "predictions of one network",
+}
+
+
+def examine(
+    probabilities,
+    candidates,
+    *,
+    class_names,
+    ids,
+    kind,
+    votes=None,
+    noise_rate=None,
+    labels=None,
+    known=None,
+    history=None,
+    name=None,
+    review=200,
+    ratio=None,
+):
+    """Says what is in each example and which sets a person should look at.
+
+    Rows of kind `"table"` are the belief P(y | x, S) already: ALIM's w. From
+    predictions it follows by Bayes's rule under Assumption 1 of the paper,
+    `P(y | x, S) ~ P(y | x) (S + lambda (1 - S))`, with lambda from the noise
+    rate and the size of the set, see `alim_keras.instance_lambda`. The
+    settled label is the most probable class; the suspicion is the belief's
+    share outside the set.
+
+    Args:
+        probabilities: Floats `(N, C)`, rows that sum to 1.
+        candidates: The given sets, multi-hot `(N, C)` or `SparseCandidates`.
+        class_names: C strings.
+        ids: N strings.
+        kind: What the probabilities are, one string or N of them: `"table"`,
+            the learnt pseudo labels; `"folds"`, predictions of networks that
+            did not fit these sets; `"prediction"`, other predictions.
+        votes: A `Votes`, what each annotator said, or None.
+        noise_rate: eta in `[0, 1)`, an `Estimate`, or None: estimated by
+            `noise_rate.em` if the predictions are `"folds"`, else 0.2. It does
+            not matter to `"table"`.
+        labels: Integers `(N,)`, the true labels, -1 where not known; or None.
+            They are used for reporting only.
+        known: Bool `(N,)`, examples that a person has looked at already, which
+            stay off the review list; or None.
+        history: Data frame of metrics.csv, or None.
+        name: What is examined, for the report.
+        review: Length of the review list. Defaults to `200`.
+        ratio: Floats `(N,)`, the candidate ratios of the training, since they
+            cannot be computed from pseudo labels; or None.
+
+    Returns:
+        An `Audit`.
+
+    Raises:
+        DataError: If shapes do not fit, a probability is negative or not
+            finite, a set is empty, or `kind` is unknown.
+
+    Example:
+
+    >>> found = examine(
+    ...     [[0.9, 0.1], [0.2, 0.8]], [[True, False], [True, False]],
+    ...     class_names=["cat", "dog"], ids=["a", "b"], kind="folds",
+    ...     noise_rate=0.3)
+    >>> found.labels["label"].tolist(), found.labels["outside"].tolist()
+    (['cat', 'dog'], [False, True])
+    """
+    if not hasattr(candidates, "rows"):
+        candidates = np.asarray(candidates)
+    probabilities = np.asarray(probabilities)
+    sources = _check(probabilities, candidates, class_names, ids, kind, labels)
+    count, num_classes = len(ids), len(class_names)
+    predicted = sources != "table"
+    settler = suspicion.Settler(
+        noise_rate, probabilities, candidates, sources, votes
+    )
+    rows_of_labels = LabelRows(ids, class_names)
+    confusions = Confusions(num_classes)
+    of_votes = _OfVotes(votes, count)
+    ratios = np.full(count, np.nan, "float32") if ratio is None else ratio
+    losses = np.full(count, np.nan, "float32")
+    lam_total = 0.0
+    for rows in suspicion.blocks(count, num_classes):
+        given = suspicion.dense_rows(candidates, rows)
+        part = np.asarray(probabilities[rows], "float32")
+        _check_rows(part, given, rows, ids)
+        # Rows that no epoch has touched yet stand for a uniform set.
+        untouched = part.max(axis=1, initial=0) <= 0
+        part = np.where(untouched[:, None], _uniform(given), part)
+        lam = settler.lam(given)
+        lam_total += float(lam.sum())
+        belief = part
+        if predicted[rows].any():
+            belief = settler.belief(rows, part, given)
+            belief = np.where(predicted[rows, None], belief, part)
+            if ratio is None:
+                found = np.asarray(ops.candidate_ratio(part, given))
+                ratios[rows] = np.where(predicted[rows], found, np.nan)
+            inside = np.where(given, part, 0).sum(axis=1)
+            losses[rows] = -np.log(np.maximum(inside, 1e-30))
+        found = rows_of_labels.add(rows, belief, given)
+        confusions.add(given, found["label"], found["outside"])
+        of_votes.add(rows, belief)
+    frame = rows_of_labels.frame(sources)
+    settled = rows_of_labels.settled
+    told, accuracy = None, {}
+    if labels is not None and (np.asarray(labels) >= 0).any():
+        told, accuracy = _truth(labels, settled, candidates, losses)
+    summary = {
+        "name": name,
+        "num_examples": count,
+        "num_classes": num_classes,
+        "kind": "; ".join(_WORDS[k] for k in _kinds(sources)),
+        "kinds": _kinds(sources),
+        "outside": int(settled["outside"].sum()),
+        "undecided": int(settled["undecided"].sum()),
+        "suspect": float(settled["suspicion"].sum(dtype="float64")),
+        "mean_set_size": float(confusions.given.sum() / count)
+        if count
+        else None,
+        "noise_rate": settler.value if predicted.any() else None,
+        "noise_rate_reason": settler.reason if predicted.any() else None,
+        "lambda": lam_total / count if predicted.any() else None,
+        "temperature": settler.temperature,
+        "epochs": None,
+        "test_accuracy": None,
+        "known_labels": 0,
+        "settled_accuracy": None,
+        "realised_noise": None,
+        **accuracy,
+    }
+    for fact, value in _training(history).items():
+        if summary[fact] is None:
+            summary[fact] = value
+    return Audit(
+        labels=frame,
+        review=review_list(frame, settled, review, class_names, votes, known),
+        classes=confusions.classes(class_names),
+        confusions=confusions.frame(class_names),
+        confusion_matrix=confusions.matrix,
+        annotators=None
+        if votes is None
+        else annotators(votes, settled["label"], of_votes.belief, class_names),
+        truth=told,
+        summary=summary,
+        ratio=None if np.isnan(ratios).all() else np.asarray(ratios),
+        history=history,
+        class_names=[str(one) for one in class_names],
+        votes=votes,
+    )
+
+
+class _OfVotes:
+    """Looks up the belief in the class of each vote, block by block."""
+
+    def __init__(self, votes, count):
+        self.votes = votes
+        if votes is not None:
+            self.belief = np.zeros(len(votes.rows))
+            self._order = np.argsort(votes.rows, kind="stable")
+            self._ordered = np.asarray(votes.rows)[self._order]
+
+    def add(self, rows, belief):
+        if self.votes is None:
+            return
+        ends = np.searchsorted(self._ordered, [rows[0], rows[-1] + 1])
+        places = self._order[slice(*ends)]
+        own = np.asarray(self.votes.rows)[places] - rows[0]
+        total = np.maximum(belief.sum(axis=1), 1e-30)
+        classes = np.asarray(self.votes.classes)[places]
+        self.belief[places] = belief[own, classes] / total[own]
+
+
+def _kinds(sources):
+    """Returns how many rows there are of each kind, those that occur."""
+    counts = {kind: int((sources == kind).sum()) for kind in suspicion.KINDS}
+    return {kind: number for kind, number in counts.items() if number}
+
+
+def _truth(labels, settled, candidates, losses):
+    """Returns the frame on known labels, and its part of the summary."""
+    labels = np.asarray(labels)
+    rows = np.flatnonzero(labels >= 0)
+    chosen = {name: values[rows] for name, values in settled.items()}
+    inside = np.empty(len(rows), bool)
+    for part in suspicion.blocks(len(rows), candidates.shape[1]):
+        given = suspicion.dense_rows(candidates, rows[part])
+        inside[part] = given[np.arange(len(part)), labels[rows[part]]]
+    scores = {"suspicion": chosen["suspicion"]}
+    if not np.isnan(losses[rows]).any():
+        scores["loss of the predictions"] = losses[rows]
+    frame = truth(labels[rows], chosen, ~inside, scores)
+    return frame, {
+        "known_labels": len(rows),
+        "settled_accuracy": float((chosen["label"] == labels[rows]).mean()),
+        "realised_noise": float(1.0 - inside.mean()),
+    }
+
+
+def _training(history):
+    """Returns what the last row of metrics.csv says."""
+    if history is None or not len(history):
+        return {}
+    last = history.iloc[-1]
+    found = {"epochs": len(history)}
+    for name in ("test_accuracy", "lambda", "noise_rate"):
+        value = last.get(name)
+        if value not in (None, "") and value == value:
+            found[name] = float(value)
+    return found
+
+
+def _uniform(given):
+    return given / given.sum(axis=1, keepdims=True, dtype="float32")
+
+
+def _check(probabilities, candidates, class_names, ids, kind, labels):
+    """Returns the kind of each row; raises `DataError` for what is amiss."""
+    shape = (len(ids), len(class_names))
+    if labels is not None and len(labels) != len(ids):
+        raise DataError(
+            "There must be a true label for each example, -1 where it is not "
+            f"known. Received: {len(labels)} labels, {len(ids)} ids"
+        )
+    for what, found in (
+        ("probabilities", probabilities.shape),
+        ("candidates", tuple(candidates.shape)),
+    ):
+        if found != shape:
+            raise DataError(
+                f"The {what} must be a row for each of {shape[0]} ids and a "
+                f"column for each of {shape[1]} class names. Received: {found}"
+            )
+    sources = np.full(shape[0], "", object)
+    sources[:] = kind
+    unknown = set(sources) - set(suspicion.KINDS)
+    if unknown:
+        raise DataError(
+            f"Argument `kind` must be one of {suspicion.KINDS}, or one for "
+            f"each example. Received: {sorted(unknown)}"
+        )
+    return sources
+
+
+def _check_rows(probabilities, given, rows, ids):
+    """Raises `DataError` for a row that is no distribution, or no set."""
+    sound = np.isfinite(probabilities).all(axis=1)
+    sound &= (probabilities >= 0).all(axis=1)
+    for what, wrong in (
+        ("probabilities that are negative or not finite", ~sound),
+        ("an empty candidate set", ~given.any(axis=1)),
+    ):
+        if wrong.any():
+            raise DataError(
+                f"{int(wrong.sum())} or more examples have {what}, "
+                f"{first_rows(rows[wrong], ids)}"
+            )

@@ -1,0 +1,212 @@
+"""From settings to training data: images, candidate sets, the held-out part."""
+
+import dataclasses
+import os
+
+import numpy as np
+
+from alim_keras.data import sources
+from alim_keras.data.candidate_sets import CandidateSets
+from alim_keras.data.candidates import simulate_candidates
+from alim_keras.data.sparse_candidates import SparseCandidates
+from alim_keras.data.splits import holdout_split
+from alim_keras.errors import ConfigError
+
+
+@dataclasses.dataclass
+class TrainingData:
+    """Images, their candidate sets, and which are held out.
+
+    Attributes:
+        data: The `ImageData`, after the choice of a subset.
+        candidates: `CandidateSets` of all of `data`'s training images.
+        sets: Their rows in the order of `data.ids`, bool `(N, C)`, or
+            `SparseCandidates`.
+        trained: Rows that are trained on, int64.
+        held_out: Rows that are not, int64.
+        given: `CandidateSets` as somebody gave them, where `candidates` has
+            known labels in their place; else the same as `candidates`.
+        votes: `Votes` in the order of `data.ids`, or None.
+        known: int64 `(N,)`, true labels of `--known_labels` or -1; or None.
+        notes: Tuple of strings: what was found as the data were read.
+    """
+
+    data: sources.ImageData
+    candidates: CandidateSets
+    sets: np.ndarray | SparseCandidates
+    trained: np.ndarray
+    held_out: np.ndarray
+    given: CandidateSets = None
+    votes: object = None
+    known: np.ndarray | None = None
+    notes: tuple = ()
+
+    @property
+    def max_set_size(self):
+        """The number of classes in the largest set."""
+        if isinstance(self.sets, SparseCandidates):
+            return int(self.sets.sizes.max())
+        return int(self.sets.sum(axis=1).max())
+
+
+def training_data(settings, candidates=None, found=None):
+    """Loads images, makes or reads candidate sets, and holds a part out.
+
+    Args:
+        settings: The train command's settings.
+        candidates: `CandidateSets` to use instead of what the settings say.
+        found: What `own_data` gave, if it was called already.
+    """
+    if found is None and sources.is_own(settings.dataset):
+        found = own_data(settings)
+    if found is not None:
+        data = found.data
+    else:
+        data = _known_data(settings)
+    if settings.train_size is not None:
+        data = data.subset(settings.train_size, settings.seed)
+    if settings.imbalance is not None:
+        # After the subset: its rounding could empty a class of the tail.
+        data = data.long_tailed(settings.imbalance, settings.seed)
+    given = candidates
+    if candidates is None:
+        candidates, given = candidate_sets(settings, data, found)
+    sets = candidates.align(data.ids, where=data.name)
+    if settings.table == "sparse":
+        sets = SparseCandidates.from_multi_hot(sets)
+    trained, held_out = holdout_split(data.ids, settings.holdout, settings.seed)
+    if len(trained) < settings.batch_size:
+        raise ConfigError(
+            f"{len(trained)} images to train on do not fill one batch. "
+            f"Received: --batch_size={settings.batch_size}"
+        )
+    more = _about(found, data.ids) if found else {}
+    return TrainingData(
+        data, candidates, sets, trained, held_out, given, **more
+    )
+
+
+def _about(found, ids):
+    """Returns what one's own data say beside the sets, about some items."""
+    rows = found.rows_of(ids)
+    return {
+        "votes": found.votes and found.votes.select(rows),
+        "known": None if found.known is None else found.known[rows],
+        "notes": found.notes,
+    }
+
+
+def own_data(settings, progress=None, refuse=True):
+    """Loads labels of one's own, as the settings say.
+
+    Args:
+        settings: The train command's settings.
+        progress: Function of (done, total), called as images are looked at.
+        refuse: Whether bad images may be refused; else they are left out,
+            whatever the settings say.
+    """
+    from alim_keras.data.sources import own
+
+    cache = settings.image_cache
+    if cache == "disk":
+        folder = settings.run_dir or os.path.join("runs", "image_cache")
+        cache = os.path.join(folder, "images.npy")
+    return own.load_own(
+        settings.dataset,
+        settings.images,
+        image_size=settings.image_size,
+        known_labels=settings.known_labels,
+        known_as_sets=settings.known_as_sets,
+        test_labels=settings.test_labels,
+        on_bad_image=settings.on_bad_image if refuse else "skip",
+        verify=settings.verify,
+        image_cache=cache,
+        progress=progress,
+        **reading(settings),
+    )
+
+
+def reading(settings):
+    """Returns how a table of labels is read, for `tables.read_labels`."""
+    from alim_keras.data import tables
+
+    names = settings.class_names
+    words = settings.none_of_these or ""
+    return {
+        "layout": settings.layout,
+        "id_column": settings.id_column,
+        "candidates_column": settings.candidates_column,
+        "annotator_column": settings.annotator_column,
+        "label_column": settings.label_column,
+        "class_names": tables.read_class_names(names) if names else None,
+        "min_votes": settings.min_votes,
+        "min_confidence": settings.min_confidence,
+        "none_of_these": tuple(
+            word.strip() for word in words.split(",") if word.strip()
+        ),
+        "empty_set": settings.empty_set,
+        "duplicates": settings.duplicates,
+    }
+
+
+def _known_data(settings):
+    """Loads a data set that has a name."""
+    # Known sets come at the size they were published at, and the views and
+    # the network resize; others are unified as they are read.
+    size = None if settings.dataset in sources.KNOWN else settings.image_size
+    return sources.load(
+        settings.dataset,
+        data_dir=settings.data_dir,
+        download=settings.download,
+        image_size=size,
+    )
+
+
+def candidate_sets(settings, data, found=None):
+    """Returns the sets to train on, and those that somebody gave.
+
+    They are those of one's own table, or are read from `--candidates_file`,
+    or simulated.
+    """
+    if settings.candidates_file:
+        read = _read_candidates(settings, data)
+        return read, read
+    if found:
+        return found.candidates.select(data.ids), found.given.select(data.ids)
+    simulated = _simulated(settings, data)
+    return simulated, simulated
+
+
+def _read_candidates(settings, data):
+    if settings.candidates_file.endswith(".npz"):
+        candidates = CandidateSets.load(settings.candidates_file)
+        if candidates.class_names != tuple(data.class_names):
+            raise ConfigError(
+                f"{settings.candidates_file} is about the classes "
+                f"{list(candidates.class_names)[:5]}..., {data.name} has "
+                f"{list(data.class_names)[:5]}... Use sets of the same data."
+            )
+    else:
+        from alim_keras.data import tables
+
+        # The table's names are looked up among the data set's classes.
+        how = {**reading(settings), "class_names": tuple(data.class_names)}
+        candidates = tables.read_labels(
+            settings.candidates_file, **how
+        ).candidates
+    return candidates.select(data.ids)
+
+
+def _simulated(settings, data):
+    return simulate_candidates(
+        data.labels,
+        len(data.class_names),
+        ambiguity=settings.ambiguity,
+        noise_level=settings.noise_level,
+        protocol=settings.protocol or data.protocol,
+        seed=settings.seed,
+        stream="legacy" if settings.legacy_stream else "default",
+        superclasses=data.superclasses,
+        ids=data.ids,
+        class_names=data.class_names,
+    )

@@ -1,0 +1,202 @@
+import json
+import math
+import statistics
+
+import keras
+import numpy as np
+import pytest
+
+from alim_keras import backend
+from alim_keras import draws
+from alim_keras.augment import FeatureViews
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+
+RNG = np.random.default_rng(4)
+MEAN, STD = np.array([10.0, -3.0, 0.5, 2e4]), np.array([2.0, 0.5, 1e-3, 1e3])
+
+
+def vectors(count=40):
+    values = MEAN + STD * RNG.normal(size=(count, 4))
+    return values.astype("float32").reshape(count, 1, 1, 4)
+
+
+def make(**options):
+    return FeatureViews(MEAN / 255, STD / 255, **options)
+
+
+def to_numpy(tensor):
+    return keras.ops.convert_to_numpy(tensor)
+
+
+def uniform(views, epoch, index, stream):
+    drawn = draws.uniform(views.seed, epoch, index, 4, stream)
+    return to_numpy(drawn).astype("float64")
+
+
+def test_weak_view_is_the_vector_itself():
+    images = vectors()
+    result = to_numpy(make().weak(images, 3, np.arange(40)))
+    np.testing.assert_array_equal(result, images)
+    assert result.dtype == "float32"
+
+
+def test_integers_become_floats():
+    images = np.ones((2, 1, 1, 4), "uint8")
+    assert to_numpy(make().weak(images, 0, np.arange(2))).dtype == "float32"
+
+
+def test_strong_view_equals_the_loop():
+    images, index = vectors(), np.arange(40) + 7
+    views = make(seed=5, dropout=0.3, noise=0.2)
+    result = to_numpy(views.strong(images, 2, index))
+    drop = uniform(views, 2, index, "strong/dropout")
+    noise = uniform(views, 2, index, "strong/noise")
+    normal = statistics.NormalDist()
+    dropped = 0
+    for row in range(40):
+        for column in range(4):
+            deviations = normal.inv_cdf(max(noise[row, column], 2.0**-24))
+            expected = (
+                images[row, 0, 0, column] + 0.2 * STD[column] * deviations
+            )
+            if drop[row, column] < 0.3:
+                expected, dropped = MEAN[column], dropped + 1
+            assert result[row, 0, 0, column] == pytest.approx(
+                expected, abs=1e-4 * STD[column] + 1e-6 * abs(MEAN[column])
+            )
+    # 160 draws of 0.3: five standard deviations, sqrt(160 * 0.21) = 5.8.
+    assert 19 < dropped < 77
+
+
+def test_weak_noise_is_in_units_of_each_deviation():
+    images = np.repeat(MEAN[None], 2000, 0).astype("float32")
+    views = make(weak_noise=0.5)
+    result = to_numpy(views.weak(images, 0, np.arange(2000)))
+    noise = (result - images) / STD
+    # 0.5 within five of its own standard errors, 0.5 / sqrt(4000) = 0.008.
+    np.testing.assert_allclose(noise.std(axis=0), 0.5, atol=0.04)
+    np.testing.assert_allclose(noise.mean(axis=0), 0.0, atol=0.06)
+
+
+def test_the_extremes_of_the_draws_give_finite_noise(monkeypatch):
+    # The ends of the 24-bit grid; Phi(-5.294) = 2 ** -24.
+    for end, sign in ((0.0, -1.0), (1.0 - 2.0**-24, 1.0)):
+        monkeypatch.setattr(
+            draws,
+            "uniform",
+            lambda *_, end=end: keras.ops.full((2, 4), end, "float32"),
+        )
+        views = FeatureViews(weak_noise=1.0)
+        result = to_numpy(views.weak(np.zeros((2, 4)), 0, np.arange(2)))
+        assert result == pytest.approx(sign * 5.294, abs=0.005)
+
+
+def test_everything_dropped_leaves_the_means():
+    result = make(dropout=1.0).strong(vectors(3), 0, np.arange(3))
+    expected = np.broadcast_to(MEAN, (3, 1, 1, 4))
+    np.testing.assert_allclose(to_numpy(result), expected, rtol=1e-6)
+
+
+def test_a_view_depends_on_seed_epoch_index_and_stream_only():
+    images, index = vectors(12), np.arange(12) * 1000
+    first = to_numpy(make(seed=1).strong(images, 4, index))
+    order = RNG.permutation(12)
+    permuted = to_numpy(make(seed=1).strong(images[order], 4, index[order]))
+    np.testing.assert_array_equal(permuted, first[order])
+    others = [
+        make(seed=2).strong(images, 4, index),
+        make(seed=1).strong(images, 5, index),
+        make(seed=1).strong(images, 4, index + 1),
+        make(seed=1).strong(images, 4, index, stream="strong2"),
+    ]
+    for other in others:
+        assert (abs(to_numpy(other) - first) > 0).any((1, 2, 3)).all()
+
+
+def test_flat_vectors_get_the_same_views():
+    images, index = vectors(6), np.arange(6)
+    views = make(weak_noise=0.1)
+    for view in (views.weak, views.strong):
+        flat = to_numpy(view(images.reshape(6, 4), 1, index))
+        assert flat.shape == (6, 4)
+        np.testing.assert_array_equal(
+            flat, to_numpy(view(images, 1, index)).reshape(6, 4)
+        )
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_compiled_views_are_the_eager_ones(jit_compile):
+    images, index = vectors(8), np.arange(8)
+    views = make(seed=9)
+
+    def run(images, epoch, index):
+        return views.strong(images, epoch, index)
+
+    compiled = backend.compiled(run, jit_compile=jit_compile)
+    result = compiled(
+        keras.ops.convert_to_tensor(images),
+        keras.ops.convert_to_tensor(3, "int32"),
+        keras.ops.convert_to_tensor(index),
+    )
+    eager = to_numpy(views.strong(images, 3, index))
+    difference = (to_numpy(result) - eager).reshape(8, 4)
+    assert (abs(difference) <= 1e-5 * STD + 1e-6 * abs(MEAN)).all()
+
+
+@pytest.mark.tensorflow("tf.data")
+def test_views_in_tf_data_are_the_eager_ones():
+    import tensorflow as tf
+
+    images, index = vectors(8), np.arange(8)
+    views = make(seed=9)
+    data = tf.data.Dataset.from_tensor_slices((images, index)).batch(8)
+    (result,) = data.map(lambda x, i: views.strong(x, 3, i))
+    eager = to_numpy(views.strong(images, 3, index))
+    difference = (result.numpy() - eager).reshape(8, 4)
+    assert (abs(difference) <= 1e-5 * STD + 1e-6 * abs(MEAN)).all()
+
+
+def test_serialised_views_are_the_same():
+    views = make(seed=3, dropout=0.4, noise=0.2, weak_noise=0.1)
+    stored = keras.saving.serialize_keras_object(views)
+    again = keras.saving.deserialize_keras_object(
+        json.loads(json.dumps(stored))
+    )
+    assert again.get_config() == views.get_config()
+    assert again.get_config()["mean"] == (MEAN / 255).tolist()
+    images, index = vectors(5), np.arange(5)
+    np.testing.assert_array_equal(
+        to_numpy(again.strong(images, 0, index)),
+        to_numpy(views.strong(images, 0, index)),
+    )
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"dropout": 1.5}, "`dropout` is expected to be a number from 0 up"),
+        ({"noise": -0.1}, "`noise` is expected to be a number from 0"),
+        ({"weak_noise": math.nan}, "`weak_noise` is expected"),
+        ({"seed": -1}, "`seed` is expected to be a whole number"),
+        ({"std": 0.0}, "`std` positive"),
+        ({"mean": [0.0, math.inf]}, "finite"),
+        ({"std": [[1.0]]}, "one for each feature"),
+    ],
+)
+def test_bad_arguments_are_named(options, words):
+    with pytest.raises(ConfigError, match=words):
+        FeatureViews(**options)
+
+
+@pytest.mark.parametrize(
+    "shape, words",
+    [
+        ((2, 3, 3, 4), "expected in the shape"),
+        ((2, 1, 4), "expected in the shape"),
+        ((2, 1, 1, 5), "`mean` is of 4 features, and the vectors have 5"),
+    ],
+)
+def test_bad_vectors_are_named(shape, words):
+    with pytest.raises(DataError, match=words):
+        make().strong(np.zeros(shape), 0, np.arange(2))

@@ -1,0 +1,72 @@
+import pytest
+
+from alim_keras.data.known_labels import read_annotations
+from alim_keras.data.known_labels import read_test_labels
+from alim_keras.errors import DataError
+
+IDS = ["a1", "a2", "a3"]
+NAMES = ["cat", "dog"]
+
+
+def read(tmp_path, text):
+    path = tmp_path / "labels.csv"
+    path.write_text(text, encoding="utf-8")
+    return read_annotations(path, IDS, NAMES)
+
+
+def test_reads_names_and_numbers(tmp_path):
+    rows, labels = read(
+        tmp_path, "\ufefflabel,who,id\ndog,me,a3\n 0 ,you, a1\n"
+    )
+    assert rows.tolist() == [2, 0] and labels.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("id,label\na1,cat\nb7,dog\n", ["1 ids", "'b7' (line 3)", "a1"]),
+        ("id,label\na1,cat\na1,dog\n", ["twice", "'a1' (lines 2 and 3)"]),
+        (
+            "id,label\na1,dgo\na2,2\n",
+            ["2 labels", "'dgo' (line 2)", "'2' (line 3)", "mean dog"],
+        ),
+        ("id,class\na1,cat\n", ["columns id and label", "id, class"]),
+        ("", ["columns id and label", "nothing"]),
+        ("id,label\n", ["holds no label"]),
+        ("id,label\na1\n", ["'' (line 2)"]),
+    ],
+)
+def test_an_unsound_file_is_named_by_line(text, words, tmp_path):
+    with pytest.raises(DataError) as error:
+        read(tmp_path, text)
+    message = str(error.value)
+    assert "labels.csv" in message and "\n" not in message
+    for word in words:
+        assert word in message
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(DataError, match="nowhere.csv"):
+        read_annotations(tmp_path / "nowhere.csv", IDS, NAMES)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_bytes(b"id,label\n\xff\xfe,cat\n")
+    with pytest.raises(DataError, match="UTF-8"):
+        read_annotations(path, IDS, NAMES)
+
+
+def test_labels_of_items_of_any_name(tmp_path):
+    path = tmp_path / "test.csv"
+    path.write_text("id,label\nz/1.png,dog\nz/2.png,0\n", encoding="utf-8")
+    ids, labels = read_test_labels(path, NAMES)
+    assert ids.tolist() == ["z/1.png", "z/2.png"] and labels.tolist() == [1, 0]
+    path.write_text("id,label\n,dog\n", encoding="utf-8")
+    with pytest.raises(DataError, match="1 ids are empty: '' .line 2.;"):
+        read_test_labels(path, NAMES)
+
+
+def test_no_file_of_test_labels_is_no_item():
+    ids, labels = read_test_labels(None, NAMES)
+    assert len(ids) == len(labels) == 0

@@ -1,0 +1,163 @@
+"""Feature vectors through the models: training, saving and serving."""
+
+import keras
+import numpy as np
+import pytest
+import tiny
+
+import alim_keras
+from alim_keras.data.sources.image_data import feature_statistics
+from alim_keras.methods import METHODS
+from alim_keras.networks import mlp
+
+COUNT, FEATURES = 48, 6
+NAMES = ("a", "b", "c")
+METHOD_NAMES = ("proden", "rc", "pico")
+
+
+def examples():
+    """Three classes along the first two features, of odd scales."""
+    stream = np.random.default_rng(0)
+    labels = np.arange(COUNT) % 3
+    vectors = stream.normal(size=(COUNT, FEATURES))
+    vectors[:, :2] += 3.0 * np.array([(0, 2), (2, 0), (-2, -2)])[labels]
+    scale = np.array([1.0, 100.0, 1e-3, 1.0, 1.0, 0.0])
+    vectors = (vectors * scale + 7.0).astype("float32")
+    sets = np.eye(3)[labels]
+    sets[np.arange(COUNT), (labels + stream.integers(0, 3, COUNT)) % 3] = 1.0
+    return vectors.reshape(COUNT, 1, 1, FEATURES), sets, labels
+
+
+def build(name, **options):
+    vectors, _, _ = examples()
+    mean, std = feature_statistics(vectors)
+    keras.utils.set_random_seed(3)
+    if name == "pico":
+        options = {"embedding_dim": 4, "queue_size": 16, **options}
+    model = METHODS[name](
+        mlp((1, 1, FEATURES), width=16),
+        3,
+        COUNT,
+        mean=mean,
+        std=std,
+        views=alim_keras.augment.FeatureViews(mean, std, seed=1),
+        **options,
+    )
+    model.compile(optimizer=keras.optimizers.SGD(0.05, momentum=0.9))
+    return model
+
+
+@pytest.fixture(scope="module", params=METHOD_NAMES)
+def trained(request):
+    vectors, sets, _ = examples()
+    model = build(request.param)
+    tiny.fit(model, tiny.batches(vectors, sets, 16), epochs=8)
+    return model
+
+
+def test_it_learns_from_sets(trained):
+    vectors, _, labels = examples()
+    predicted = trained.predict(vectors, verbose=0).argmax(axis=1)
+    # Chance is a third.
+    assert (predicted == labels).mean() > 0.55
+
+
+def test_a_constant_feature_and_odd_scales_are_normalised(trained):
+    vectors, _, _ = examples()
+    result = keras.ops.convert_to_numpy(trained.prepare(vectors))[:, 0, 0]
+    np.testing.assert_allclose(result.mean(axis=0), 0.0, atol=1e-3)
+    expected = [1.0] * (FEATURES - 1) + [0.0]
+    np.testing.assert_allclose(result.std(axis=0), expected, atol=1e-3)
+
+
+def test_flat_vectors_are_predicted_alike(trained):
+    vectors, _, _ = examples()
+    first = trained.predict(vectors, verbose=0)
+    flat = trained.predict(vectors.reshape(COUNT, FEATURES), verbose=0)
+    np.testing.assert_array_equal(flat, first)
+
+
+def test_saved_and_loaded_it_predicts_the_same(trained, tmp_path):
+    vectors, _, _ = examples()
+    trained.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    assert isinstance(again.views, alim_keras.augment.FeatureViews)
+    assert again.views.get_config() == trained.views.get_config()
+    np.testing.assert_array_equal(
+        again.predict(vectors, verbose=0), trained.predict(vectors, verbose=0)
+    )
+
+
+def test_the_network_for_inference_takes_flat_vectors(trained):
+    vectors, _, _ = examples()
+    network = trained.inference_network()
+    assert network.input_shape == (None, FEATURES)
+    np.testing.assert_allclose(
+        network.predict(vectors.reshape(COUNT, FEATURES), verbose=0),
+        trained.predict(vectors, verbose=0),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.tensorflow("its served model is TensorFlow's on any backend")
+def test_the_served_model_takes_flat_vectors(trained, tmp_path):
+    import tensorflow as tf
+
+    from alim_keras.backend.tensorflow_serving import load_served_model
+
+    vectors, _, _ = examples()
+    flat = vectors.reshape(COUNT, FEATURES)
+    trained.export(tmp_path / "served", class_names=NAMES)
+    expected = trained.predict(vectors, verbose=0)
+    served = tf.saved_model.load(tmp_path / "served")
+    assert list(served.signatures) == ["serving_default"]
+    signature = served.signatures["serving_default"]
+    assert signature.structured_input_signature[1][
+        "features"
+    ].shape.as_list() == [None, FEATURES]
+    for size in (1, COUNT):
+        given = tf.constant(flat[:size])
+        found = signature(features=given)["output_0"]
+        np.testing.assert_allclose(found, expected[:size], atol=1e-5)
+    function, shape = load_served_model(str(tmp_path / "served"))
+    assert shape == (FEATURES,)
+    np.testing.assert_allclose(function(flat), expected, atol=1e-5)
+
+
+def test_wrong_vectors_are_named(trained):
+    with pytest.raises(ValueError, match="takes vectors of 6 features"):
+        trained.prepare(np.zeros((2, 1, 1, 5)))
+    with pytest.raises(ValueError, match=r"shape=\(2, 4, 4, 6\)"):
+        trained.prepare(np.zeros((2, 4, 4, 6)))
+
+
+def test_a_backbone_of_flat_vectors_is_refused_with_the_shape_to_use():
+    network = keras.Sequential([keras.Input((6,)), keras.layers.Dense(4)])
+    with pytest.raises(ValueError, match=r"\(None, 1, 1, features\)"):
+        METHODS["rc"](network, 3, COUNT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, expected", [("lost", 0.6), ("MSRCv2", 0.35)])
+def test_real_sets_are_learnt(shared, name, expected):
+    found = np.load(shared / "data" / f"pll_{name}.npz")
+    labels = found["labels"].astype(int)
+    sets = found["candidates"].astype(bool)
+    vectors = found["features"].astype("float32")
+    vectors = vectors.reshape(len(labels), 1, 1, -1)
+    order = np.random.default_rng(0).permutation(len(labels))
+    test, train = np.split(order, [len(labels) // 10])
+    mean, std = feature_statistics(vectors[train])
+    keras.utils.set_random_seed(0)
+    model = METHODS["proden"](
+        mlp(vectors.shape[1:]),
+        sets.shape[1],
+        len(train),
+        mean=mean,
+        std=std,
+        weight_decay=1e-3,
+    )
+    model.compile(optimizer=keras.optimizers.SGD(0.02, momentum=0.9))
+    tiny.fit(model, tiny.batches(vectors[train], sets[train], 64), epochs=20)
+    predicted = model.predict(vectors[test], verbose=0).argmax(axis=1)
+    assert (predicted == labels[test]).mean() > expected
