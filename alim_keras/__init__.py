@@ -13,11 +13,14 @@ __version__ = "0.1.0"
 _HOME = {
     "PartialLabelModel": "methods",
     "PiCO": "methods",
+    # The command alim_keras.audit is callable, and then stands in its place.
+    "audit": "report",
 }
 
 __all__ = [
     "PartialLabelModel",
     "PiCO",
+    "audit",
     "augment",
     "callbacks",
     "data",
@@ -29,6 +32,7 @@ __all__ = [
     "networks",
     "noise_rate",
     "ops",
+    "report",
 ]
 
 

@@ -28,6 +28,7 @@ CORE = (
     "test_quantile.py",
     "layers/",
     "augment/test_autoaugment.py",
+    "augment/test_feature_views.py",
     "augment/test_views.py",
     "methods/",
     "callbacks/test_alim.py",

@@ -14,6 +14,7 @@ from PIL import Image
 from alim_keras import cli
 from alim_keras import predict
 from alim_keras.cli import predict_flags
+from alim_keras.data import tables
 from alim_keras.data.sources.disk_images import DiskImages
 from alim_keras.data.sources.image_files import decode
 from alim_keras.methods import METHODS
@@ -286,6 +287,22 @@ def test_rank_of_a_table(run, pictures, table, rows, tmp_path, capsys):
     check(rows(*arguments), p)
 
 
+def test_a_ranked_file_is_a_table_again(run, pictures, table, tmp_path):
+    out = tmp_path / "ranked.csv"
+    code = call(
+        run.folder,
+        "--rank",
+        f"--candidates_file={table.path}",
+        f"--images={pictures.folder}",
+        f"--out={out}",
+    )
+    assert code == 0
+    again = tables.read_labels(out, class_names=NAMES)
+    assert again.ids.tolist() == [str(row) for row in table.order]
+    expected = [[False, True, False, True]] * 5
+    assert again.candidates.sets.tolist() == expected
+
+
 def test_images_are_found_beside_the_table(run, pictures, table, rows):
     beside = table.path.parent
     for row in table.order:
@@ -341,13 +358,13 @@ def test_tables_of_features(tabular, rows, tmp_path):
     np.save(tmp_path / "c.npy", values.reshape(COUNT, 1, 1, FEATURES))
     expected = tabular.model.predict(values, verbose=0)
     for name, ids in (("a.csv", "00{}"), ("b.npz", "{}"), ("c.npy", "{}")):
-        for model in ("saved_model", "model.keras"):
-            path = tmp_path / name
-            found = rows(tabular.folder / model, path, "--batch_size=3")
-            assert [row["id"] for row in found] == [
-                ids.format(row) for row in range(COUNT)
-            ]
-            check(found, expected)
+        model = "model.keras" if name == "a.csv" else "saved_model"
+        path = tmp_path / name
+        found = rows(tabular.folder / model, path, "--batch_size=3")
+        assert [row["id"] for row in found] == [
+            ids.format(row) for row in range(COUNT)
+        ]
+        check(found, expected)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,11 @@ def define(flag_values):
         None,
         "Where the images lie now, if no longer where the run found them.",
     )
+    group.path(
+        "images",
+        None,
+        "Where the images of a table lie now, likewise.",
+    )
     group.choice(
         "checkpoint",
         "selected",

@@ -92,13 +92,17 @@ def validate_features(features, ids=None):
     features = np.asarray(features)
     shape = features.shape
     if features.dtype.kind not in "iuf" or not (
-        len(shape) == 2 or (len(shape) == 4 and shape[1:3] == (1, 1))
+        (len(shape) == 2 or (len(shape) == 4 and shape[1:3] == (1, 1)))
+        and shape[-1]
     ):
         raise DataError(
             "Feature vectors must be numbers of the shape (num_examples, "
             f"num_features). Received: dtype={features.dtype}, shape={shape}"
         )
     features = features.reshape(len(features), 1, 1, shape[-1])
+    with np.errstate(over="ignore"):
+        # What float32 cannot hold becomes infinite.
+        features = features.astype(np.float32, copy=False)
     wrong = ~np.isfinite(features)
     if wrong.any():
         rows = np.flatnonzero(wrong.any(axis=(1, 2, 3)))
@@ -106,7 +110,7 @@ def validate_features(features, ids=None):
             f"{len(rows)} feature vectors hold NaN or infinite values, "
             f"{first_rows(rows, ids)}; fill these in or leave the rows out"
         )
-    return features.astype(np.float32, copy=False)
+    return features
 
 
 def _check_shape(shape):

@@ -43,17 +43,16 @@ _SHARES = (
 # A page with more rows than this in one table opens slowly.
 _MOST_ROWS = 1000
 _MOST_CLASSES = 30
-# A column with longer texts than this is kept from becoming a tall thin one.
-_WIDE = 24
+# Columns with longer texts than these are kept from being tall and thin.
+_WIDE, _LONG = 16, 48
 
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A column: its header, and whether it holds numbers or long text."""
+    """A column: its header, and "num", "" or for longer text "wide", "long"."""
 
     title: str
-    numeric: bool = False
-    wide: bool = False
+    kind: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,8 +106,11 @@ def cell(value, column="", whole=False):
         return Cell(words.number(value), float(f"{value:.7g}"))
     text = "" if _missing(value) else str(value)
     if column == "confusions":
-        # As drawn elsewhere on the page; a line does not end within it.
-        text = text.replace(" -> ", " \N{RIGHTWARDS ARROW}\N{NO-BREAK SPACE}")
+        # As drawn elsewhere on the page. The marks keep it between its two
+        # names where these are written from right to left.
+        arrow = "\N{LEFT-TO-RIGHT MARK}\N{RIGHTWARDS ARROW}"
+        arrow += "\N{LEFT-TO-RIGHT MARK}\N{NO-BREAK SPACE}"
+        text = text.replace(" -> ", f" {arrow}")
     return Cell(text or words.UNKNOWN)
 
 
@@ -144,8 +146,7 @@ def frame_table(
     columns = tuple(
         Column(
             (titles or {}).get(column, str(column).replace("_", " ")),
-            bool(frame[column].dtype.kind in "iuf"),
-            max((len(one.text) for one in cells), default=0) > _WIDE,
+            _kind(frame[column], cells),
         )
         for column, cells in zip(frame.columns, values, strict=True)
     )
@@ -155,6 +156,14 @@ def frame_table(
         picture = (pictures or {}).get(item)
         rows.append(Row(cells, item, picture))
     return Table(name, title, columns, tuple(rows), note)
+
+
+def _kind(column, cells):
+    """Returns the kind of a column, see `Column`."""
+    if column.dtype.kind in "iuf":
+        return "num"
+    longest = max((len(one.text) for one in cells), default=0)
+    return "long" if longest > _LONG else "wide" if longest > _WIDE else ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import unicodedata
 
 UNKNOWN = "-"
 
@@ -70,13 +71,26 @@ def plural(value, one, many=None):
     return f"{count(value)} {noun}"
 
 
+def isolated(name):
+    """Keeps a name of right-to-left script from turning its surroundings.
+
+    >>> isolated("cat")
+    'cat'
+    """
+    name = str(name)
+    if any(unicodedata.bidirectional(one) in ("R", "AL") for one in name):
+        isolate, end = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
+        return f"{isolate}{name}{end}"
+    return name
+
+
 def listed(names, most=None):
     """Writes names with commas; beyond `most` of them how many are left.
 
     >>> listed(["cat", "dog", "owl"], 2)
     'cat, dog + 1 more'
     """
-    names = [str(name) for name in names]
+    names = [isolated(name) for name in names]
     if most is None or len(names) <= most:
         return ", ".join(names) or UNKNOWN
     return f"{', '.join(names[:most])} + {len(names) - most} more"

@@ -30,11 +30,17 @@ class CrossFit:
     Args:
         settings: The train command's settings.
         training: The `TrainingData`; rows count within its `trained`.
+        epochs: Of each training. Defaults to few: 12, or more where these
+            have fewer than 240 steps, but never more than the run's.
+        progress: Function of a string, told as each training begins.
     """
 
-    def __init__(self, settings, training):
+    def __init__(self, settings, training, epochs=None, progress=None):
         self.settings = settings
         self.training = training
+        self.epochs = epochs
+        self.progress = progress
+        self._fold = 0
         self._model = None
 
     def __call__(self, train_rows, predict_rows):
@@ -55,7 +61,14 @@ class CrossFit:
             for variable, value in self._start:
                 variable.assign(value)
         rows = training.trained[train_rows]
-        epochs = min(settings.epochs, max(EPOCHS, -(-STEPS // steps)))
+        epochs = self.epochs
+        if epochs is None:
+            epochs = min(settings.epochs, max(EPOCHS, -(-STEPS // steps)))
+        self._fold += 1
+        if self.progress:
+            self.progress(
+                f"network {self._fold}: {epochs} epochs on {len(rows):,} items"
+            )
         self._model.fit(
             train_dataset(
                 training.data.images[rows],

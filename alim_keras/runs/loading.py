@@ -68,9 +68,10 @@ def training_data(settings, candidates=None, found=None):
     if settings.imbalance is not None:
         # After the subset: its rounding could empty a class of the tail.
         data = data.long_tailed(settings.imbalance, settings.seed)
-    given = candidates
     if candidates is None:
         candidates, given = candidate_sets(settings, data, found)
+    else:
+        given = found.given.select(data.ids) if found else candidates
     sets = candidates.align(data.ids, where=data.name)
     if settings.table == "sparse":
         sets = SparseCandidates.from_multi_hot(sets)

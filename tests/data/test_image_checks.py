@@ -5,6 +5,7 @@ import pytest
 
 from alim_keras.data import DataWarning
 from alim_keras.data import validate_images
+from alim_keras.data.image_checks import validate_features
 from alim_keras.errors import DataError
 
 
@@ -73,3 +74,37 @@ def test_pixels_scaled_to_one_are_noticed():
 def test_lengths_that_differ():
     with pytest.raises(DataError, match="2 images but 3 ids"):
         validate_images(np.zeros((2, 4, 4, 1)), ids=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "uint8", "int16"])
+@pytest.mark.parametrize("shape", [(2, 3), (2, 1, 1, 3)])
+def test_features_become_float32_images_of_one_pixel(dtype, shape):
+    values = np.array([1, 2, 3, 100, 5, 6], dtype).reshape(shape)
+    found = validate_features(values)
+    assert found.dtype == "float32"
+    assert found.tolist() == [[[[1, 2, 3]]], [[[100, 5, 6]]]]
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.inf, 1e39])
+def test_features_that_are_no_numbers_are_named_by_id(bad):
+    # 1e39 is more than float32 holds.
+    values = np.zeros((3, 4))
+    values[1, 2] = bad
+    with pytest.raises(DataError, match=r"1 feature.*ids b \(row 1\)"):
+        validate_features(values, ids=["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.zeros(3),
+        np.zeros((2, 3, 4)),
+        np.zeros((2, 2, 1, 4)),
+        np.zeros((2, 0)),
+        np.array([["1", "2"]]),
+        np.array([[True]]),
+    ],
+)
+def test_features_of_another_form(values):
+    with pytest.raises(DataError, match=r"\(num_examples, num_features\)"):
+        validate_features(values)

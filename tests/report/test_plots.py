@@ -17,7 +17,8 @@ def history(**columns):
 
 def texts(plot):
     return [
-        node.text for node in ElementTree.fromstring(plot.svg).iter(f"{SVG}text")
+        node.text
+        for node in ElementTree.fromstring(plot.svg).iter(f"{SVG}text")
     ]
 
 

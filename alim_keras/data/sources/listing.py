@@ -177,18 +177,20 @@ def match_ids(ids, images, where="the table", keep_missing=False):
     files = images.files
     own = os.path.abspath(images.folder).replace(os.sep, "/") + "/"
     ids = [_relative(str(one), own) for one in ids]
-    best = None
+    tried = []
     for text, of_id, of_file in _RULES:
         rows, num_wrong = _apply(ids, files, of_id, of_file)
         if not num_wrong:
             return [files[row] for row in rows], text
-        if best is None or num_wrong < best[0]:
-            best = num_wrong, text, of_id, of_file, rows
-    _, text, of_id, of_file, rows = best
+        tried.append((num_wrong, rows.count(None), of_id, of_file, text, rows))
+    *_, of_id, of_file, text, rows = min(tried, key=lambda one: one[0])
     wrong = _explain(ids, files, of_id, of_file)
     if keep_missing and len(wrong) < len(set(ids)) and not any(wrong.values()):
         pairs = zip(ids, rows, strict=True)
         return [one if row is None else files[row] for one, row in pairs], text
+    # Doubt tells more than absence.
+    *_, of_id, of_file, _, _ = min(tried, key=lambda one: one[:2])
+    wrong = _explain(ids, files, of_id, of_file)
     bad = [f"{one} ({why})" if why else one for one, why in wrong.items()]
     near = _nearest(next(iter(wrong)), files)
     raise DataError(

@@ -294,13 +294,14 @@ def _found(vocabulary, readings, is_none, places):
             "No class is named anywhere; are the columns the right ones?"
         )
     groups = {}
-    for name in sorted(names):
+    for name in sorted(names, key=first.get):
         groups.setdefault(_alike(name), []).append(name)
     for group in groups.values():
         if len(group) > 1:
             raise DataError(
                 f"{group[0]!r} in {places(first[group[0]])} and {group[1]!r} "
-                f"in {places(first[group[1]])} differ only in case; write "
+                f"in {places(first[group[1]])} differ only in case (or in how "
+                "an accent is encoded); write "
                 "them the same, or give both in --class_names"
             )
     return sort_names(names or {str(number) for number in numbers})

@@ -1,0 +1,68 @@
+"""A finished or interrupted run, opened again from its folder."""
+
+import dataclasses
+
+import keras
+
+from alim_keras.data.candidate_sets import CandidateSets
+from alim_keras.errors import CheckpointError
+from alim_keras.runs import build
+from alim_keras.runs import loading
+
+
+@dataclasses.dataclass
+class OpenRun:
+    """A run with its model and data.
+
+    Attributes:
+        settings: The train command's settings.
+        training: The `TrainingData`.
+        model: The model, with the weights of the epoch that was asked for.
+        epoch: That epoch's number, from 1.
+    """
+
+    settings: object
+    training: loading.TrainingData
+    model: keras.Model
+    epoch: int
+
+
+def check_begun(folder):
+    """Raises unless the folder holds at least one finished epoch."""
+    if not folder.checkpoint.exists():
+        raise CheckpointError(
+            f"There is no checkpoint in {folder.path}. Give the folder of a "
+            "run that finished at least one epoch."
+        )
+
+
+def reopen(folder, command, checkpoint="selected", **moved):
+    """Opens the run in a folder, which must be locked.
+
+    Args:
+        folder: The `RunFolder`.
+        command: The train command's `cli.Command`.
+        checkpoint: `"selected"` or `"last"`: which epoch's weights.
+        **moved: Paths that stand in place of the run's, where not None:
+            `data_dir`, `images`.
+
+    Returns:
+        An `OpenRun`.
+    """
+    check_begun(folder)
+    overrides = [f"--{k}={v}" for k, v in moved.items() if v is not None]
+    flagfile = folder.file("run.flags")
+    settings = command.parse(
+        [f"--flagfile={flagfile}", f"--run_dir={folder.path}", *overrides]
+    )
+    keras.config.set_dtype_policy(settings.precision)
+    candidates = CandidateSets.load(folder.file("candidates.npz"))
+    folder.check_candidates(candidates.content_hash)
+    training = loading.training_data(settings, candidates)
+    model = build.model(settings, training, restored=True)
+    build.compile_model(settings, model)
+    which = "best" if checkpoint == "selected" else "last"
+    folder.checkpoint.restore(model, which)
+    state = folder.checkpoint.state
+    epoch = state["best"]["epoch"] if which == "best" else state["epochs"]
+    return OpenRun(settings, training, model, epoch)

@@ -1,0 +1,144 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from alim_keras.report import LabelRows
+from alim_keras.report import settled_labels
+from alim_keras.report import write_labels
+from alim_keras.report import labels as module
+
+NAMES = ["cat", 'dog, "small"', "ant\nhill", "Österreich"]
+SETS = np.array([[1, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 1], [1, 0, 0, 0]], bool)
+# Inside and sure; outside and sure; undecided inside; unnormalised, outside.
+WEIGHTS = np.array(
+    [
+        [0.7, 0.2, 0.1, 0.0],
+        [0.0, 0.9, 0.1, 0.0],
+        [0.25, 0.45, 0.0, 0.3],
+        [0.6, 0.2, 0.4, 0.8],
+    ]
+)
+
+
+def test_each_column_by_hand():
+    found = settled_labels(WEIGHTS, SETS)
+    assert found["label"].tolist() == [0, 1, 1, 3]
+    assert found["runner_up"].tolist() == [1, 2, 3, 0]
+    # The last row sums to 2.
+    np.testing.assert_allclose(found["probability"], [0.7, 0.9, 0.45, 0.4])
+    np.testing.assert_allclose(
+        found["margin"], [0.5, 0.8, 0.15, 0.1], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        found["suspicion"], [0.1, 0.9, 0.25, 0.7], atol=1e-6
+    )
+    assert found["outside"].tolist() == [False, True, False, True]
+    assert found["undecided"].tolist() == [False, False, True, True]
+
+
+def test_the_suggested_set_adds_what_is_missing_to_a_half():
+    found = settled_labels(WEIGHTS, SETS)["suggested"]
+    # .9 and .75 are enough; .1 needs dog; .3 needs class 3 (.7 then).
+    assert found.astype(int).tolist() == [
+        [1, 1, 0, 0],
+        [0, 1, 1, 0],
+        [0, 1, 0, 1],
+        [1, 0, 0, 1],
+    ]
+
+
+@pytest.mark.parametrize(
+    "weights, given, expected",
+    [
+        # The label is outside, but the set as a whole holds .55: it stays.
+        ([0.3, 0.25, 0.45], [1, 1, 0], [1, 1, 0]),
+        # The label is inside, and the set is wrong more likely than not.
+        ([0.4, 0.35, 0.25], [1, 0, 0], [1, 1, 0]),
+        # One class is not enough: .2 + .25 < .5.
+        ([0.2, 0.25, 0.25, 0.2, 0.1], [1, 0, 0, 0, 0], [1, 1, 1, 0, 0]),
+        # Exactly a half is enough.
+        ([0.5, 0.5], [1, 0], [1, 0]),
+        # A row without any weight says nothing.
+        ([0.0, 0.0], [1, 0], [1, 0]),
+    ],
+)
+def test_suggested_sets_at_the_edges(weights, given, expected):
+    found = settled_labels([weights], np.array([given]))
+    assert found["suggested"][0].astype(int).tolist() == expected
+
+
+def test_one_class_has_no_runner_up():
+    found = settled_labels([[1.0]], [[1]])
+    assert found["runner_up"].tolist() == [-1]
+    assert found["margin"].tolist() == [1.0]
+    frame = _frame(np.array([[1.0]]), np.array([[True]]), ["only"])
+    assert frame["runner_up"].isna().all()
+
+
+def _frame(weights, sets, names):
+    rows = LabelRows([f"id {i}" for i in range(len(sets))], names)
+    rows.add(np.arange(len(sets)), weights, sets)
+    return rows.frame("folds")
+
+
+def test_the_file_is_read_back_as_the_same_sets_and_names(
+    tmp_path, monkeypatch
+):
+    # Blocks of three rows.
+    monkeypatch.setattr(module, "_ROWS", 3)
+    path = tmp_path / "labels.csv"
+    write_labels(path, _frame(WEIGHTS, SETS, NAMES))
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == module.COLUMNS
+    assert [row["id"] for row in rows] == ["id 0", "id 1", "id 2", "id 3"]
+    settled = settled_labels(WEIGHTS, SETS)
+    for name, sets in (
+        ("candidates", SETS),
+        ("suggested", settled["suggested"]),
+    ):
+        read = [
+            [one in json.loads(row[name]) for one in NAMES] for row in rows
+        ]
+        assert read == sets.tolist()
+    assert [row["label"] for row in rows] == [
+        NAMES[one] for one in settled["label"]
+    ]
+    assert [row["runner_up"] for row in rows] == [
+        NAMES[one] for one in settled["runner_up"]
+    ]
+    assert rows[1]["probability"] == "0.9000"
+    assert rows[1]["margin"] == "0.8000"
+    assert rows[1]["suspicion"] == "0.9000"
+    assert [row["outside"] for row in rows] == ["0", "1", "0", "1"]
+    assert [row["undecided"] for row in rows] == ["0", "0", "1", "1"]
+    assert {row["source"] for row in rows} == {"folds"}
+
+
+def test_a_table_writes_what_is_missing_as_a_dash(tmp_path):
+    import pandas
+
+    frame = pandas.DataFrame(
+        {
+            "name": ["a", None],
+            "share": [0.25, float("nan")],
+            "count": [3, 4],
+            "sure": [True, False],
+        }
+    )
+    module.write_table(tmp_path / "t.csv", frame)
+    assert (tmp_path / "t.csv").read_text().splitlines() == [
+        "name,share,count,sure",
+        "a,0.2500,3,1",
+        "-,-,4,0",
+    ]
+
+
+def test_rows_may_come_in_any_blocks():
+    whole = _frame(WEIGHTS, SETS, NAMES)
+    rows = LabelRows([f"id {i}" for i in range(4)], NAMES)
+    for part in ([3, 1], [0, 2]):
+        rows.add(np.array(part), WEIGHTS[part], SETS[part])
+    assert rows.frame("folds").equals(whole)
