@@ -30,15 +30,21 @@ def main(settings):
         if is_own(settings.dataset):
             with cli.bar("Looking at images") as progress:
                 found = loading.own_data(settings, progress, refuse=False)
-        cli.load(settings)
-        training = loading.training_data(settings, found=found)
-    print(findings.describe(training, found))
+        problems = _problems(found)
+        if settings.problems:
+            write_atomically(settings.problems, _as_csv(problems))
+        refused = bool(problems) and settings.on_bad_image == "error"
+        if not refused:
+            cli.load(settings)
+            training = loading.training_data(settings, found=found)
+    if refused:
+        print("\n".join(found.notes))
+    else:
+        print(findings.describe(training, found))
     for warning in caught:
         print(f"warning: {warning.message}")
-    problems = _problems(found)
-    if settings.problems:
-        write_atomically(settings.problems, _as_csv(problems))
-    print(_what_happens(settings, training), flush=True)
+    if not refused:
+        print(_what_happens(settings, training), flush=True)
     return _verdict(settings, problems)
 
 

@@ -5,6 +5,7 @@ browser reads from file descriptor 3 and writes to 4.
 """
 
 import base64
+import fcntl
 import json
 import os
 import pathlib
@@ -54,7 +55,10 @@ class Page:
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         # Copies above 4, so that neither is overwritten before it is moved.
-        high = [os.dup2(one, 40 + one) for one in (theirs_in, theirs_out)]
+        high = [
+            fcntl.fcntl(one, fcntl.F_DUPFD, 10)
+            for one in (theirs_in, theirs_out)
+        ]
         shell = f'exec 3<&{high[0]} 4>&{high[1]}; exec "$@"'
         self._process = subprocess.Popen(
             ["/bin/bash", "-c", shell, "bash", *command],

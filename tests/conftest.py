@@ -36,6 +36,7 @@ CORE = (
     "networks/test_batch_norm.py",
     "data/test_loader.py",
     "data/test_pipeline.py",
+    "data/test_streaming.py",
 )
 
 # No deadline: a first call compiles. Derandomized: the same examples on every

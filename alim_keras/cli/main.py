@@ -1,10 +1,12 @@
 """Runs a command: parse, act, and end with the right exit code and line."""
 
+import contextlib
 import os
 import shutil
 import sys
 import textwrap
 import traceback
+import warnings
 
 from alim_keras.cli.environment import load_keras
 from alim_keras.cli.environment import prepare_environment
@@ -12,6 +14,7 @@ from alim_keras.cli.settings import DEFAULT
 from alim_keras.cli.settings import describe
 from alim_keras.cli.settings import flag_text
 from alim_keras.cli.settings import groups
+from alim_keras.data.messages import DataWarning
 from alim_keras.errors import AlimError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
@@ -60,9 +63,10 @@ def run(command, main, arguments=None, keras=True):
             _say(command, f"warning: {warning}")
         if settings.print_config:
             return _print(describe(settings))
-        if keras:
-            load(settings)
-        return main(settings) or 0
+        with _plain_warnings(command):
+            if keras:
+                load(settings)
+            return main(settings) or 0
     except KeyboardInterrupt:
         if verbose:
             traceback.print_exc()
@@ -182,6 +186,24 @@ def _quote(error):
     if len(text) > _LONGEST_QUOTE:
         text = f"{text[:_LONGEST_QUOTE]} ..."
     return text
+
+
+@contextlib.contextmanager
+def _plain_warnings(command):
+    """Shows what is odd about data as one line, without a place in code."""
+    usual = warnings.showwarning
+
+    def show(message, category, *place, **more):
+        if issubclass(category, DataWarning):
+            _say(command, f"warning: {_one_line(message)}")
+        else:
+            usual(message, category, *place, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 def _say(command, line):

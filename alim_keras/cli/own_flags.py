@@ -6,7 +6,7 @@ def define_table(group):
     group.path(
         "images",
         None,
-        "Folder of the images that a table as --dataset names. Without it: "
+        "Folder of the images that the table names. Without it: "
         "the table's own folder.",
     )
     group.names(

@@ -22,11 +22,16 @@ from alim_keras.data.sources import image_rows
 from alim_keras.data.sources import list_images
 from alim_keras.data.sources import load
 from alim_keras.data.sources import match_ids
+from alim_keras.data.sources.own import OwnData
+from alim_keras.data.sources.own import load_own
 from alim_keras.data.sparse_candidates import SparseCandidates
 from alim_keras.data.splits import holdout_split
 from alim_keras.data.splits import stratified_subset
 from alim_keras.data.superclasses import CIFAR100_SUPERCLASSES
 from alim_keras.data.superclasses import superclasses_of
+from alim_keras.data.tables import Labels
+from alim_keras.data.tables import Votes
+from alim_keras.data.tables import read_labels
 
 _BATCHES = ("eval_dataset", "train_dataset")
 
@@ -36,7 +41,10 @@ __all__ = [
     "DataWarning",
     "DiskImages",
     "ImageData",
+    "Labels",
+    "OwnData",
     "SparseCandidates",
+    "Votes",
     "check_truth_inside",
     "deduplicate",
     "eval_dataset",
@@ -44,8 +52,10 @@ __all__ = [
     "image_rows",
     "list_images",
     "load",
+    "load_own",
     "long_tailed_subset",
     "match_ids",
+    "read_labels",
     "simulate_candidates",
     "stratified_subset",
     "superclasses_of",

@@ -228,7 +228,8 @@ class CandidateSets:
         def share(name):
             return show(found[name], "{:.2%}")
 
-        made = [known(name, "?") for name in ("protocol", "stream", "seed")]
+        simulated = known("protocol") is not None
+        made = [known(name) for name in ("protocol", "stream", "seed")]
         smallest, largest = show(found["size_min"], "{}"), found["size_max"]
         lines = {
             "candidate sets": f"{len(self)} examples, {self.num_classes} "
@@ -247,6 +248,10 @@ class CandidateSets:
             "in the set, so no class could be swapped in)",
             "content hash": self.content_hash,
         }
+        if not simulated:
+            for name in ("made by", "ambiguity q", "left clean"):
+                lines.pop(name)
+            lines["noise eta"] = f"realised {show(found['realised_noise'])}"
         return "\n".join(f"{name:<16}{value}" for name, value in lines.items())
 
     def save(self, path):

@@ -21,7 +21,7 @@ _BATCHES_AHEAD = 2
 
 
 class IndexBatches(keras.utils.PyDataset):
-    """Batches of examples, gathered on the device.
+    """Batches of examples, gathered on the device or decoded from disk.
 
     Args:
         examples: `Examples`.

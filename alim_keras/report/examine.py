@@ -39,10 +39,16 @@ def examine(
     """Says what is in each example and which sets a person should look at.
 
     Rows of kind `"table"` are the belief P(y | x, S) already: ALIM's w. From
-    predictions it follows by Bayes's rule under Assumption 1 of the paper,
-    `P(y | x, S) ~ P(y | x) (S + lambda (1 - S))`, with lambda from the noise
-    rate and the size of the set, see `alim_keras.instance_lambda`. The
-    settled label is the most probable class; the suspicion is the belief's
+    predictions it follows by Bayes's rule, `P(y | x, S) ~ P(y | x) P(S | y)`:
+
+    - with a noise rate that is given, by Assumption 1 of the paper, `P(S | y)
+      ~ S + lambda (1 - S)` with lambda from the rate and the size of the set,
+      see `alim_keras.instance_lambda`;
+    - without one, and for `"folds"`, by `set_model.SetModel`, which learns
+      the rate, and which classes go together;
+    - where there are votes, `P(votes | y)` by `vote_model.VoteModel`.
+
+    The settled label is the most probable class, the suspicion the belief's
     share outside the set.
 
     Args:
@@ -54,9 +60,9 @@ def examine(
             the learnt pseudo labels; `"folds"`, predictions of networks that
             did not fit these sets; `"prediction"`, other predictions.
         votes: A `Votes`, what each annotator said, or None.
-        noise_rate: eta in `[0, 1)`, an `Estimate`, or None: estimated by
-            `noise_rate.em` if the predictions are `"folds"`, else 0.2. It does
-            not matter to `"table"`.
+        noise_rate: eta in `[0, 1)`, an `Estimate`, or None: learnt from
+            predictions that are all `"folds"`, else 0.2. It does not matter
+            to `"table"`.
         labels: Integers `(N,)`, the true labels, -1 where not known; or None.
             They are used for reporting only.
         known: Bool `(N,)`, examples that a person has looked at already, which

@@ -110,7 +110,7 @@ def page(audit, pictures=None, review_images=60):
     context["title"] = f"Audit of {context['name']}"
     if audit.ratio is not None:
         context["ratio"] = plots.ratio_histogram(
-            audit.ratio, labels["outside"], audit.summary.get("lambda")
+            audit.ratio, labels["outside"], *_lambda(audit)
         )
     if audit.annotators is not None:
         context["annotators"] = page_tables.frame_table(
@@ -138,6 +138,19 @@ def page(audit, pictures=None, review_images=60):
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def _lambda(audit):
+    """Returns the lambda that the ratios were held against, and when."""
+    learnt = (audit.labels["source"] == "table").mean() > 0.5
+    if learnt and audit.history is not None and "lambda" in audit.history:
+        import pandas as pd
+
+        logged = pd.to_numeric(audit.history["lambda"], errors="coerce")
+        # A row of metrics.csv holds the lambda of the next epoch.
+        if len(logged) > 1 and np.isfinite(logged.iloc[-2]):
+            return float(logged.iloc[-2]), "in the last epoch"
+    return audit.summary.get("lambda"), "on average"
+
+
 def _rows_of(labels, ids):
     """Returns the row number of each id, int64; the first of equal ids."""
     numbers = {}
@@ -148,8 +161,10 @@ def _rows_of(labels, ids):
 
 def _review_table(whole, shown, rows, pictures):
     note = (
-        "What a person should look at first, ranked by how much a look is "
-        "expected to help. Choose an id to see the example."
+        "What a person should look at first, grouped by settled label; the "
+        "classes with most to gain come first. The rank counts over all of "
+        "them, by how much a look is expected to help. Choose an id to see "
+        "the example."
     )
     if len(shown) < len(whole):
         note += (
@@ -203,13 +218,15 @@ def _environment():
     import jinja2
 
     folder = importlib.resources.files("alim_keras.report") / "templates"
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(
             lambda name: (folder / name).read_text(encoding="utf-8")
         ),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.filters["breakable"] = _breakable
+    return environment
 
 
 @functools.cache
@@ -225,6 +242,16 @@ def _files():
         "base-uri 'none'; form-action 'none'"
     )
     return {"style": _safe(style), "script": _safe(script), "policy": policy}
+
+
+def _breakable(text):
+    """Escapes a text and lets a line of a narrow column end in long names."""
+    import markupsafe
+
+    text = str(markupsafe.escape(text))
+    for mark in "_/":
+        text = text.replace(mark, f"{mark}<wbr>")
+    return markupsafe.Markup(text)
 
 
 def _safe(text):

@@ -12,9 +12,7 @@ from alim_keras.methods import PartialLabelModel
 from alim_keras.report.examine import examine
 
 
-def audit(
-    model, dataset, *, class_names=None, ids=None, folds=None, **options
-):
+def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
     """Says what is in each training example, and which sets look wrong.
 
     Labels come from `folds` where these are given; else from the pseudo

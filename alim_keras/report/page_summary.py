@@ -117,11 +117,12 @@ def steps(audit):
         )
     if facts["outside"]:
         result.append(
-            "Correct the sets: labels.csv holds the suggested set of every "
-            "example in the form that the training reads."
+            "Correct the sets: the column `suggested` of labels.csv holds the "
+            "suggested set of every example in the form that the training "
+            "reads."
         )
         result.append("Train again on the corrected sets and compare.")
-    if (audit.labels["source"] == "table").all():
+    if (audit.labels["source"] == "table").any():
         result.append(
             "If much depends on the labels, audit with --folds: that trains "
             "several networks, each without the sets it is asked about."

@@ -256,4 +256,5 @@ def _mass(value):
 
 
 def _missing(value):
-    return value is None or value != value or str(value) in ("<NA>", "NaT")
+    # The order matters: pandas' NA is neither equal nor unequal to itself.
+    return value is None or str(value) in ("<NA>", "NaT") or value != value

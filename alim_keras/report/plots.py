@@ -76,7 +76,7 @@ def curves(history):
     return [plot for plot in plots if plot is not None]
 
 
-def ratio_histogram(ratio, outside, lam=None):
+def ratio_histogram(ratio, outside, lam=None, when="on average"):
     """Draws how the candidate ratio is distributed, Figure 2 of the paper.
 
     Args:
@@ -86,6 +86,7 @@ def ratio_histogram(ratio, outside, lam=None):
             is left out and counted.
         outside: Bools `(N,)`: the settled label is not in the set.
         lam: Lambda, to mark where Eq. 3 lets a label leave its set, or None.
+        when: What lambda this is, in words. Defaults to `"on average"`.
 
     Returns:
         A `Plot`, or None where no ratio is known.
@@ -126,7 +127,7 @@ def ratio_histogram(ratio, outside, lam=None):
     if _marked(lam, low):
         parts.append(
             "By Eq. 3 a label leaves its set where the ratio is below lambda, "
-            f"{number(lam)}, or that on average. "
+            f"{number(lam)} {when}. "
         )
     parts.append("The outermost bars hold all that lies beyond. ")
     left_out = len(ratio) - usable.sum()

@@ -9,15 +9,15 @@ from alim_keras.instance_lambda import instance_lambda
 from alim_keras.noise_rate.em import GUESS
 from alim_keras.noise_rate.em import SHRINKAGE
 
-_STEPS = 20
+# By what factor the temperature may change in each step. It begins late: with
+# habits still unknown, doubt would explain what people confuse.
+_FACTORS = (1.0,) * 8 + (1.25,) * 8 + (1.05,) * 14
 # A pair of classes counts as if so many sets of average frequency were added.
 _PAIR = 5.0
 _GUESS_EXAMPLES = 5.0
 _START = 0.1
 # Above this many numbers all classes are taken to be equally popular.
 _LARGEST = 5e7
-# The temperature may change by this factor in a step, in the end by the other.
-_COARSE, _FINE = 1.25, 1.05
 _LIMITS = (0.1, 10.0)
 _TINY = np.finfo("float32").tiny
 
@@ -61,8 +61,7 @@ class SetModel:
         self.temperature = 1.0
         weights = sets.astype("float32")
         expected = np.maximum(num_classes - 1, 1)
-        for step in range(_STEPS):
-            factor = _COARSE if step < _STEPS // 2 else _FINE
+        for factor in _FACTORS:
             self._turn(probabilities, sets, factor)
             belief = self.belief(probabilities, sets)
             outside = np.where(sets, 0, belief).sum(axis=1, dtype="float64")

@@ -13,7 +13,7 @@ from alim_keras.report.vote_model import VoteModel
 KINDS = ("table", "folds", "prediction")
 # Rows are worked through in blocks of about this many numbers.
 BLOCK = 1 << 22
-# The noise rate is estimated on so many examples, spread over all of them.
+# What sets are like is learnt from so many examples, spread over all of them.
 SAMPLE = 20000
 TINY = np.finfo("float32").tiny
 
@@ -47,7 +47,7 @@ def belief(probabilities, given, lam):
 class Settler:
     """Turns predictions into the belief P(y | x, S), by the best rule there is.
 
-    - Where annotators are known, P(y | x, votes) by `VoteModel`.
+    - For examples with votes, P(y | x, votes) by `VoteModel`.
     - Else, for predictions that did not fit the sets and without a given
       noise rate, P(y | x, S) by `SetModel`, which learns the noise rate and
       which classes go together.

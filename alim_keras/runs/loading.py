@@ -8,6 +8,7 @@ import numpy as np
 from alim_keras.data import sources
 from alim_keras.data.candidate_sets import CandidateSets
 from alim_keras.data.candidates import simulate_candidates
+from alim_keras.data.checks import check_truth_inside
 from alim_keras.data.sparse_candidates import SparseCandidates
 from alim_keras.data.splits import holdout_split
 from alim_keras.errors import ConfigError
@@ -73,6 +74,11 @@ def training_data(settings, candidates=None, found=None):
     else:
         given = found.given.select(data.ids) if found else candidates
     sets = candidates.align(data.ids, where=data.name)
+    if data.labels is not None:
+        known = np.flatnonzero(data.labels >= 0)
+        check_truth_inside(
+            sets[known], data.labels[known], settings.noise_rate
+        )
     if settings.table == "sparse":
         sets = SparseCandidates.from_multi_hot(sets)
     trained, held_out = holdout_split(data.ids, settings.holdout, settings.seed)

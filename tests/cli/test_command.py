@@ -177,6 +177,12 @@ def test_words_that_a_command_asks_for(toy):
     settings = many.parse(["m", "a.png", "--nodownload", "b.png"])
     assert settings.model == "m" and settings.images == ["a.png", "b.png"]
     assert "Expected MODEL IMAGES..." in message(many, "m")
+    free = cli.Command(
+        "alim_keras.toy", "Doc.", toy.define, words=("model", "[paths...]")
+    )
+    assert free.parse(["m"]).paths == []
+    assert free.parse(["m", "a.png", "b.png"]).paths == ["a.png", "b.png"]
+    assert "Expected MODEL [PATHS...]" in message(free)
 
 
 def test_validators_of_absl_are_heard():

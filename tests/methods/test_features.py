@@ -138,7 +138,7 @@ def test_a_backbone_of_flat_vectors_is_refused_with_the_shape_to_use():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, expected", [("lost", 0.6), ("MSRCv2", 0.35)])
+@pytest.mark.parametrize("name, expected", [("lost", 0.5), ("MSRCv2", 0.4)])
 def test_real_sets_are_learnt(shared, name, expected):
     found = np.load(shared / "data" / f"pll_{name}.npz")
     labels = found["labels"].astype(int)

@@ -53,9 +53,7 @@ def test_chance_is_corrected_as_by_scikit_learn():
     label = stream.integers(0, 3, 300)
     said = np.where(stream.random(300) < 0.6, label, stream.integers(0, 3, 300))
     entries = [(i, i % 2, said[i]) for i in range(300)]
-    found = annotators(
-        votes(entries, ["a", "b"]), label, np.ones(300), NAMES
-    )
+    found = annotators(votes(entries, ["a", "b"]), label, np.ones(300), NAMES)
     for one in (0, 1):
         expected = cohen_kappa_score(said[one::2], label[one::2])
         assert found["chance_corrected"][one] == pytest.approx(expected)

@@ -23,9 +23,7 @@ def test_the_matrix_splits_each_set_evenly():
     expected[0, :3] = 1.0, 1.5, 0.5
     expected[1, 1:3] = 0.5, 0.5
     np.testing.assert_array_equal(counted().matrix, expected)
-    np.testing.assert_array_equal(
-        counted([(0, 2), (1, 3)]).matrix, expected
-    )
+    np.testing.assert_array_equal(counted([(0, 2), (1, 3)]).matrix, expected)
 
 
 def test_confusions_are_of_sets_that_miss_the_settled_class():

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from alim_keras.report import LabelRows
+from alim_keras.report import labels as module
 from alim_keras.report import settled_labels
 from alim_keras.report import write_labels
-from alim_keras.report import labels as module
 
 NAMES = ["cat", 'dog, "small"', "ant\nhill", "Österreich"]
 SETS = np.array([[1, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 1], [1, 0, 0, 0]], bool)
@@ -99,9 +99,7 @@ def test_the_file_is_read_back_as_the_same_sets_and_names(
         ("candidates", SETS),
         ("suggested", settled["suggested"]),
     ):
-        read = [
-            [one in json.loads(row[name]) for one in NAMES] for row in rows
-        ]
+        read = [[one in json.loads(row[name]) for one in NAMES] for row in rows]
         assert read == sets.tolist()
     assert [row["label"] for row in rows] == [
         NAMES[one] for one in settled["label"]

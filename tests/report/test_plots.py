@@ -84,7 +84,7 @@ def test_ratio_histogram_counts_every_example():
     assert "settled outside the set: 0.100." in plot.finding
     # Of 0.5, 2, 20, 200 and 3e38.
     assert "settled inside the set: 20.0." in plot.finding
-    assert "below lambda, 0.250" in plot.finding
+    assert "below lambda, 0.250 on average." in plot.finding
     assert "Not drawn: 2 whose ratio" in plot.finding
     inside = [int(row[2].replace(",", "")) for row in plot.rows]
     beyond = [int(row[3].replace(",", "")) for row in plot.rows]

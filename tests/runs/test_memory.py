@@ -1,5 +1,6 @@
 """The memory formula against the variables of built models."""
 
+import dataclasses
 import json
 
 import keras
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from alim_keras.cli import train_flags
+from alim_keras.data import DiskImages
 from alim_keras.data import SparseCandidates
 from alim_keras.runs import build
 from alim_keras.runs import loading
@@ -142,6 +144,18 @@ def test_a_run_above_the_limit_ends_with_2(run_train, tmp_path, lines):
     (line,) = lines()
     assert "--memory_limit=100000 (97.7 KiB)" in line
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("cache", [None, "memory"])
+def test_images_on_disk_take_no_memory_unless_kept_there(cache):
+    chosen = settings("--train_size=96", "--batch_size=32")
+    model, training = built(chosen)
+    number = len(training.data.images)
+    # Nothing is decoded: what stands for the files need not be images.
+    images = DiskImages([b"x"] * number, 8, 1, cache=cache)
+    training.data = dataclasses.replace(training.data, images=images)
+    found = memory.needed(chosen, model.backbone, training)
+    assert found["images"] == (64 * len(training.trained) if cache else 0)
 
 
 def test_a_sparse_run_is_a_run(run_train, tmp_path, capsys):

@@ -30,8 +30,9 @@ class DiskImages:
         cache: Where decoded images are kept for the next reading: None for
             nowhere, `"memory"`, or the path of a file of N x image_size x
             image_size x channels bytes. The file serves later processes too,
-            as long as files, sizes, times of change and form are the same;
-            else it is made anew. Defaults to None.
+            as long as the list of files, their sizes, times of change and the
+            form are the same (of encoded images, the contents); else it is
+            made anew. Defaults to None.
 
     Attributes:
         shape: Tuple `(N, image_size, image_size, channels)`.
@@ -102,7 +103,7 @@ class DiskImages:
         """Returns the `DiskImages` of rows; of an integer, its pixels."""
         chosen = self._rows[rows]
         if np.ndim(chosen) == 0:
-            return self._decode(chosen)
+            return self._decode(chosen).copy()
         view = object.__new__(DiskImages)
         view.__dict__.update(self.__dict__, _rows=chosen)
         return view
@@ -145,6 +146,17 @@ class DiskImages:
             for one in running:
                 one.cancel()
         return found
+
+    def resized(self, image_size):
+        """Returns the same images brought to another size, not cached.
+
+        Args:
+            image_size: Integer, the side of the square.
+        """
+        view = self[:]
+        view._cache = None
+        view._form = (resize.check_size(image_size),) * 2 + self._form[2:]
+        return view
 
     def name(self, row):
         """Returns what messages call a row: its path, or its number."""

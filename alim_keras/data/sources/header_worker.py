@@ -130,7 +130,7 @@ def explain(error):
     if isinstance(error, PIL.UnidentifiedImageError):
         return "it is not an image of a known format"
     if name == "DecompressionBombError":
-        return "it has more pixels than Pillow takes for sane"
+        return "it has more pixels than is safe to decode"
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return "there is no such file"
     if isinstance(error, IsADirectoryError):

@@ -52,10 +52,15 @@ def decode(source, size, channels=3, name=None):
         if name is None:
             is_path = isinstance(source, str | os.PathLike)
             name = os.fspath(source) if is_path else "an encoded image"
-        raise DataError(
-            f"{name}: cannot be read as an image: "
-            f"{header_worker.explain(error)}"
-        ) from error
+        raise unreadable(name, error) from error
+
+
+def unreadable(name, error):
+    """Returns the `DataError` about an image that an error was about."""
+    return DataError(
+        f"{name}: cannot be read as an image: {header_worker.explain(error)}; "
+        "replace it or leave it out"
+    )
 
 
 def _pixels(image, size, channels):

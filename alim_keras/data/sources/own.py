@@ -24,6 +24,7 @@ from alim_keras.data.sources.listing import ImageListing
 from alim_keras.data.sources.listing import list_images
 from alim_keras.data.sources.listing import match_ids
 from alim_keras.data.sources.listing import unused_images
+from alim_keras.data.tables import huggingface
 from alim_keras.errors import DataError
 
 # Decoded images of less than this are kept in memory, unless told otherwise.
@@ -112,7 +113,7 @@ def load_own(
     ```
     """
     listing = None
-    if os.path.isdir(table) and not tables.is_table_folder(table):
+    if os.path.isdir(table) and not huggingface.is_dataset(table):
         listing = list_images(table)
         labels = _from_folders(table, listing, reading.get("class_names"))
         images = images or table

@@ -6,6 +6,7 @@ from alim_keras.data.candidate_sets import default_ids
 from alim_keras.data.messages import first_five
 from alim_keras.data.tables import cells
 from alim_keras.data.tables import classes
+from alim_keras.data.tables import splitting
 from alim_keras.data.tables.table import LONGEST_ID
 from alim_keras.data.tables.table import Numbering
 from alim_keras.data.tables.table import id_text
@@ -46,8 +47,14 @@ def answers(table, plan, class_names, none_of_these, findings):
 
     def places(token):
         rows = np.concatenate([t.rows[t.codes == token] for t in every])
-        return _named(table, plan, np.unique(rows))
+        text = _named(table, plan, np.unique(rows))
+        if plan.layout == "wide":
+            who = np.unique(annotators[tokens.codes == token])
+            text += f", {first_five([f'column {names[one]!r}' for one in who])}"
+        return text
 
+    if class_names is None and plan.layout in ("wide", "long"):
+        splitting.check_single(table, vocabulary.values, places)
     try:
         class_names, codes = classes.resolve(
             vocabulary.values,
@@ -103,8 +110,9 @@ def items(table, name, findings):
                 f"of up to {LONGEST_ID} characters in {table.places(rows)}; "
                 f"give every row an id. Received: {shown}"
             )
-    if texts != column.values:
-        findings.note("ids are taken as text without spaces around them")
+    if texts == column.values:
+        return np.array(texts, str), column.codes.astype(np.int64)
+    findings.note("ids are taken as text without spaces around them")
     numbering = Numbering()
     numbers = numbering.codes(texts, len(texts))
     return np.array(list(numbering), str), numbers[column.codes].astype(

@@ -10,9 +10,10 @@ from alim_keras.data.tables import formats
 from alim_keras.data.tables import gather
 from alim_keras.data.tables import layout as layouts
 from alim_keras.data.tables import votes
-from alim_keras.data.tables.classes import check_names
+from alim_keras.data.tables.class_names import check_names
 from alim_keras.data.tables.settle import settle
 from alim_keras.data.tables.table import Findings
+from alim_keras.data.tables.table import no_cycle_search
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
@@ -93,6 +94,14 @@ def read_labels(
     [[1, 1], [0, 1]]
     """
     path = os.fspath(path)
+    for name, value in (
+        ("none_of_these", none_of_these),
+        ("class_names", class_names),
+    ):
+        if isinstance(value, str):
+            raise ConfigError(
+                f"A list of names was expected. Received: {name}={value!r}"
+            )
     rules = votes.Rules(
         min_votes, min_confidence, tuple(none_of_these), empty_set, duplicates
     )
@@ -106,13 +115,14 @@ def read_labels(
     }
     findings = Findings()
     try:
-        return _read(path, layout, given, class_names, rules, findings)
+        with no_cycle_search():
+            return _read(path, layout, given, class_names, rules, findings)
     except DataError as error:
         text = str(error)
+        if path not in text:
+            text = f"{path}: {text}"
         if where is not None:
             text = text.replace(path, str(where))
-        elif path not in text:
-            text = f"{path}: {text}"
         # A cell may hold line ends; a message is one line.
         raise DataError(" ".join(text.split())) from error
 

@@ -100,6 +100,10 @@ const show = () => {
   }
   for (const step of all("[data-step]", dialog)) {
     step.disabled = !group[place + Number(step.dataset.step)];
+    // A disabled button would keep the keyboard from the window.
+    if (step.disabled && step === document.activeElement) {
+      one("[data-close]", dialog).focus();
+    }
   }
 };
 const move = (by) => {

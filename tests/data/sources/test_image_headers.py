@@ -145,7 +145,9 @@ def test_equal_contents_are_found(tmp_path, ways, monkeypatch):
     assert found.compared
     assert [rows.tolist() for rows in found.identical] == [[0, 2]]
     # Where that would mean reading too much, it is not done.
-    monkeypatch.setattr(image_headers, "_COMPARED", 3 * os.path.getsize(one) - 1)
+    monkeypatch.setattr(
+        image_headers, "_COMPARED", 3 * os.path.getsize(one) - 1
+    )
     found = scan([one, other, same])
     assert not found.compared and found.identical == []
     found = scan([one, other, same], "full")

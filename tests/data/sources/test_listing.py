@@ -43,7 +43,9 @@ def test_natural_order():
 
 
 def test_a_flat_folder(folder):
-    found = list_images(folder("10.png", "2.png", "1.JPG", "x2.jpeg", "x10.gif"))
+    found = list_images(
+        folder("10.png", "2.png", "1.JPG", "x2.jpeg", "x10.gif")
+    )
     assert found.files == ["1.JPG", "2.png", "10.png", "x2.jpeg", "x10.gif"]
     assert len(found) == 5
     assert found.class_names is found.classes is None

@@ -24,9 +24,7 @@ def sets_of():
         names = labels.candidates.class_names
         return {
             str(one): {names[i] for i in row.nonzero()[0]}
-            for one, row in zip(
-                labels.ids, labels.candidates.sets, strict=True
-            )
+            for one, row in zip(labels.ids, labels.candidates.sets, strict=True)
         }
 
     return sets_of

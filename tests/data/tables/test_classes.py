@@ -91,9 +91,9 @@ def test_spaces_are_trimmed_with_a_note(write, sets_of):
     found = read_labels(write(table(" cat| dog", "cat ")), class_names=FIVE)
     assert sets_of(found) == {"0": {"cat", "dog"}, "1": {"cat"}}
     assert "3 class names had spaces around them: trimmed" in found.notes
-    assert read_labels(
-        write(table(" cat", "cat"))
-    ).candidates.class_names == ("cat",)
+    assert read_labels(write(table(" cat", "cat"))).candidates.class_names == (
+        "cat",
+    )
 
 
 def test_unknown_name_and_its_nearest(write):
@@ -182,7 +182,8 @@ def test_class_names_of_a_flag(tmp_path):
     assert read_class_names(str(path)) == ("cat", "T-shirt, top")
     assert read_class_names("10") == tuple("0123456789")
     assert read_class_names("cat, dog") == ("cat", "dog")
-    assert read_class_names("cat") == ("cat",)
+    (tmp_path / "names").write_text("7\n")
+    assert read_class_names(str(tmp_path / "names")) == ("7",)
     path.write_text("\n")
     with pytest.raises(DataError, match="empty"):
         read_class_names(str(path))
@@ -191,9 +192,17 @@ def test_class_names_of_a_flag(tmp_path):
         read_class_names(str(path))
     with pytest.raises(DataError, match="cannot be read"):
         read_class_names("missing/names.txt")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_class_names("cat")
 
 
-@pytest.mark.parametrize("text", ["cat,cat", "cat,,dog", "0", "9999999", ""])
+@pytest.mark.parametrize("text", ["cat,cat", "cat,,dog", "0", "9999999", ","])
 def test_class_names_that_cannot_be(text):
     with pytest.raises(ConfigError):
         read_class_names(text)
+
+
+@pytest.mark.parametrize("name", ["none_of_these", "class_names"])
+def test_lists_of_names_are_no_text(write, name):
+    with pytest.raises(ConfigError, match=f"{name}='cat'"):
+        read_labels(write(table("cat")), **{name: "cat"})

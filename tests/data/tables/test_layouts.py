@@ -142,7 +142,7 @@ def test_no_column_of_ids(write):
     with pytest.raises(DataError, match="--id_column=who"):
         read_labels(path)
     assert read_labels(path, id_column="WHO").ids.tolist() == ["a"]
-    with pytest.raises(DataError, match="did you mean who.*--id_column") as no:
+    with pytest.raises(DataError, match="--id_column.*did you mean who") as no:
         read_labels(path, id_column="whoo")
     assert "who, candidates" in str(no.value)
 
@@ -210,7 +210,7 @@ def test_ids_and_paths_of_images(write):
     found = read_labels(write(text))
     assert found.ids.tolist() == ["a", "b"]
     assert list(found.images) == ["x/1.png", "x/2.png"]
-    assert read_labels(write(LIST.replace("id", "file"))).images is None
+    assert read_labels(write(LIST.replace("id,", "file,"))).images is None
 
 
 def test_images_follow_items_that_are_left_out(write):
@@ -289,7 +289,9 @@ def test_a_cell_with_two_readings_is_refused(write):
 
 def test_json_lists_beside_other_text_are_refused(write):
     path = write('id,candidates\na,"[""x""]"\nb,x|y\n')
-    with pytest.raises(DataError, match=r"in one way.*'x\|y' in line 3"):
+    with pytest.raises(
+        DataError, match=r"'x\|y' in line 3 is no JSON.*in one way"
+    ):
         read_labels(path)
 
 
@@ -303,3 +305,35 @@ def test_what_is_no_json_list_is_refused(write, cell):
 def test_unknown_layout(write):
     with pytest.raises(ConfigError, match="--layout=tall"):
         read_labels(write(LIST), layout="tall")
+
+
+@pytest.mark.parametrize(
+    "cell", ["(0, 2)", "{'cat', 'dog'}", "{0}", "['cat' 'dog']"]
+)
+def test_what_other_programs_print_is_refused(write, cell):
+    path = write(f'id,candidates\na,"{cell}"\n')
+    with pytest.raises(DataError, match="line 2 is no JSON list"):
+        read_labels(path)
+
+
+@pytest.mark.parametrize("cell", ["cat|dog", "cat;dog", "cat, dog", "['cat']"])
+@pytest.mark.parametrize(
+    "text", ['id,a1,a2\na,cat,"{}"\n', 'id,label\na,cat\na,"{}"\n']
+)
+def test_a_set_in_a_cell_for_one_class_is_refused(write, text, cell):
+    path = write(text.format(cell))
+    with pytest.raises(DataError, match="looks like several.*--class_names"):
+        read_labels(path)
+    found = read_labels(path, class_names=["cat", cell])
+    assert found.candidates.sets.tolist() == [[True, True]]
+
+
+def test_a_comma_in_a_name_of_a_cell_for_one_class(write):
+    found = read_labels(write('id,label\na,"Washington, DC"\na,Rome\n'))
+    assert found.candidates.class_names == ("Rome", "Washington, DC")
+
+
+def test_two_columns_of_confidence_are_refused(write):
+    path = write("id,worker,label,score,confidence\na,x,cat,1,1\n")
+    with pytest.raises(DataError, match="score, confidence.*keep one"):
+        read_labels(path)

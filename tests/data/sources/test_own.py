@@ -1,0 +1,177 @@
+"""`load_own`: what a table, its files and what is known come to."""
+
+import numpy as np
+import own
+import pytest
+from PIL import Image
+
+from alim_keras.data import load
+from alim_keras.data import load_own
+from alim_keras.errors import DataError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("own")
+    own.write_folder(place, count=40, tested=6)
+    return place
+
+
+def load_folder(folder, **more):
+    return load_own(
+        folder / "labels.csv",
+        folder / "photos",
+        none_of_these=("unsure",),
+        **more,
+    )
+
+
+def as_sets(candidates):
+    return {
+        one: {candidates.class_names[c] for c in np.flatnonzero(row)}
+        for one, row in zip(candidates.ids, candidates.sets)
+    }
+
+
+def test_a_table_and_its_pictures(folder, tmp_path):
+    sets = own.write_folder(tmp_path, count=40, tested=6)
+    found = load_folder(tmp_path)
+    assert as_sets(found.candidates) == sets
+    assert set(found.data.ids) == set(sets)
+    assert found.data.labels is None and found.known is None
+    assert found.data.test_images.shape == (0, 8, 8, 1)
+    digits = load("digits").images
+    for row, name in enumerate(found.data.ids):
+        pixels = found.data.images[row]
+        np.testing.assert_array_equal(pixels, digits[int(name[:-4])])
+    # The mean of all, as of the array.
+    whole = found.data.images.read() / 255.0
+    assert found.data.mean[0] == pytest.approx(whole.mean(), abs=1e-6)
+    assert found.data.std[0] == pytest.approx(whole.std(), abs=1e-6)
+    assert "6 images there are in no row" in " ".join(found.notes)
+    assert found.votes.annotator_names == ("ann", "ben", "cat")
+    answers = own.read_rows(tmp_path / "labels.csv")
+    sure = [one for one in answers if one["label"] != "unsure"]
+    assert len(found.votes) == len(sure) < len(answers)
+
+
+def test_known_labels_are_reported_and_stand_in_only_if_asked(folder, tmp_path):
+    known = own.write_rows(
+        tmp_path / "known.csv", [("id", "label"), ("0003.png", "nine")]
+    )
+    plain = load_folder(folder)
+    told = load_folder(folder, known_labels=known)
+    row = told.data.ids.tolist().index("0003.png")
+    number = told.data.class_names.index("nine")
+    assert told.known.tolist().count(-1) == 39 and told.known[row] == number
+    assert (told.data.labels == told.known).all()
+    assert told.candidates.content_hash == plain.candidates.content_hash
+    asked = load_folder(folder, known_labels=known, known_as_sets=True)
+    assert asked.candidates.sets[row].sum() == 1
+    assert asked.candidates.sets[row, number]
+    others = np.arange(40) != row
+    np.testing.assert_array_equal(
+        asked.candidates.sets[others], plain.candidates.sets[others]
+    )
+    # What was given stays what was given.
+    assert asked.given.content_hash == plain.candidates.content_hash
+
+
+def test_items_that_are_tested_on_are_not_trained_on(folder, tmp_path):
+    test = own.write_rows(
+        tmp_path / "test.csv",
+        [("id", "label"), ("test_0000.png", "two"), ("0005.png", "five")],
+    )
+    found = load_own(folder / "labels.csv", folder / "photos", test_labels=test)
+    assert found.data.test_ids.tolist() == ["test_0000.png", "0005.png"]
+    names = found.data.class_names
+    assert [names[n] for n in found.data.test_labels] == ["two", "five"]
+    assert "0005.png" not in found.data.ids and len(found.data.ids) == 39
+    assert found.votes.rows.max() == 38
+    digits = load("digits")
+    np.testing.assert_array_equal(
+        found.data.test_images.read(),
+        np.stack([digits.test_images[0], digits.images[5]]),
+    )
+    assert "1 items are tested on, not trained on" in found.notes
+
+
+def test_bad_images_are_named_or_left_out_with_their_votes(tmp_path):
+    sets = own.write_folder(tmp_path, count=12, tested=2)
+    photos = tmp_path / "photos"
+    (photos / "0003.png").write_bytes(b"")
+    (photos / "0007.png").write_bytes(b"no image")
+    (photos / "0009.png").unlink()
+    (photos / "test_0001.png").write_bytes(b"")
+    # Not all of them occur among twelve digits.
+    files = {"test_labels": tmp_path / "test.csv", "class_names": own.NAMES}
+    with pytest.raises(DataError, match="1 of 14 ids have no image.*0009.png"):
+        load_folder(tmp_path, **files)
+    Image.new("L", (8, 8)).save(photos / "0009.png")
+    with pytest.raises(
+        DataError, match="3 of 14 images cannot.*0003.png .*zero.*on_bad_image"
+    ):
+        load_folder(tmp_path, **files)
+    (photos / "0009.png").unlink()
+    found = load_folder(tmp_path, on_bad_image="skip", **files)
+    left = set(sets) - {"0003.png", "0007.png", "0009.png"}
+    assert set(found.data.ids) == left
+    assert as_sets(found.candidates) == {one: sets[one] for one in left}
+    assert found.data.test_ids.tolist() == ["test_0000.png"]
+    assert found.votes.rows.max() == 8
+    assert len(np.unique(found.votes.rows)) == 9
+    assert "4 images cannot be read" in " ".join(found.notes)
+
+
+def test_class_folders_are_sets_of_one(tmp_path):
+    for row, label in enumerate((10, 2, 1, 10)):
+        place = tmp_path / str(label)
+        place.mkdir(exist_ok=True)
+        Image.new("RGB", (9 + row, 12), (row, 0, 0)).save(place / f"{row}.png")
+    found = load_own(tmp_path)
+    # Numbers in the order of numbers: "10" comes last.
+    assert found.data.class_names == ("1", "2", "10")
+    assert as_sets(found.candidates) == {
+        "1/2.png": {"1"},
+        "2/1.png": {"2"},
+        "10/0.png": {"10"},
+        "10/3.png": {"10"},
+    }
+    assert found.data.images.shape == (4, 224, 224, 3)
+    assert load_own(tmp_path, image_size=6).data.images.shape == (4, 6, 6, 3)
+    with pytest.raises(DataError, match="1 folders are no classes: 10"):
+        load_own(tmp_path, class_names=("1", "2"))
+
+
+def test_a_flat_folder_needs_a_table(folder):
+    with pytest.raises(DataError, match="says nothing about their classes"):
+        load_own(folder / "photos")
+
+
+def test_feature_vectors_need_no_picture(tmp_path):
+    stream = np.random.default_rng(0)
+    features = stream.normal(size=(5, 3))
+    features[:, 1] = 7.0
+    sets = np.array([[1, 0], [1, 1], [0, 1], [1, 0], [0, 1]])
+    path = tmp_path / "t.npz"
+    np.savez(path, features=features, candidates=sets, labels=[0, 1, 1, 0, 1])
+    found = load_own(path)
+    assert found.data.kind == "features"
+    assert found.data.images.shape == (5, 1, 1, 3)
+    assert found.data.labels.tolist() == [0, 1, 1, 0, 1]
+    mean, std = np.array(found.data.mean), np.array(found.data.std)
+    np.testing.assert_allclose(mean * 255, features.mean(0), rtol=1e-6)
+    # A feature that says nothing is left at its own scale.
+    expected = [features[:, 0].std(), 1.0, features[:, 2].std()]
+    np.testing.assert_allclose(std * 255, expected, rtol=1e-6)
+
+
+def test_what_the_cache_is(folder, tmp_path):
+    kept = load_folder(folder, image_cache="auto").data.images
+    assert kept.kept_bytes == kept.nbytes == 40 * 64
+    loose = load_folder(folder, image_cache="none").data.images
+    assert loose.kept_bytes == 0
+    path = tmp_path / "images.npy"
+    on_disk = load_folder(folder, image_cache=str(path)).data.images
+    np.testing.assert_array_equal(on_disk.read(), loose.read())
+    assert path.exists()

@@ -1,0 +1,292 @@
+"""Every kind of file, and what text files may look like."""
+
+import json
+import sys
+import types
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from alim_keras.data.tables import read_labels
+from alim_keras.errors import DataError
+from alim_keras.errors import EnvironmentLacksError
+
+SETS = {"a": {"cat", "dog"}, "b": {"dog"}}
+PLAIN = "id,candidates\na,cat|dog\nb,dog\n"
+
+
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        (PLAIN, "t.csv"),
+        (PLAIN, "T.CSV"),
+        (PLAIN, "t.txt"),
+        ("\ufeff" + PLAIN, "t.csv"),
+        (PLAIN.replace("\n", "\r\n"), "t.csv"),
+        (PLAIN.replace("\n", "\r"), "t.csv"),
+        (PLAIN.rstrip("\n"), "t.csv"),
+        (PLAIN.replace("\n", "\n\n\n"), "t.csv"),
+        ("\n\n" + PLAIN, "t.csv"),
+        ("# made by hand\n# in May, 2020\n" + PLAIN, "t.csv"),
+        ("\ufeff# made\r\n" + PLAIN.replace("\n", "\r\n"), "t.csv"),
+        (PLAIN.replace(",", "\t"), "t.tsv"),
+        (PLAIN.replace(",", "\t"), "t.txt"),
+        (PLAIN.replace(",", ";"), "t.csv"),
+        (PLAIN.replace(",", ";"), "t.txt"),
+        ('"id","candidates"\n"a","cat|dog"\n"b","dog"\n', "t.csv"),
+        ('id,candidates\na,"cat,dog"\nb,dog\n', "t.csv"),
+        ('id,candidates\na,"[""cat"",\n""dog""]"\nb,"[""dog""]"\n', "t.csv"),
+        ("id,candidates,\na,cat|dog,\nb,dog,\n", "t.csv"),
+        (
+            '{"id": "a", "candidates": ["cat", "dog"]}\n\n'
+            '{"candidates": ["dog"], "id": "b"}\n',
+            "t.jsonl",
+        ),
+        (
+            '{"id": "a", "candidates": "cat|dog"}\r\n'
+            '{"id": "b", "candidates": "dog"}\r\n',
+            "t.ndjson",
+        ),
+        (
+            '[{"id": "a", "candidates": ["cat", "dog"]},'
+            '{"id": "b", "candidates": ["dog"]}]',
+            "t.json",
+        ),
+    ],
+)
+def test_the_same_table_in_many_coats(write, sets_of, text, name):
+    found = read_labels(write(text, name))
+    assert sets_of(found) == SETS
+    assert found.ids.tolist() == ["a", "b"]
+
+
+def test_lines_are_those_of_the_file(write):
+    text = '# x\n\nid,candidates\r\n\r\na,"cat\r\n|dog"\nb,\n'
+    with pytest.raises(DataError, match=r"b \(line 7\)"):
+        read_labels(write(text))
+
+
+def test_lines_are_those_of_a_long_file(write):
+    # More rows than are taken at once.
+    rows = "".join(f"{number},cat|dog\n" for number in range(20000))
+    with pytest.raises(DataError, match=r"x \(line 20004\)"):
+        read_labels(write("id,candidates\n\n\n" + rows + "x,\n"))
+
+
+def test_ids_of_any_kind_are_text(write):
+    lines = '{"id": 7, "labels": ["x"]}\n{"id": "8", "labels": ["x"]}\n'
+    assert read_labels(write(lines, "t.jsonl")).ids.tolist() == ["7", "8"]
+    with pytest.raises(DataError, match="line 1.*Received: True"):
+        read_labels(write('{"id": true, "labels": ["x"]}', "t.jsonl"))
+
+
+def test_parquet(tmp_path, sets_of):
+    path = tmp_path / "t.parquet"
+    columns = {"id": ["a", "b"], "candidates": [["cat", "dog"], ["dog"]]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    assert sets_of(read_labels(path)) == SETS
+    columns = {"id": [1, 2, 3], "a1": [0, 1, None], "a2": [None, 2, 2]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    found = read_labels(path, class_names=["x", "y", "z"])
+    assert sets_of(found) == {"1": {"x"}, "2": {"y", "z"}, "3": {"z"}}
+    columns = {"id": ["a"], "candidates": [[0.0, 1.5]]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    with pytest.raises(DataError, match=r"1.5 in row 0 \(id a\).*whole"):
+        read_labels(path)
+    pyarrow.parquet.write_table(pyarrow.table({"id": []}), path)
+    with pytest.raises(DataError, match="empty"):
+        read_labels(path)
+    path.write_bytes(b"PAR1")
+    with pytest.raises(DataError, match="no sound Parquet"):
+        read_labels(path)
+
+
+def test_parquet_without_pyarrow(write, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(EnvironmentLacksError, match="pip install pyarrow"):
+        read_labels(write("x", "t.parquet"))
+
+
+def annotation(who, *choices, **more):
+    value = {"choices": list(choices)}
+    result = [{"from_name": "kind", "type": "choices", "value": value}]
+    return {"completed_by": who, "result": result, **more}
+
+
+TASKS = [
+    {
+        "id": 1,
+        "data": {"image": "a.png", "text": "x"},
+        "annotations": [annotation(1, "cat"), annotation(2, "dog", "cat")],
+    },
+    {
+        "id": 2,
+        "data": {"image": "/data/local-files/?d=pets%2Fb.png"},
+        "annotations": [annotation({"email": "eve@x.org"}, "dog")],
+    },
+    {
+        "id": 3,
+        "data": {"image": "c.png"},
+        "annotations": [
+            annotation(1, "owl"),
+            annotation(1, "owl"),
+            annotation(2, "cat", was_cancelled=True),
+        ],
+    },
+]
+
+
+def test_label_studio(write, sets_of):
+    found = read_labels(write(json.dumps(TASKS), "t.json"))
+    assert sets_of(found) == {
+        "a.png": {"cat", "dog"},
+        "pets/b.png": {"dog"},
+        "c.png": {"owl"},
+    }
+    assert "Label Studio: 3 tasks, 6 annotations, 3 annotators" in found.notes
+    assert found.counts["tasks"] == 3
+    assert found.counts["annotations"] == 6
+    assert found.counts["annotators"] == 3
+    assert found.counts["duplicates_annotations"] == 1
+    assert found.counts["cancelled_annotations"] == 1
+    assert found.votes.annotator_names == ("1", "2", "eve@x.org")
+    assert found.votes.rows.tolist() == [0, 0, 0, 1, 2]
+
+
+def test_label_studio_with_nothing_chosen(write, sets_of):
+    tasks = [*TASKS, {"data": {"image": "d.png"}, "annotations": []}]
+    tasks.append({"data": {"image": "e.png"}, "annotations": [annotation(1)]})
+    path = write(json.dumps(tasks), "t.json")
+    with pytest.raises(DataError, match=r"2 candidate sets.*d\.png.*e\.png"):
+        read_labels(path)
+    assert len(read_labels(path, empty_set="drop")) == 3
+
+
+@pytest.mark.parametrize(
+    "task, why",
+    [
+        ({"data": {}, "annotations": [annotation(1, "x")]}, "name the item"),
+        ({"data": {"image": 1.5}, "annotations": []}, "no text in data.image"),
+        ({"data": {"a": "x", "b": "y"}, "annotations": []}, "a, b"),
+        ({"data": {"image": "x"}, "annotations": [7]}, "no object"),
+        ({"data": {"image": "x"}, "annotations": [{}]}, "list of results"),
+        (
+            {"data": {"image": "x"}, "annotations": [{"result": [{}]}]},
+            "without a value",
+        ),
+        (
+            {"data": {"image": "x"}, "annotations": [annotation(1, 3)]},
+            "list of names",
+        ),
+    ],
+)
+def test_label_studio_that_cannot_be_read(write, task, why):
+    with pytest.raises(DataError, match=why):
+        read_labels(write(json.dumps([task]), "t.json"))
+
+
+def test_label_studio_with_two_questions(write):
+    task = json.loads(json.dumps(TASKS[0]))
+    task["annotations"][0]["result"][0]["from_name"] = "colour"
+    with pytest.raises(DataError, match="colour, kind"):
+        read_labels(write(json.dumps([task]), "t.json"))
+
+
+class ClassLabel:
+    def __init__(self, names):
+        self.names = names
+
+
+class Image:
+    def __init__(self, decode=True):
+        self.decode = decode
+
+
+class Value:
+    pass
+
+
+class Dataset:
+    """What the reader uses of a HuggingFace dataset."""
+
+    def __init__(self, features, columns):
+        self.features = features
+        self.columns = columns
+
+    def __len__(self):
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, key):
+        if isinstance(key, str):
+            if isinstance(self.features[key], Image):
+                raise MemoryError("all images at once")
+            return self.columns[key]
+        return {name: cells[key] for name, cells in self.columns.items()}
+
+    def cast_column(self, name, feature):
+        if feature.decode:
+            raise ValueError("decoded")
+        return self
+
+
+@pytest.fixture
+def huggingface(tmp_path, monkeypatch):
+    (tmp_path / "state.json").write_text("{}")
+
+    def huggingface(found):
+        module = types.ModuleType("datasets")
+        module.Image = Image
+        module.load_from_disk = lambda path: found
+        monkeypatch.setitem(sys.modules, "datasets", module)
+        return tmp_path
+
+    return huggingface
+
+
+def test_huggingface(huggingface, sets_of, tmp_path):
+    (tmp_path / "c.png").write_bytes(b"C")
+    images = [
+        {"bytes": b"A", "path": None},
+        {"bytes": b"B", "path": "b.png"},
+        {"bytes": None, "path": str(tmp_path / "c.png")},
+    ]
+    names = ["cat", "dog", "owl"]
+    path = huggingface(
+        Dataset(
+            {"image": Image(), "labels": [ClassLabel(names)]},
+            {"image": images, "labels": [[0, 1], [], [1]]},
+        )
+    )
+    found = read_labels(path, empty_set="drop")
+    assert sets_of(found) == {
+        "train_00000": {"cat", "dog"},
+        "train_00002": {"dog"},
+    }
+    assert found.candidates.class_names == tuple(names)
+    assert len(found.images) == 2
+    assert [found.images[0], found.images[1]] == [b"A", b"C"]
+    with pytest.raises(DataError, match="not those given"):
+        read_labels(path, class_names=["x", "y", "z"])
+
+
+def test_huggingface_without_an_image_or_sound_labels(huggingface):
+    features = {"image": Image(), "label": ClassLabel(["x", "y"])}
+    images = [{"bytes": None, "path": None}]
+    path = huggingface(Dataset(features, {"image": images, "label": [1]}))
+    found = read_labels(path)
+    with pytest.raises(DataError, match="Row 0.*no image"):
+        found.images[0]
+    path = huggingface(Dataset(features, {"image": images, "label": [2]}))
+    with pytest.raises(DataError, match=r"2 in row 0.*0\.\.1"):
+        read_labels(path)
+    path = huggingface({"train": 1, "test": 2})
+    with pytest.raises(DataError, match="splits test, train"):
+        read_labels(path)
+
+
+def test_huggingface_without_datasets(tmp_path, monkeypatch):
+    (tmp_path / "dataset_info.json").write_text("{}")
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(EnvironmentLacksError, match="pip install datasets"):
+        read_labels(tmp_path)
