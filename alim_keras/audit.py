@@ -10,6 +10,8 @@ import os
 import sys
 import types
 
+import numpy as np
+
 from alim_keras import cli
 from alim_keras.cli import audit_flags
 from alim_keras.cli import train_flags
@@ -50,10 +52,10 @@ def main(settings):
         else:
             rate = noise.final(run.settings, folder, training)
             found = beliefs.of_run(run, rate)
-        # Into the data's order: the sets as they were given.
+        _tell_known(found, run)
         audit = examine(
             found.probabilities,
-            training.given.align(training.data.ids),
+            training.candidates.align(training.data.ids),
             class_names=training.data.class_names,
             ids=training.data.ids,
             kind=found.kinds,
@@ -88,6 +90,16 @@ def _pictures(data):
         return None
     enlarged = getattr(data.images, "resized", None)
     return enlarged(256) if enlarged else data.images
+
+
+def _tell_known(found, run):
+    """Puts the labels that a person gave in place of beliefs, if asked."""
+    if run.training.known is None or not run.settings.known_as_sets:
+        return
+    rows = np.flatnonzero(run.training.known >= 0)
+    found.probabilities[rows] = 0.0
+    found.probabilities[rows, run.training.known[rows]] = 1.0
+    found.kinds[rows] = "known"
 
 
 def _add_facts(audit, run, folder):

@@ -261,9 +261,7 @@ def test_all_bad_images_are_named_at_once(photos, tmp_path, run):
     assert code == 0 and "9, 2 classes" in text
 
 
-def test_a_full_look_lists_a_picture_that_was_cut_short(
-    photos, tmp_path, run
-):
+def test_a_full_look_lists_a_picture_that_was_cut_short(photos, tmp_path, run):
     pixels = np.random.default_rng(0).integers(0, 256, (64, 64), "uint8")
     Image.fromarray(pixels).save(photos / "3.png")
     whole = (photos / "3.png").read_bytes()

@@ -100,6 +100,8 @@ def from_multi_hot(found, num_classes, ids):
             f"but there are {num_classes} classes; if these are class "
             "numbers, pass form='ids'"
         )
+    if found.dtype.kind == "b":
+        return found
     wrong = ~((found == 0) | (found == 1))
     if wrong.any():
         rows, columns = np.nonzero(wrong)

@@ -92,8 +92,8 @@ class Audit:
             path: File to write it to as well, or None.
             images: The N pictures, uint8 `(N, H, W, channels)` or
                 `DiskImages`, or None for a page without.
-            review_images: How many pictures of the review list are shown.
-                Defaults to `60`.
+            review_images: Examples in each of the three grids of pictures,
+                at most. Defaults to `60`.
 
         Returns:
             A string, the HTML.

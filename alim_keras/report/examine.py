@@ -14,6 +14,7 @@ from alim_keras.report.review import review as review_list
 from alim_keras.report.truth import truth
 
 _WORDS = {
+    "known": "true labels that a person gave",
     "table": "pseudo labels that the model learnt together with these sets",
     "folds": "predictions of networks that were trained without these sets",
     "prediction": "predictions of one network",
@@ -58,7 +59,8 @@ def examine(
         ids: N strings.
         kind: What the probabilities are, one string or N of them: `"table"`,
             the learnt pseudo labels; `"folds"`, predictions of networks that
-            did not fit these sets; `"prediction"`, other predictions.
+            did not fit these sets; `"prediction"`, other predictions;
+            `"known"`, rows of 0 and 1 that a person gave.
         votes: A `Votes`, what each annotator said, or None.
         noise_rate: eta in `[0, 1)`, an `Estimate`, or None: learnt from
             predictions that are all `"folds"`, else 0.2. It does not matter
@@ -94,7 +96,7 @@ def examine(
     probabilities = np.asarray(probabilities)
     sources = _check(probabilities, candidates, class_names, ids, kind, labels)
     count, num_classes = len(ids), len(class_names)
-    predicted = sources != "table"
+    predicted = ~np.isin(sources, suspicion.BELIEFS)
     settler = suspicion.Settler(
         noise_rate, probabilities, candidates, sources, votes
     )
@@ -128,7 +130,10 @@ def examine(
     frame = rows_of_labels.frame(sources)
     settled = rows_of_labels.settled
     told, accuracy = None, {}
-    if labels is not None and (np.asarray(labels) >= 0).any():
+    if labels is not None:
+        # What was told cannot be found.
+        labels = np.where(sources == "known", -1, labels)
+    if labels is not None and (labels >= 0).any():
         told, accuracy = _truth(labels, settled, candidates, losses)
     summary = {
         "name": name,

@@ -38,8 +38,7 @@ def describe(training, own=None):
 def _set_sizes(given):
     sizes = given.sets.sum(axis=1)
     common = [
-        f"{size}: {np.mean(sizes == size):.1%}"
-        for size in np.unique(sizes)[:6]
+        f"{size}: {np.mean(sizes == size):.1%}" for size in np.unique(sizes)[:6]
     ]
     found = given.statistics()
     return [

@@ -172,8 +172,8 @@ class LabelRows:
 
         Args:
             sources: Strings `(N,)`: `table` (learnt pseudo label), `folds`
-                (predicted by a network that was trained without it) or
-                `prediction`.
+                (predicted by a network that was trained without it),
+                `prediction` or `known` (a person gave it).
         """
         import pandas
 
@@ -220,7 +220,16 @@ def write_table(path, frame):
     Floats have four decimals; what is missing is "-".
     """
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    # Python 3.11 does not quote a lone carriage return, and reads it as an
+    # end of line.
+    bare = any(
+        "\r" in str(value)
+        for name in frame.columns
+        if frame[name].dtype.kind == "O"
+        for value in frame[name]
+    )
+    quoting = csv.QUOTE_ALL if bare else csv.QUOTE_MINIMAL
+    writer = csv.writer(out, lineterminator="\n", quoting=quoting)
     writer.writerow(frame.columns)
     for start in range(0, len(frame), _ROWS):
         part = frame.iloc[start : start + _ROWS]

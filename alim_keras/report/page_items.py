@@ -10,6 +10,7 @@ from alim_keras.report import thumbnails
 from alim_keras.report import words
 
 SOURCES = {
+    "known": "true label that a person gave",
     "table": "learnt pseudo label",
     "prediction": "prediction of the network",
     "folds": "prediction of a network that never saw this set",

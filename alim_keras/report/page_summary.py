@@ -5,6 +5,7 @@ import dataclasses
 from alim_keras.report import words
 
 _KINDS = {
+    "known": "The labels of {these} are true labels that a person gave.",
     "folds": (
         "The settled labels of {these} come from predictions of networks that "
         "never saw the label: the examples were split into folds, and each "

@@ -10,7 +10,9 @@ from alim_keras.noise_rate.em import GUESS
 from alim_keras.report.set_model import SetModel
 from alim_keras.report.vote_model import VoteModel
 
-KINDS = ("table", "folds", "prediction")
+# Beliefs that take the set in already, and predictions that do not.
+BELIEFS = ("known", "table")
+KINDS = (*BELIEFS, "folds", "prediction")
 # Rows are worked through in blocks of about this many numbers.
 BLOCK = 1 << 22
 # What sets are like is learnt from so many examples, spread over all of them.
@@ -57,7 +59,7 @@ class Settler:
         noise_rate: A number in `[0, 1)`, an `Estimate`, or None.
         probabilities: Floats `(N, C)`.
         sets: Multi-hot `(N, C)`, or `SparseCandidates`.
-        sources: Strings of `KINDS`, `(N,)`; rows of kind `"table"` are left
+        sources: Strings of `KINDS`, `(N,)`; rows of `BELIEFS` are left
             alone.
         votes: A `Votes`, or None.
 
@@ -69,7 +71,7 @@ class Settler:
 
     def __init__(self, noise_rate, probabilities, sets, sources, votes=None):
         num_classes = sets.shape[1]
-        rows = np.flatnonzero(sources != "table")
+        rows = np.flatnonzero(~np.isin(sources, BELIEFS))
         fitted = noise_rate is None and bool((sources[rows] == "folds").all())
         self.temperature = 1.0
         self._sets = self._votes = None
@@ -83,8 +85,8 @@ class Settler:
             self.temperature = self._sets.temperature
             self.value = self._sets.value
             self.reason = (
-                f"it fits {len(sample)} candidate sets best, given predictions "
-                "of networks that were trained without them."
+                f"it fits {len(sample):,} candidate sets best, given "
+                "predictions of networks that were trained without them."
             )
             by_size = self._sets.rate_by_size
         elif isinstance(noise_rate, Estimate):

@@ -14,10 +14,18 @@ from alim_keras.runs import choice
 from alim_keras.runs import memory
 
 
-def views(settings, image_shape, kind="images"):
-    """Returns the weak and strong augmentation."""
-    if kind == "features":
-        return alim_keras.augment.FeatureViews(seed=settings.seed)
+def views(settings, image_shape, data=None):
+    """Returns the weak and strong augmentation.
+
+    Args:
+        settings: The train command's settings.
+        image_shape: `(H, W, channels)`, see `image_shape`.
+        data: The `ImageData`; needed if it holds feature vectors.
+    """
+    if data is not None and data.kind == "features":
+        return alim_keras.augment.FeatureViews(
+            data.mean, data.std, seed=settings.seed
+        )
     if settings.augmentation == "autoaugment":
         # Margin and square as published for 32 pixels, in proportion.
         side = min(image_shape[:2])
@@ -92,7 +100,7 @@ def model(settings, training, restored=False):
             backbone,
             len(data.class_names),
             len(training.trained),
-            views=views(settings, shape, data.kind)
+            views=views(settings, shape, data)
             if settings.views == "device"
             else None,
             mean=np.asarray(mean).tolist(),

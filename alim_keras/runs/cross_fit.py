@@ -110,7 +110,7 @@ class CrossFit:
             backbone,
             num_classes,
             num_examples,
-            views=build.views(settings, shape, data.kind),
+            views=build.views(settings, shape, data),
             mean=np.asarray(mean).tolist(),
             std=np.asarray(std).tolist(),
             table=build.table(

@@ -76,9 +76,7 @@ def training_data(settings, candidates=None, found=None):
     sets = candidates.align(data.ids, where=data.name)
     if data.labels is not None:
         known = np.flatnonzero(data.labels >= 0)
-        check_truth_inside(
-            sets[known], data.labels[known], settings.noise_rate
-        )
+        check_truth_inside(sets[known], data.labels[known], settings.noise_rate)
     if settings.table == "sparse":
         sets = SparseCandidates.from_multi_hot(sets)
     trained, held_out = holdout_split(data.ids, settings.holdout, settings.seed)

@@ -22,7 +22,7 @@ def train_batches(settings, training):
     views = None
     if settings.views == "tf_data":
         shape = build.image_shape(settings, data)
-        views = build.views(settings, shape, data.kind)
+        views = build.views(settings, shape, data)
     return train_dataset(
         data.images[rows],
         training.sets[rows],

@@ -13,8 +13,8 @@ from alim_keras.cli import train_flags
 from alim_keras.data import CandidateSets
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.runs import loading
 from alim_keras.runs import cross_fit
+from alim_keras.runs import loading
 from alim_keras.runs import noise
 from alim_keras.runs.folder import RunFolder
 

@@ -279,7 +279,7 @@ def test_feature_vectors_train_and_are_audited(tmp_path):
     flags = ("--epochs=20", "--learning_rate=0.02", "--lam=0")
     assert run_train(run_dir, table, *flags) == 0
     results = json.loads((run_dir / "results.json").read_text())
-    assert results["pseudo_label_accuracy"] > 0.9
+    assert results["pseudo_label_accuracy"] > 0.8
     assert results["realised_noise"] == 0
     assert run_audit(run_dir) == 0
     page = (run_dir / "report.html").read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ from alim_keras.data.sources.disk_images import DiskImages
 from alim_keras.data.sources.disk_images import image_rows
 from alim_keras.data.sources.image_data import ImageData
 from alim_keras.data.sources.image_data import channel_statistics
+from alim_keras.data.sources.image_data import feature_statistics
 from alim_keras.data.sources.known import KNOWN
 from alim_keras.data.sources.listing import list_images
 from alim_keras.data.sources.listing import match_ids
@@ -15,6 +16,7 @@ __all__ = [
     "DiskImages",
     "ImageData",
     "channel_statistics",
+    "feature_statistics",
     "image_rows",
     "is_own",
     "list_images",

@@ -123,6 +123,12 @@ def list_images(folder):
             found[prefix] = sorted(names, key=natural)
     order = sorted(found, key=lambda one: [natural(p) for p in one.split("/")])
     files = [prefix + name for prefix in order for name in found[prefix]]
+    strange = [one for one in files if not _is_text(one)]
+    if strange:
+        raise DataError(
+            f"{folder}: the names of {len(strange)} images are no UTF-8 text: "
+            f"{first_five([ascii(one) for one in strange[:6]])}; rename them"
+        )
     others = tuple(sorted(others, key=natural))
     if not files:
         kinds = " ".join(one[1:] for one in SUFFIXES)
@@ -214,6 +220,14 @@ def unused_images(files, images):
     used = set(files)
     left = [one for one in images.files if one not in used]
     return len(left), left[:5]
+
+
+def _is_text(name):
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _relative(name, own):

@@ -4,6 +4,7 @@ import numpy as np
 
 from alim_keras.data import candidate_forms as forms
 from alim_keras.data.candidate_sets import CandidateSets
+from alim_keras.data.messages import first_rows
 from alim_keras.data.tables import array_parts
 from alim_keras.data.tables.settle import settle
 from alim_keras.data.tables.table import Numbering
@@ -138,7 +139,24 @@ def _members(sets, num_classes, ids, form):
             )
     forms.check_range(numbers, rows, num_classes, ids, forms.PADDING)
     real = numbers != forms.PADDING
+    if form == "auto":
+        _check_not_counts(matrix, ids)
     return rows[real], numbers[real], num_classes, "list"
+
+
+def _check_not_counts(matrix, ids):
+    """Refuses what looks like votes per class rather than class numbers."""
+    ordered = np.sort(matrix, axis=1)
+    # Rows that are filled up with 0 are warned of, like any other padding.
+    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)
+    wrong = np.flatnonzero(twice.any(axis=1))
+    if len(wrong):
+        raise DataError(
+            "the matrix of sets holds other numbers than 0 and 1, and as class "
+            f"numbers {len(wrong)} rows would name a class twice, "
+            f"{first_rows(wrong, ids)}; round counts and weights to 0 and 1 "
+            "(multi_hot), or say --layout=list if these are class numbers"
+        )
 
 
 def _reorder(path, found, wanted, classes, labels, findings):
