@@ -72,7 +72,7 @@ def main(settings):
         out = settings.out or folder.path
         paths = audit.write(out)
         paths.append(os.path.join(out, "report.html"))
-        audit.to_html(paths[-1], images=_pictures(training.data))
+        audit.to_html(paths[-1], images=training.data.images)
     _say(audit, out, {os.path.basename(path) for path in paths})
 
 
@@ -82,14 +82,6 @@ def _history(folder):
 
     path = folder.file("metrics.csv")
     return pd.read_csv(path) if os.path.exists(path) else None
-
-
-def _pictures(data):
-    """Returns the images in a size to look at, or None for features."""
-    if data.kind == "features":
-        return None
-    enlarged = getattr(data.images, "resized", None)
-    return enlarged(256) if enlarged else data.images
 
 
 def _tell_known(found, run):

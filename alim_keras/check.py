@@ -21,7 +21,6 @@ _SHOWN = 20
 def main(settings):
     """Checks the data that the settings describe."""
     from alim_keras.data.sources import is_own
-    from alim_keras.report import findings
     from alim_keras.runs import loading
 
     with warnings.catch_warnings(record=True) as caught:
@@ -40,6 +39,9 @@ def main(settings):
     if refused:
         print("\n".join(found.notes))
     else:
+        # Its package imports Keras, for which a backend is chosen only now.
+        from alim_keras.report import findings
+
         print(findings.describe(training, found))
     for warning in caught:
         print(f"warning: {warning.message}")
@@ -76,8 +78,11 @@ def _what_happens(settings, training):
     shape = build.image_shape(settings, training.data)
     backbone, _ = make_backbone(network, shape, settings.width)
     found = memory.needed(settings, backbone, training)
+    memory.check_limit(found, settings.memory_limit)
     steps = len(training.trained) // settings.batch_size
     rate = noise.wish(settings)
+    if rate == "oracle":
+        noise.final(settings, None, training)  # Refuses sets of a file.
     told = "" if rate is None else f", told the noise rate {rate}"
     tested = len(training.data.test_images)
     return (

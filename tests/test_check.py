@@ -1,6 +1,9 @@
 """`python -m alim_keras.check`: the bad-input table, and what it prints."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import own
@@ -324,3 +327,72 @@ def test_a_data_set_with_a_name(run):
     code, text = run("digits", "--train_size=96")
     assert code == 0
     assert "96, 10 classes" in text and "96 known" in text
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--known_as_sets",), "needs the true labels of some items"),
+        (("--memory_limit=1KB",), "--memory_limit=1000"),
+        (("--noise_rate=oracle",), "needs simulated candidate sets"),
+    ],
+)
+def test_what_training_would_refuse(photos, tmp_path, run, flags, said):
+    path = table(tmp_path, CLEAN)
+    code, text = run(path, f"--images={photos}", *flags)
+    assert code == 2 and said in text and "Sound" not in text
+
+
+@pytest.mark.parametrize(
+    "flag", ["--images=photos", "--min_votes=2", "--test_labels=t.csv"]
+)
+def test_flags_that_nothing_would_read(run, flag):
+    code, text = run("digits", flag)
+    name = flag.partition("=")[0]
+    assert code == 2 and f"{name} is about a table of labels" in text
+
+
+def test_class_folders_have_no_votes(tmp_path, run):
+    for row in range(12):
+        place = tmp_path / "cat dog".split()[row % 2]
+        place.mkdir(exist_ok=True)
+        Image.new("L", (8, 8), 20 * row).save(place / f"{row}.png")
+    assert run(tmp_path)[0] == 0
+    code, text = run(tmp_path, "--min_votes=2")
+    assert code == 2 and "--min_votes=2" in text
+
+
+def test_feature_vectors_are_for_mlp(tmp_path, run):
+    path = tmp_path / "t.npz"
+    sets = np.eye(2, dtype=bool)[[0, 1] * 6]
+    np.savez(path, features=np.ones((12, 3)), candidates=sets)
+    assert run(path, "--network=mlp")[0] == 0
+    code, text = run(path, "--network=small_cnn")
+    assert code == 2 and "--network=mlp takes" in text
+
+
+def test_nothing_is_written(photos, tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = table(tmp_path, CLEAN)
+    flags = (f"--images={photos}", "--image_cache=disk")
+    assert run(path, *flags, f"--run_dir={tmp_path / 'run'}")[0] == 0
+    assert run(path, *flags)[0] == 0
+    left = sorted(one.name for one in tmp_path.iterdir())
+    assert left == ["labels.csv", "photos"]
+
+
+def test_the_shell_sees_the_findings_only(photos, tmp_path, repository):
+    # In a fresh process: what imports Keras before the backend is chosen
+    # fails with another backend, and lets TensorFlow talk.
+    pytest.importorskip("jax")
+    path = table(tmp_path, CLEAN)
+    result = subprocess.run(
+        [sys.executable, "-m", "alim_keras.check", *SMALL, "--backend=jax"]
+        + [f"--dataset={path}", f"--images={photos}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.endswith("Sound: training would take these data.\n")

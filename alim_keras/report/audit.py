@@ -104,7 +104,9 @@ class Audit:
         pictures = None
         # Feature vectors travel as images of one pixel, and show nothing.
         if images is not None and tuple(images.shape[1:3]) != (1, 1):
-            pictures = functools.partial(image_rows, images)
+            # Files are shown as they are, not as the network sees them.
+            on_disk = getattr(images, "pictures", None)
+            pictures = on_disk or functools.partial(image_rows, images)
         text = page(self, pictures, review_images)
         if path is not None:
             write_atomically(path, text)

@@ -89,8 +89,9 @@ def _images(own):
             f"{height.max()} pixels"
         )
         lines.append(
-            f"{'images':<15}{len(scan):,} listed, {scan.num_files:,} files of "
-            f"{scan.bytes.sum() / 2**20:,.1f} MiB, {sides}, {grey:.0%} grey; "
+            f"{'images':<15}{len(scan):,} of {scan.bytes.sum() / 2**20:,.1f} "
+            f"MiB, {scan.num_files:,} different files, {sides}, {grey:.0%} "
+            f"grey; "
             f"read as {shape[1]} x {shape[2]} x {shape[3]}"
         )
     if scan.identical:

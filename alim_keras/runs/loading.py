@@ -9,9 +9,19 @@ from alim_keras.data import sources
 from alim_keras.data.candidate_sets import CandidateSets
 from alim_keras.data.candidates import simulate_candidates
 from alim_keras.data.checks import check_truth_inside
+from alim_keras.data.messages import first_rows
 from alim_keras.data.sparse_candidates import SparseCandidates
 from alim_keras.data.splits import holdout_split
+from alim_keras.data.tables import huggingface
 from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+
+# Flags that are read for labels of one's own, and those for any table.
+_OF_IMAGES = "images class_names known_labels known_as_sets test_labels".split()
+_OF_TABLES = (
+    "layout id_column candidates_column annotator_column label_column "
+    "min_votes min_confidence none_of_these empty_set duplicates"
+).split()
 
 
 @dataclasses.dataclass
@@ -50,29 +60,46 @@ class TrainingData:
         return int(self.sets.sum(axis=1).max())
 
 
-def training_data(settings, candidates=None, found=None):
+def training_data(settings, candidates=None, found=None, ids=None):
     """Loads images, makes or reads candidate sets, and holds a part out.
 
     Args:
         settings: The train command's settings.
-        candidates: `CandidateSets` to use instead of what the settings say.
+        candidates: `CandidateSets` of a run, to use instead of what the
+            settings say. A table of one's own must still hold them.
         found: What `own_data` gave, if it was called already.
+        ids: Strings, the items of a run that goes on, in its order. Defaults
+            to those of `candidates`. What a run learnt goes by place, and a
+            table may have been sorted anew meanwhile.
+
+    Raises:
+        ConfigError: Settings that do not fit the data.
+        DataError: The data are unsound, or are no longer those of the run.
     """
+    check_use(settings)
     if found is None and sources.is_own(settings.dataset):
         found = own_data(settings)
     if found is not None:
         data = found.data
     else:
         data = _known_data(settings)
-    if settings.train_size is not None:
-        data = data.subset(settings.train_size, settings.seed)
-    if settings.imbalance is not None:
-        # After the subset: its rounding could empty a class of the tail.
-        data = data.long_tailed(settings.imbalance, settings.seed)
+    if data.kind == "features" and settings.network not in (None, "mlp"):
+        raise ConfigError(
+            f"{settings.dataset} holds feature vectors, which --network=mlp "
+            f"takes. Received: --network={settings.network}"
+        )
+    if ids is None and candidates is not None:
+        ids = candidates.ids
+    if found is not None and ids is not None:
+        data = data.select(_rows_of_run(found, ids))
+    else:
+        data = _part(settings, data)
     if candidates is None:
         candidates, given = candidate_sets(settings, data, found)
     else:
         given = found.given.select(data.ids) if found else candidates
+        if found and not settings.candidates_file:
+            _check_unchanged(found, candidates)
     sets = candidates.align(data.ids, where=data.name)
     if data.labels is not None:
         known = np.flatnonzero(data.labels >= 0)
@@ -91,6 +118,70 @@ def training_data(settings, candidates=None, found=None):
     )
 
 
+def check_use(settings):
+    """Raises for flags that nothing would read."""
+    own = sources.is_own(settings.dataset)
+    unread = [] if own else list(_OF_IMAGES)
+    if not own and not settings.candidates_file:
+        unread += _OF_TABLES
+    elif own and os.path.isdir(settings.dataset):
+        # Of a HuggingFace folder the columns are read.
+        is_table = huggingface.is_dataset(settings.dataset)
+        unread += [] if is_table else _OF_TABLES
+    defaults = settings.command.new_flags()
+    for name in unread:
+        value = getattr(settings, name)
+        if value != defaults[name].default:
+            raise ConfigError(
+                f"--{name} is about a table of labels, and "
+                f"{settings.dataset} is none; leave it out. Received: "
+                f"--{name}={value}"
+            )
+    if settings.known_as_sets and not settings.known_labels:
+        raise ConfigError(
+            "--known_as_sets needs the true labels of some items; give them "
+            "as --known_labels=FILE"
+        )
+
+
+def _part(settings, data):
+    """Returns the part of the training set that the settings ask for."""
+    if settings.train_size is not None:
+        data = data.subset(settings.train_size, settings.seed)
+    if settings.imbalance is not None:
+        # After the subset: its rounding could empty a class of the tail.
+        data = data.long_tailed(settings.imbalance, settings.seed)
+    return data
+
+
+def _rows_of_run(found, ids):
+    """Returns where the items of a run stand in the table now."""
+    missing = np.flatnonzero(~np.isin(ids, found.data.ids))
+    if len(missing):
+        raise DataError(
+            f"{found.data.name}: {len(missing)} of {len(ids)} items of the run "
+            f"are no longer there, {first_rows(missing, ids)}; restore the "
+            "table and its images as they were, or train again"
+        )
+    return found.rows_of(ids)
+
+
+def _check_unchanged(found, candidates):
+    """Raises if a table holds other sets than when a run was trained on it."""
+    now = found.candidates.select(candidates.ids)
+    if now.class_names != candidates.class_names:
+        wrong, what = np.arange(len(now.ids)), "other classes"
+    else:
+        wrong = np.flatnonzero((now.sets != candidates.sets).any(axis=1))
+        what = "another candidate set"
+    if len(wrong):
+        raise DataError(
+            f"{found.data.name}: {len(wrong)} items have {what} now than in "
+            f"the run, {first_rows(wrong, candidates.ids)}; restore the file "
+            "as it was, or train again"
+        )
+
+
 def _about(found, ids):
     """Returns what one's own data say beside the sets, about some items."""
     rows = found.rows_of(ids)
@@ -107,12 +198,15 @@ def own_data(settings, progress=None, refuse=True):
     Args:
         settings: The train command's settings.
         progress: Function of (done, total), called as images are looked at.
-        refuse: Whether bad images may be refused; else they are left out,
-            whatever the settings say.
+        refuse: Whether bad images may be refused; else this is only a look:
+            they are left out, whatever the settings say, and nothing is
+            written.
     """
     from alim_keras.data.sources import own
 
     cache = settings.image_cache
+    if cache == "disk" and not refuse:
+        cache = "none"
     if cache == "disk":
         folder = settings.run_dir or os.path.join("runs", "image_cache")
         cache = os.path.join(folder, "images.npy")

@@ -193,6 +193,35 @@ def test_the_audit_of_the_run_itself(first, folder):
     assert {row["source"] for row in rows} == {"table", "prediction"}
 
 
+def test_a_table_that_changed_since_the_run(first, folder, tmp_path, capsys):
+    assert run_audit(first, f"--out={tmp_path / 'before'}") == 0
+    before = own.read_rows(tmp_path / "before" / "labels.csv")
+    table = folder / "labels.csv"
+    text = table.read_text()
+    head, *rows = text.splitlines(keepends=True)
+    try:
+        # Somebody sorted it; what was learnt goes by place.
+        table.write_text("".join([head, *sorted(rows)]))
+        assert run_audit(first, f"--out={tmp_path / 'sorted'}") == 0
+        assert own.read_rows(tmp_path / "sorted" / "labels.csv") == before
+        gone = before[5]["id"]
+        table.write_text(
+            "".join([head, *(row for row in rows if gone not in row)])
+        )
+        capsys.readouterr()
+        assert run_audit(first, f"--out={tmp_path / 'gone'}") == 3
+        assert f"1 of 96 items of the run are no longer there, ids {gone}" in (
+            capsys.readouterr().err
+        )
+        every = "".join(f"{gone},eve,{name}\n" for name in own.NAMES)
+        table.write_text(text + every)
+        assert run_audit(first, f"--out={tmp_path / 'other'}") == 3
+        assert "1 items have another candidate set" in capsys.readouterr().err
+        assert not (tmp_path / "other").exists()
+    finally:
+        table.write_text(text)
+
+
 def test_labels_are_fed_back(first, audited, folder, tmp_path):
     images = f"--images={folder / 'photos'}"
     given = tmp_path / "given"

@@ -147,16 +147,17 @@ class DiskImages:
                 one.cancel()
         return found
 
-    def resized(self, image_size):
-        """Returns the same images brought to another size, not cached.
+    def pictures(self, index, largest=256):
+        """Returns images to look at: their own size, up to a largest side.
 
         Args:
-            image_size: Integer, the side of the square.
+            index: Integer array `(n,)`.
+            largest: Integer, in pixels. Defaults to `256`.
+
+        Returns:
+            A list of n arrays, uint8 `(side, side, channels)`.
         """
-        view = self[:]
-        view._cache = None
-        view._form = (resize.check_size(image_size),) * 2 + self._form[2:]
-        return view
+        return [self._load(row, largest, False) for row in self._rows[index]]
 
     def name(self, row):
         """Returns what messages call a row: its path, or its number."""
@@ -169,6 +170,12 @@ class DiskImages:
             kept = cache.get(row)
             if kept is not None:
                 return kept
+        pixels = self._load(row, self._form[0])
+        if cache is not None:
+            cache.put(row, pixels)
+        return pixels
+
+    def _load(self, row, size, enlarge=True):
         source = self._files[row]
         name = _name(source, row)
         if not _is_encoded(source):
@@ -176,11 +183,8 @@ class DiskImages:
             if self._folder is not None:
                 source = os.path.join(self._folder, source)
                 name = source
-        size, _, channels = self._form
-        pixels = image_files.decode(source, size, channels, name)
-        if cache is not None:
-            cache.put(row, pixels)
-        return pixels
+        channels = self._form[2]
+        return image_files.decode(source, size, channels, name, enlarge)
 
 
 def image_rows(images, index):

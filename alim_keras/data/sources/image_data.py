@@ -135,7 +135,7 @@ class ImageData:
             seed: Integer >= 0.
         """
         if self.all_labels_known:
-            return self._kept(stratified_subset(self.labels, size, seed))
+            return self.select(stratified_subset(self.labels, size, seed))
         count = len(self.ids)
         if size > count:
             raise ConfigError(
@@ -143,7 +143,7 @@ class ImageData:
                 f"Received: size={size}"
             )
         chosen = generator(seed, "subset").permutation(count)[:size]
-        return self._kept(np.sort(chosen))
+        return self.select(np.sort(chosen))
 
     def long_tailed(self, ratio, seed=0):
         """Returns the data with training classes of falling size.
@@ -159,11 +159,11 @@ class ImageData:
                 "A long tail is cut by true labels, and not all of "
                 f"{self.name}'s are known. Received: imbalance={ratio}"
             )
-        return self._kept(
+        return self.select(
             long_tailed_subset(self.labels, self.num_classes, ratio, seed)
         )
 
-    def _kept(self, keep):
+    def select(self, keep):
         """Returns the data with the training examples at these places."""
         return dataclasses.replace(
             self,

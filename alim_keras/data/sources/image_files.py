@@ -13,7 +13,7 @@ from alim_keras.errors import DataError
 _SPARE = 2
 
 
-def decode(source, size, channels=3, name=None):
+def decode(source, size, channels=3, name=None, enlarge=True):
     """Returns an image file's pixels, brought to one square size.
 
     Grey, palette, CMYK and YCbCr images are converted, transparent ones laid
@@ -26,6 +26,8 @@ def decode(source, size, channels=3, name=None):
             shorter side is scaled to it, the middle of the longer one kept.
         channels: 1 or 3. Defaults to `3`.
         name: String, what to call it in messages. Defaults to the path.
+        enlarge: Whether an image whose shorter side is below `size` is
+            enlarged; else that side is kept. Defaults to `True`.
 
     Returns:
         uint8 `(size, size, channels)`.
@@ -44,6 +46,8 @@ def decode(source, size, channels=3, name=None):
     try:
         with header_worker.open_source(source) as file:
             with header_worker.open_image(file) as image:
+                if not enlarge:
+                    size = min(size, *image.size)
                 return _pixels(image, size, channels)
     except MemoryError:
         raise

@@ -192,9 +192,11 @@ def _look_up(files, folder, report):
     sizes = np.zeros(len(files), np.int64)
     owner = np.full(len(files), -1, np.int64)
     missing, known, sources = {}, {}, []
-    folder = "" if folder is None else os.fspath(folder)
+    # os.path.join would take as long as the look itself.
+    start = "" if folder is None else os.path.join(os.fspath(folder), "")
     for row, name in enumerate(files):
-        path = os.path.join(folder, name)
+        name = os.fspath(name)
+        path = name if os.path.isabs(name) else start + name
         try:
             found = os.stat(path)
         except (OSError, ValueError) as error:

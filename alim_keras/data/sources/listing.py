@@ -5,6 +5,7 @@ import collections
 import dataclasses
 import os
 import re
+import unicodedata
 
 import numpy as np
 
@@ -26,6 +27,8 @@ SUFFIXES = (
     ".pgm",
 )
 _DIGITS = re.compile("[0-9]+")
+# What Label Studio puts before the name of a file that is uploaded.
+_CODE = re.compile("^[0-9a-f]{8}-")
 # Near names are looked for among this many neighbours in the alphabet.
 _NEIGHBOURS = 500
 
@@ -153,8 +156,9 @@ def match_ids(ids, images, where="the table", keep_missing=False):
 
     One rule holds for all ids, the first that finds every one: the id is the
     path in the folder; or that without its ending; or the file name in
-    whatever folder; or the file name without folder and ending. A rule that
-    leaves two files for an id, or one file for two ids, does not count.
+    whatever folder; or the file name without folder and ending; or the file
+    name behind the code that Label Studio gives to uploads. A rule that leaves
+    two files for an id, or one file for two ids, does not count.
     Positions never matter.
 
     Args:
@@ -183,22 +187,27 @@ def match_ids(ids, images, where="the table", keep_missing=False):
     files = images.files
     own = os.path.abspath(images.folder).replace(os.sep, "/") + "/"
     ids = [_relative(str(one), own) for one in ids]
+    listed = list(map(_composed, files))
+    if len(set(listed)) == len(files):
+        ids = list(map(_composed, ids))
+    else:
+        listed = files
     tried = []
     for text, of_id, of_file in _RULES:
-        rows, num_wrong = _apply(ids, files, of_id, of_file)
+        rows, num_wrong = _apply(ids, listed, of_id, of_file)
         if not num_wrong:
             return [files[row] for row in rows], text
         tried.append((num_wrong, rows.count(None), of_id, of_file, text, rows))
     *_, of_id, of_file, text, rows = min(tried, key=lambda one: one[0])
-    wrong = _explain(ids, files, of_id, of_file)
+    wrong = _explain(ids, listed, of_id, of_file)
     if keep_missing and len(wrong) < len(set(ids)) and not any(wrong.values()):
         pairs = zip(ids, rows, strict=True)
         return [one if row is None else files[row] for one, row in pairs], text
     # Doubt tells more than absence.
     *_, of_id, of_file, _, _ = min(tried, key=lambda one: one[:2])
-    wrong = _explain(ids, files, of_id, of_file)
+    wrong = _explain(ids, listed, of_id, of_file)
     bad = [f"{one} ({why})" if why else one for one, why in wrong.items()]
-    near = _nearest(next(iter(wrong)), files)
+    near = _nearest(next(iter(wrong)), listed)
     raise DataError(
         f"{where}: {len(wrong)} of {len(set(ids))} ids have no image of their "
         f"own among the {len(files)} in {images.folder}: {first_five(bad)}"
@@ -238,6 +247,11 @@ def _relative(name, own):
     return name
 
 
+def _composed(name):
+    """Returns a name with accents as one character; macOS takes them apart."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
 def _without_ending(name):
     ending = name[name.rfind(".") :].lower() if "." in name else ""
     return name[: -len(ending)] if ending in SUFFIXES else name
@@ -251,6 +265,10 @@ def _stem(name):
     return _without_ending(_base(name))
 
 
+def _uploaded(name):
+    return _CODE.sub("", _base(name))
+
+
 def _same(name):
     return name
 
@@ -260,6 +278,7 @@ _RULES = (
     ("each id is a path without its ending", _same, _without_ending),
     ("each id is a file name, in whatever folder", _base, _base),
     ("each id is a file name, without folder and ending", _stem, _stem),
+    ("each id is a file name behind an upload's code", _uploaded, _base),
 )
 
 

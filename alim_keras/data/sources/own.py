@@ -25,6 +25,7 @@ from alim_keras.data.sources.listing import list_images
 from alim_keras.data.sources.listing import match_ids
 from alim_keras.data.sources.listing import unused_images
 from alim_keras.data.tables import huggingface
+from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
 # Decoded images of less than this are kept in memory, unless told otherwise.
@@ -59,6 +60,8 @@ class OwnData:
 
     def rows_of(self, ids):
         """Returns the rows of some items, int64 `(n,)`."""
+        if np.array_equal(self.data.ids, ids):
+            return np.arange(len(ids))
         places = {one: row for row, one in enumerate(self.data.ids)}
         return np.array([places[one] for one in ids], np.int64)
 
@@ -115,17 +118,32 @@ def load_own(
     listing = None
     if os.path.isdir(table) and not huggingface.is_dataset(table):
         listing = list_images(table)
+        if images is not None and not os.path.samefile(images, table):
+            raise ConfigError(
+                f"{table} is a folder of images already; give a table as "
+                f"--dataset, or leave --images out. Received: --images={images}"
+            )
         labels = _from_folders(table, listing, reading.get("class_names"))
-        images = images or table
+        images = table
     else:
         labels = tables.read_labels(table, **reading)
     notes = list(labels.notes)
     names = labels.candidates.class_names
+    if len(names) < 2:
+        raise DataError(
+            f"{table}: {names[0]!r} is the only class, so there is nothing to "
+            "tell apart; give the other classes with --class_names"
+        )
     known = _known(known_labels, labels)
     test_ids, test = read_test_labels(test_labels, names)
     if len(test_ids):
         kept = np.flatnonzero(~np.isin(labels.ids, test_ids))
         left_out = len(labels.ids) - len(kept)
+        if not len(kept):
+            raise DataError(
+                f"{test_labels}: names every item of {table}, so that nothing "
+                "is left to train on; keep some items out of it"
+            )
         if left_out:
             labels, known = _part_of(labels, kept), _part(known, kept)
             notes.append(f"{left_out} items are tested on, not trained on")

@@ -39,7 +39,8 @@ def check_name(name):
         raise ConfigError(
             f"Unknown data set{nearest(base, known) or '.'} Names are "
             f"{', '.join(sorted(KNOWN))}, any other image classification "
-            "set of TensorFlow Datasets, or a path to an .npz file. "
+            "set of TensorFlow Datasets, or the path of a table (.csv, "
+            ".jsonl, .parquet, .npz, ...) or of a folder that is there. "
             f"Received: dataset={name!r}"
         )
 

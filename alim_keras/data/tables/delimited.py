@@ -23,8 +23,8 @@ def read(path, findings):
     """Returns the `Table` of a delimited text file.
 
     UTF-8 with or without a byte-order mark, any line ends; blank lines and
-    lines that start with `#` before the header are left out. Quoted cells may
-    hold delimiters and line ends.
+    lines that start with `#`, or with Excel's `sep=`, before the header are
+    left out. Quoted cells may hold delimiters and line ends.
 
     Raises:
         DataError: Not UTF-8, empty, no header, or a row with another number
@@ -43,7 +43,8 @@ def read(path, findings):
             table = _table(reader, path, skipped)
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path}: is not UTF-8 text ({one_line(error)}); save it as UTF-8"
+            f"{path}: is not UTF-8 text ({one_line(error)}); save it as UTF-8, "
+            "in Excel as 'CSV UTF-8'"
         ) from error
     except csv.Error as error:
         line = skipped + reader.line_num
@@ -72,7 +73,7 @@ def _header(file, path):
     for number, line in enumerate(file):
         if "\0" in line:
             break
-        if line.strip() and not line.startswith("#"):
+        if line.strip() and not line.startswith(("#", "sep=")):
             return number, line.rstrip("\r\n")
     else:
         raise DataError(

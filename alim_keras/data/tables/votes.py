@@ -214,8 +214,10 @@ def to_sets(answers, class_names, rules, findings):
     empty = np.flatnonzero(~sets.any(1))
     if len(empty):
         if rules.empty_set == "error":
+            why = f" at --min_votes={rules.min_votes}"
             raise DataError(
-                f"{len(empty)} candidate sets are empty, ids "
+                f"{len(empty)} candidate sets are empty"
+                f"{why if rules.min_votes > 1 else ''}, ids "
                 f"{answers.named(empty)}; name a class for each, or say what "
                 "they mean with --empty_set=all (any class) or "
                 "--empty_set=drop (leave them out)"

@@ -214,6 +214,7 @@ def test_memory_that_does_not_suffice(monkeypatch):
 READ = """
 import sys
 from alim_keras.data.sources import image_files
+from PIL import Image
 from alim_keras.data.sources.disk_images import DiskImages
 
 decode, opened = image_files.decode, []
@@ -331,3 +332,14 @@ def test_a_full_disk_is_named_at_once(made, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="no room.*No space left"):
         DiskImages(names, SIDE, 3, folder, tmp_path / "cache")
     assert list(tmp_path.glob("cache*")) == []
+
+
+def test_pictures_to_look_at_keep_their_size_up_to_a_largest(tmp_path):
+    for name, size in (("a.png", (8, 12)), ("b.png", (400, 300))):
+        PIL.Image.new("RGB", size, (9, 8, 7)).save(tmp_path / name)
+    images = DiskImages(["a.png", "b.png"], 64, folder=tmp_path, cache="memory")
+    images.read()
+    found = images.pictures(np.array([1, 0, 1]), largest=256)
+    shapes = [one.shape for one in found]
+    assert shapes == [(256, 256, 3), (8, 8, 3), (256, 256, 3)]
+    assert (found[1] == (9, 8, 7)).all()

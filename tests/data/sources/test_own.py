@@ -7,6 +7,7 @@ from PIL import Image
 
 from alim_keras.data import load
 from alim_keras.data import load_own
+from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
 
@@ -141,6 +142,36 @@ def test_class_folders_are_sets_of_one(tmp_path):
     assert load_own(tmp_path, image_size=6).data.images.shape == (4, 6, 6, 3)
     with pytest.raises(DataError, match="1 folders are no classes: 10"):
         load_own(tmp_path, class_names=("1", "2"))
+
+
+def test_class_folders_hold_their_images(folder, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        Image.new("L", (4, 4)).save(tmp_path / name / f"{name}.png")
+    assert len(load_own(tmp_path, tmp_path).data.ids) == 2
+    with pytest.raises(ConfigError, match="is a folder of images already"):
+        load_own(tmp_path, folder / "photos")
+
+
+def test_one_class_is_nothing_to_tell_apart(tmp_path):
+    Image.new("L", (4, 4)).save(tmp_path / "a.png")
+    path = own.write_rows(
+        tmp_path / "t.csv", [("id", "candidates"), ("a.png", "cat")]
+    )
+    with pytest.raises(DataError, match="'cat' is the only class"):
+        load_own(path)
+    found = load_own(path, class_names=("cat", "dog"))
+    assert found.candidates.sets.tolist() == [[True, False]]
+
+
+def test_tested_items_must_leave_some_to_train_on(tmp_path):
+    Image.new("L", (4, 4)).save(tmp_path / "a.png")
+    path = own.write_rows(
+        tmp_path / "t.csv", [("id", "candidates"), ("a.png", "cat|dog")]
+    )
+    test = own.write_rows(tmp_path / "v.csv", [("id", "label"), ("a.png", "1")])
+    with pytest.raises(DataError, match="v.csv: names every item of"):
+        load_own(path, test_labels=test)
 
 
 def test_a_flat_folder_needs_a_table(folder):
