@@ -118,7 +118,7 @@ def steps(audit):
         )
     if facts["outside"]:
         result.append(
-            "Correct the sets: the column "suggested" of labels.csv holds the "
+            'Correct the sets: the column "suggested" of labels.csv holds the '
             "suggested set of every example in the form that the training "
             "reads."
         )

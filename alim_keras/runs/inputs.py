@@ -68,8 +68,7 @@ class Skipped:
         """Counts one image, or raises its error."""
         if not self.allowed:
             raise DataError(
-                f"{error}; mend or remove it, or leave such images out with "
-                "--on_bad_image=skip"
+                f"{error}; --on_bad_image=skip leaves such images out"
             ) from error
         self.count += 1
         if len(self.first) < 6:
@@ -140,6 +139,9 @@ def from_table(path, images, predictor, skipped, **reading):
         rows = _slices(labels.ids, labels.features, sets)
         return [Inputs(_checked(rows, predictor, path), len(labels.ids))]
     files = labels.images
+    if isinstance(files, np.ndarray):
+        rows = _slices(labels.ids, files, sets)
+        return [Inputs(_checked(rows, predictor, path), len(labels.ids))]
     if files is None or isinstance(files[0], str):
         names = labels.ids if files is None else files
         folder = images or os.path.dirname(os.path.abspath(path))

@@ -148,8 +148,8 @@ def load_own(
             labels, known = _part_of(labels, kept), _part(known, kept)
             notes.append(f"{left_out} items are tested on, not trained on")
     found = files = None
-    if labels.features is not None:
-        pixels, test_pixels = _features(labels, test_labels)
+    if labels.features is not None or _has_arrays(labels):
+        pixels, test_pixels = _in_arrays(labels, test_labels)
     else:
         folder = images or os.path.dirname(os.path.abspath(table))
         skip = on_bad_image == "skip"
@@ -235,16 +235,22 @@ def _from_folders(folder, listing, class_names):
     return tables.Labels(ids=found.ids, candidates=found, notes=(note,))
 
 
-def _features(labels, test_labels):
+def _has_arrays(labels):
+    return isinstance(labels.images, np.ndarray)
+
+
+def _in_arrays(labels, test_labels):
+    """Returns images or features that the table itself holds, and no test."""
     if test_labels is not None:
-        # Items that are tested on were taken out, with their vectors.
+        # Items that are tested on were taken out, with their arrays.
         raise DataError(
-            "--test_labels names image files; feature vectors to test on go "
-            "into a file with train_images, train_labels, test_images and "
-            "test_labels"
+            "--test_labels names image files; arrays to test on go into a file "
+            "with train_images, train_labels, test_images and test_labels"
         )
-    vectors = labels.features.reshape(len(labels.ids), 1, 1, -1)
-    return vectors, vectors[:0]
+    values = labels.images
+    if labels.features is not None:
+        values = labels.features.reshape(len(labels.ids), 1, 1, -1)
+    return values, values[:0]
 
 
 def _files(labels, test_ids, images, table, keep_missing, notes):
@@ -319,10 +325,16 @@ def _part_of(labels, rows):
         ids=ids,
         candidates=labels.candidates.select(ids),
         votes=labels.votes and labels.votes.select(rows),
-        images=labels.images and [labels.images[row] for row in rows],
+        images=_images_of(labels, rows),
         features=_part(labels.features, rows),
         labels=_part(labels.labels, rows),
     )
+
+
+def _images_of(labels, rows):
+    if labels.images is None or _has_arrays(labels):
+        return _part(labels.images, rows)
+    return [labels.images[row] for row in rows]
 
 
 def _settled(candidates, truths):

@@ -7,6 +7,7 @@ import numpy as np
 from alim_keras.data import candidate_file
 from alim_keras.data import candidate_forms as forms
 from alim_keras.data.candidate_sets import default_ids
+from alim_keras.data.image_checks import validate_images
 from alim_keras.data.messages import one_line
 from alim_keras.data.tables.class_names import check_names
 from alim_keras.data.tables.table import id_text
@@ -144,6 +145,29 @@ def features(path, features, count):
             f"values, the first is row {wrong[0]}; fill them in"
         )
     return features
+
+
+def images(path, arrays, count):
+    """Returns images as `(count, height, width, channels)`, or None."""
+    images = arrays.get("images")
+    if images is None:
+        return None
+    if "features" in arrays:
+        raise DataError(
+            f"{path}: holds 'images' and 'features', and one network takes one "
+            "of them; leave the other out"
+        )
+    if images.ndim == 3:
+        images = images[..., None]
+    if len(images) != count:
+        raise DataError(
+            f"{path}: there are {count} sets but {len(images)} images; give "
+            "one for each"
+        )
+    try:
+        return validate_images(images)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
 
 
 def provenance(path, arrays):

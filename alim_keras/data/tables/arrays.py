@@ -1,4 +1,4 @@
-"""Reading .npz and .npy files: sets, features and true classes as arrays."""
+"""Reading .npz and .npy files: sets, images and true classes as arrays."""
 
 import numpy as np
 
@@ -76,6 +76,9 @@ def read(path, layout, given, class_names, rules, findings):
         place=lambda row: f"row {row}",
     )
     features = array_parts.features(path, arrays.get("features"), len(sets))
+    images = array_parts.images(path, arrays, len(sets))
+    if images is not None:
+        findings.note(f"images from the array 'images' {images.shape}")
     first = np.unique(records, return_index=True)[1]
     findings.count("rows", len(sets))
     return settle(
@@ -87,6 +90,7 @@ def read(path, layout, given, class_names, rules, findings):
         findings,
         labels=_of_items(path, "labels", labels, records, first),
         features=_of_items(path, "features", features, records, first),
+        images=_of_items(path, "images", images, records, first),
         provenance=array_parts.provenance(path, arrays),
     )
 

@@ -104,8 +104,9 @@ class Labels:
         candidates: `CandidateSets` with the same ids.
         votes: `Votes`, or None where nobody is named.
         images: A sequence of paths (strings, relative to the table's folder
-            or absolute) or of encoded images (bytes); None if the ids name
-            the files.
+            or absolute) or of encoded images (bytes); an array `(num_examples,
+            height, width, channels)` of decoded ones; None if the ids name the
+            files.
         features: float32 `(num_examples, num_features)`, or None.
         labels: int64 `(num_examples,)`, the true classes, -1 where one is not
             known; or None.

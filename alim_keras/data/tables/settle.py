@@ -71,11 +71,12 @@ def settle(
         source=path,
     )
     if images is not None and len(kept) < len(answers.ids):
-        images = (
-            images.select(kept)
-            if hasattr(images, "select")
-            else [images[row] for row in kept]
-        )
+        if isinstance(images, np.ndarray):
+            images = images[kept]
+        elif hasattr(images, "select"):
+            images = images.select(kept)
+        else:
+            images = [images[row] for row in kept]
     return Labels(
         ids=candidates.ids,
         candidates=candidates,

@@ -1,6 +1,7 @@
 """Folders of images, and the files that ids of a table mean."""
 
 import os
+import unicodedata
 
 import numpy as np
 import pytest
@@ -162,6 +163,30 @@ def test_absolute_paths_inside_the_folder(folder):
     top = folder(*FILES)
     ids = [os.path.join(top, "a", "2.jpg"), os.path.join(top, "a", "1.png")]
     assert match_ids(ids, top)[0] == ["a/2.jpg", "a/1.png"]
+
+
+@pytest.mark.parametrize("table", ["NFC", "NFD"])
+@pytest.mark.parametrize("disk", ["NFC", "NFD"])
+def test_accents_are_taken_apart_on_macos(folder, table, disk):
+    stored = unicodedata.normalize(disk, "Süd/é.png")
+    top = folder(stored, "Süd/e.png")
+    said = unicodedata.normalize(table, "Süd/é.png")
+    assert match_ids([said], top)[0] == [stored]
+    assert match_ids([said[4:-4]], top)[0] == [stored]
+    # Whoever has both means both.
+    other = unicodedata.normalize("NFD" if disk == "NFC" else "NFC", stored)
+    top = folder(stored, other)
+    assert match_ids([other, stored], top)[0] == [other, stored]
+
+
+def test_the_code_of_an_upload(folder):
+    top = folder(*FILES)
+    ids = ["/data/upload/3/ab12cd34-10.png", "/data/upload/3/00ffee11-2.jpg"]
+    files, rule = match_ids(ids, top)
+    assert files == ["b/10.png", "a/2.jpg"] and "upload's code" in rule
+    # A file that was exported has it too.
+    top = folder("ab12cd34-10.png", "10.png", "00ffee11-2.jpg")
+    assert match_ids(ids, top)[0] == ["ab12cd34-10.png", "00ffee11-2.jpg"]
 
 
 def test_a_name_with_dots_keeps_them(folder):

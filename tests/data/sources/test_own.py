@@ -179,6 +179,28 @@ def test_a_flat_folder_needs_a_table(folder):
         load_own(folder / "photos")
 
 
+def test_images_in_the_table_itself(tmp_path):
+    images = np.arange(4 * 2 * 3, dtype=np.uint8).reshape(4, 2, 3)
+    sets = np.array([[1, 0], [1, 1], [0, 0], [0, 1]])
+    path = tmp_path / "t.npz"
+    arrays = {"candidates": sets, "ids": list("abcd"), "images": images}
+    np.savez(path, **arrays)
+    found = load_own(path, empty_set="drop")
+    assert found.data.kind == "images" and found.data.ids.tolist() == [*"abd"]
+    kept = images[[0, 1, 3]][..., None]
+    np.testing.assert_array_equal(found.data.images, kept)
+    assert found.data.test_images.shape == (0, 2, 3, 1)
+    assert found.data.mean[0] == pytest.approx(kept.mean() / 255, abs=1e-6)
+    for more, said in (
+        ({"images": images[:3]}, "4 sets but 3 images"),
+        ({"images": images - 0.5}, r"values outside"),
+        ({"features": np.ones((4, 2))}, "'images' and 'features'"),
+    ):
+        np.savez(path, **{**arrays, **more})
+        with pytest.raises(DataError, match=said):
+            load_own(path, empty_set="drop")
+
+
 def test_feature_vectors_need_no_picture(tmp_path):
     stream = np.random.default_rng(0)
     features = stream.normal(size=(5, 3))

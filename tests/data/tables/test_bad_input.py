@@ -162,7 +162,7 @@ REFUSED = {
         "id,labels\na,caf\u00e9\n".encode("latin-1"),
         "t.csv",
         {},
-        ("not UTF-8", "save it as UTF-8"),
+        ("not UTF-8", "save it as UTF-8, in Excel as 'CSV UTF-8'"),
     ),
     "UTF-16": ("id,labels\na,x\n".encode("utf-16"), "t.csv", {}, ("UTF-8",)),
     "JSON lines that are no UTF-8": (b"\xff", "t.jsonl", {}, ("not UTF-8",)),

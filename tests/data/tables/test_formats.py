@@ -30,6 +30,7 @@ PLAIN = "id,candidates\na,cat|dog\nb,dog\n"
         ("\n\n" + PLAIN, "t.csv"),
         ("# made by hand\n# in May, 2020\n" + PLAIN, "t.csv"),
         ("\ufeff# made\r\n" + PLAIN.replace("\n", "\r\n"), "t.csv"),
+        ("\ufeffsep=;\r\n" + PLAIN.replace(",", ";"), "t.csv"),
         (PLAIN.replace(",", "\t"), "t.tsv"),
         (PLAIN.replace(",", "\t"), "t.txt"),
         (PLAIN.replace(",", ";"), "t.csv"),
