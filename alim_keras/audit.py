@@ -15,6 +15,7 @@ import numpy as np
 from alim_keras import cli
 from alim_keras.cli import audit_flags
 from alim_keras.cli import train_flags
+from alim_keras.errors import ConfigError
 
 _WRITTEN = (
     ("report.html", "the report, for a browser; it needs no network"),
@@ -36,6 +37,10 @@ def main(settings):
     from alim_keras.runs.reopen import reopen
 
     folder = RunFolder(settings.run)
+    out = settings.out or folder.path
+    if os.path.exists(out) and not os.path.isdir(out):
+        # Before --folds trains for hours.
+        raise ConfigError(f"--out must be a folder. Received: --out={out}")
     check_begun(folder)
     with folder.lock():
         run = reopen(
@@ -69,7 +74,6 @@ def main(settings):
             ratio=found.ratio,
         )
         _add_facts(audit, run, folder)
-        out = settings.out or folder.path
         paths = audit.write(out)
         paths.append(os.path.join(out, "report.html"))
         audit.to_html(paths[-1], images=training.data.images)

@@ -4,9 +4,12 @@ import pathlib
 import re
 import runpy
 
+import keras
 import numpy as np
+import own
 from absl import flags
 
+import alim_keras
 from alim_keras.cli import flagfiles
 from alim_keras.cli import train_flags
 
@@ -44,6 +47,19 @@ def test_the_example_learns(repository, capsys):
     accuracy = example["main"](epochs=12)
     assert accuracy > 0.8
     assert "same predictions: True" in capsys.readouterr().out
+
+
+def test_the_program_about_own_labels_runs(repository, tmp_path, monkeypatch):
+    page = repository / "docs" / "own_labels.md"
+    (program,) = _blocks(page.read_text(), "python")
+    own.write_folder(tmp_path, count=260, tested=0)
+    monkeypatch.chdir(tmp_path)
+    inputs = keras.Input((8, 8, 1))
+    backbone = keras.Model(inputs, keras.layers.Flatten()(inputs))
+    names = {"model": alim_keras.PartialLabelModel(backbone, 10, 260)}
+    exec(compile(program, "own_labels.md", "exec"), names)
+    assert len(names["audit"].labels) == 260
+    assert "report.html" in {one.name for one in tmp_path.rglob("*")}
 
 
 def test_every_flag_in_the_documents_exists(repository):

@@ -287,6 +287,15 @@ def test_rank_of_a_table(run, pictures, table, rows, tmp_path, capsys):
     check(rows(*arguments), p)
 
 
+def test_a_table_that_holds_its_images(run, pictures, rows, tmp_path):
+    path = tmp_path / "t.npz"
+    sets = np.eye(4, dtype=bool)[[1, 3]]
+    np.savez(path, candidates=sets, images=pictures.pixels[:2], ids=["u", "v"])
+    found = rows(run.folder, f"--candidates_file={path}")
+    assert [row["id"] for row in found] == ["u", "v"]
+    check(found, run.model.predict(pictures.pixels[:2], verbose=0))
+
+
 def test_a_ranked_file_is_a_table_again(run, pictures, table, tmp_path):
     out = tmp_path / "ranked.csv"
     code = call(

@@ -222,6 +222,12 @@ def test_a_table_that_changed_since_the_run(first, folder, tmp_path, capsys):
         table.write_text(text)
 
 
+def test_out_must_be_a_folder(first, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert run_audit(first, f"--out={tmp_path / 'file'}") == 2
+    assert "--out must be a folder" in capsys.readouterr().err
+
+
 def test_labels_are_fed_back(first, audited, folder, tmp_path):
     images = f"--images={folder / 'photos'}"
     given = tmp_path / "given"

@@ -193,7 +193,7 @@ def test_images_in_the_table_itself(tmp_path):
     assert found.data.mean[0] == pytest.approx(kept.mean() / 255, abs=1e-6)
     for more, said in (
         ({"images": images[:3]}, "4 sets but 3 images"),
-        ({"images": images - 0.5}, r"values outside"),
+        ({"images": images - 0.5}, "pixels outside"),
         ({"features": np.ones((4, 2))}, "'images' and 'features'"),
     ):
         np.savez(path, **{**arrays, **more})
