@@ -81,8 +81,7 @@ def _what_happens(settings, training):
     memory.check_limit(found, settings.memory_limit)
     steps = len(training.trained) // settings.batch_size
     rate = noise.wish(settings)
-    if rate == "oracle":
-        noise.final(settings, None, training)  # Refuses sets of a file.
+    noise.check(settings, training)
     told = "" if rate is None else f", told the noise rate {rate}"
     tested = len(training.data.test_images)
     return (

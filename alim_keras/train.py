@@ -71,7 +71,7 @@ def train(settings, folder, scope, replicas, publish=True):
     from alim_keras.runs import session
     from alim_keras.runs import workers
 
-    training = loading.training_data(settings)
+    training = loading.training_data(settings, ids=folder.trained_ids())
     data, candidates = training.data, training.candidates
     folder.check_candidates(candidates.content_hash)
     workers.check_agreement(settings.as_dict(), folder, candidates)

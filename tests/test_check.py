@@ -323,6 +323,21 @@ def test_what_will_happen(photos, tmp_path, run):
     assert code == 2 and "--batch_size=64" in text
 
 
+@pytest.mark.parametrize(
+    "flags, words",
+    [
+        (["--noise_rate=annotated"], "--known_labels=FILE"),
+        (["--noise_rate=em", "--holdout=0"], "--holdout=0.1"),
+        (["--noise_rate=em", "--method=cc", "--lam=0"], "--noise_rate=cv"),
+    ],
+)
+def test_a_noise_rate_that_training_would_refuse(
+    flags, words, photos, tmp_path, run
+):
+    code, text = run(table(tmp_path, CLEAN), f"--images={photos}", *flags)
+    assert code == 2 and words in text and "Sound" not in text
+
+
 def test_a_data_set_with_a_name(run):
     code, text = run("digits", "--train_size=96")
     assert code == 0

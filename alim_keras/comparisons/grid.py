@@ -9,6 +9,7 @@ from alim_keras.cli import train_flags
 from alim_keras.cli.settings import DEFAULT
 from alim_keras.cli.settings import Settings
 from alim_keras.comparisons import rows as row_module
+from alim_keras.data.sources import is_own
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.methods import arguments_of
@@ -160,10 +161,10 @@ def _check_flags(settings):
                 f"Either --{own} or --{flag}. Received: --{own}="
                 f"{getattr(settings, own)} --{flag}={getattr(settings, flag)}"
             )
-        if settings.candidates_file:
+        if _given(settings):
             raise ConfigError(
-                f"--{own} is for simulated sets; those of a file are as they "
-                f"are. Received: --candidates_file={settings.candidates_file}"
+                f"--{own} is for simulated sets; those of {_given(settings)} "
+                f"are as they are. Received: --{own}={getattr(settings, own)}"
             )
     if settings.distribute == "multi_worker":
         raise ConfigError(
@@ -173,9 +174,17 @@ def _check_flags(settings):
         )
 
 
-def _columns(settings):
+def _given(settings):
+    """Returns the file of sets that are not simulated, or None."""
     if settings.candidates_file:
-        stem = os.path.splitext(os.path.basename(settings.candidates_file))[0]
+        return settings.candidates_file
+    return settings.dataset if is_own(settings.dataset) else None
+
+
+def _columns(settings):
+    given = _given(settings)
+    if given:
+        stem = os.path.splitext(os.path.basename(given))[0]
         return [Column(None, None, stem)]
     return [
         Column(q, eta, f"q={_short(q)} eta={_short(eta)}")

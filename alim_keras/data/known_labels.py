@@ -99,12 +99,22 @@ def _read(path):
     """Yields line number, id and label."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
+            head = file.readline()
+            file.seek(0)
+            # Excel writes semicolons where the comma is for decimals.
+            marks = [one for one in ";\t" if one in head and "," not in head]
+            reader = csv.DictReader(file, delimiter=(*marks, ",")[0])
             columns = reader.fieldnames or []
             if not {"id", "label"} <= set(columns):
                 raise DataError(
                     f"{path}: the first line must name the columns id and "
                     f"label. Received: {', '.join(columns) or 'nothing'}"
+                )
+            if "suspicion" in columns:
+                raise DataError(
+                    f"{path}: is an audit's labels.csv, and what a network "
+                    "settled on is no true label; give a file of the labels "
+                    "that a person gave"
                 )
             for row in reader:
                 one = (row["id"] or "").strip()

@@ -60,8 +60,9 @@ class Audit:
         """Writes the tables into a folder, which is made if need be.
 
         labels.csv, review.csv, noise_by_class.csv, confusions.csv, and
-        annotators.csv where annotators are known. Lists of classes are JSON,
-        a number that does not exist is "-". labels.csv can be read again as
+        annotators.csv where annotators are known. The settled label is called
+        `settled` in review.csv, so that nobody takes that file for one of true
+        labels. Lists of classes are JSON, a number that does not exist is "-". labels.csv can be read again as
         a file of candidate sets, with the column `candidates` or `suggested`.
 
         Args:
@@ -72,7 +73,7 @@ class Audit:
         """
         os.makedirs(folder, exist_ok=True)
         tables = {
-            "review.csv": self.review,
+            "review.csv": self.review.rename(columns={"label": "settled"}),
             "noise_by_class.csv": self.classes,
             "confusions.csv": self.confusions,
             "annotators.csv": self.annotators,

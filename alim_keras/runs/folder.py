@@ -7,6 +7,7 @@ import json
 import os
 
 from alim_keras.callbacks import RunCheckpoint
+from alim_keras.data.candidate_sets import CandidateSets
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.files import write_atomically
@@ -104,6 +105,13 @@ class RunFolder:
             return 0
         self.checkpoint.read_state()
         return self.checkpoint.state["epochs"]
+
+    def trained_ids(self):
+        """Returns the items of a run that goes on, in its order, or None."""
+        path = self.file("candidates.npz")
+        if not self.checkpoint.exists() or not os.path.exists(path):
+            return None
+        return CandidateSets.load(path).ids
 
     def finished(self):
         """Returns the results of a finished run, or None."""

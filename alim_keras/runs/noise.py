@@ -69,6 +69,17 @@ def prepare(settings, folder, training):
     return found.value
 
 
+def check(settings, training):
+    """Raises for a wish that `prepare` could not fulfil."""
+    asked = wish(settings)
+    if asked == "oracle":
+        _oracle(settings, training.candidates)
+    elif asked in ESTIMATORS:
+        _check_held_out(asked, settings, training)
+    elif asked == "annotated":
+        _annotations("", training)
+
+
 def wish(settings):
     """Returns `--noise_rate`, with the default that fits the sets.
 
@@ -118,9 +129,8 @@ def _sets(training, rows):
     return sets
 
 
-def _held_out(name, settings, folder, training):
-    rows = training.held_out
-    if not len(rows):
+def _check_held_out(name, settings, training):
+    if not len(training.held_out):
         raise ConfigError(
             f"--noise_rate={name} looks at images held out of training; add "
             "--holdout=0.1, or use --noise_rate=cv. Received: --holdout=0"
@@ -131,6 +141,11 @@ def _held_out(name, settings, folder, training):
             f"--method={settings.method} keeps no pseudo labels for it; use "
             "--noise_rate=cv to know the rate all the same."
         )
+
+
+def _held_out(name, settings, folder, training):
+    _check_held_out(name, settings, training)
+    rows = training.held_out
     data = eval_dataset(
         training.data.images[rows], training.sets[rows], training.sets.shape[1]
     )

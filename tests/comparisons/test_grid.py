@@ -106,7 +106,8 @@ def test_a_cell_repeats_as_a_run_of_the_train_command(make_grid, tmp_path):
         (["--seed=3"], ["--seeds"]),
         (["--run_dir=x"], ["--out"]),
         (["--save_candidates=x"], ["--save_candidates"]),
-        (["--candidates_file=x", "--noise_levels=0"], ["--candidates_file"]),
+        (["--candidates_file=x", "--noise_levels=0"], ["x are as they are"]),
+        (["--dataset=x.csv", "--ambiguities=0"], ["x.csv are as they are"]),
         (["--distribute=multi_worker"], ["multi_worker", "--out"]),
     ],
 )
@@ -120,8 +121,11 @@ def test_what_cannot_work_is_refused_before_anything_runs(
     assert not (tmp_path / "out").exists()
 
 
-def test_sets_from_a_file_are_one_column(make_grid):
-    grid = make_grid("--methods=rc", "--candidates_file=some/human.npz")
+@pytest.mark.parametrize(
+    "flag", ["--candidates_file=some/human.npz", "--dataset=some/human.csv"]
+)
+def test_sets_from_a_file_are_one_column(flag, make_grid):
+    grid = make_grid("--methods=rc", flag)
     (column,) = grid.columns
     assert (column.name, column.noise_level) == ("human", None)
     assert os.path.basename(grid.cells[1].path) == "rc-human-seed1"

@@ -67,6 +67,16 @@ def test_labels_of_items_of_any_name(tmp_path):
         read_test_labels(path, NAMES)
 
 
+def test_semicolons_of_a_spreadsheet(tmp_path):
+    rows, labels = read(tmp_path, "\ufeffid;label\r\na2;dog\r\na1;cat\r\n")
+    assert rows.tolist() == [1, 0] and labels.tolist() == [1, 0]
+
+
+def test_what_a_network_settled_on_is_no_true_label(tmp_path):
+    with pytest.raises(DataError, match="labels.csv: is an audit's"):
+        read(tmp_path, "id,label,suspicion\na1,cat,0.1\n")
+
+
 def test_no_file_of_test_labels_is_no_item():
     ids, labels = read_test_labels(None, NAMES)
     assert len(ids) == len(labels) == 0

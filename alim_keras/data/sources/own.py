@@ -334,7 +334,10 @@ def _part_of(labels, rows):
 def _images_of(labels, rows):
     if labels.images is None or _has_arrays(labels):
         return _part(labels.images, rows)
-    return [labels.images[row] for row in rows]
+    # What is no name is an image inside the table: it stays there, and
+    # whoever asks for a part has found it already.
+    is_named = isinstance(labels.images[0], str)
+    return [labels.images[row] for row in rows] if is_named else None
 
 
 def _settled(candidates, truths):
