@@ -62,8 +62,9 @@ class Audit:
         labels.csv, review.csv, noise_by_class.csv, confusions.csv, and
         annotators.csv where annotators are known. The settled label is called
         `settled` in review.csv, so that nobody takes that file for one of true
-        labels. Lists of classes are JSON, a number that does not exist is "-". labels.csv can be read again as
-        a file of candidate sets, with the column `candidates` or `suggested`.
+        labels. Lists of classes are JSON, a number that does not exist is "-".
+        labels.csv can be read again as a file of candidate sets, with the
+        column `candidates` or `suggested`.
 
         Args:
             folder: Path of the folder.
