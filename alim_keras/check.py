@@ -43,8 +43,8 @@ def main(settings):
         from alim_keras.report import findings
 
         print(findings.describe(training, found))
-    for warning in caught:
-        print(f"warning: {warning.message}")
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        print(f"warning: {text}")
     if not refused:
         print(_what_happens(settings, training), flush=True)
     return _verdict(settings, problems)

@@ -192,10 +192,14 @@ def _quote(error):
 def _plain_warnings(command):
     """Shows what is odd about data as one line, without a place in code."""
     usual = warnings.showwarning
+    told = set()
 
     def show(message, category, *place, **more):
         if issubclass(category, DataWarning):
-            _say(command, f"warning: {_one_line(message)}")
+            # What is read twice is told once.
+            if str(message) not in told:
+                _say(command, f"warning: {_one_line(message)}")
+            told.add(str(message))
         else:
             usual(message, category, *place, **more)
 

@@ -34,12 +34,13 @@ def test_odd_data_are_told_in_a_line_of_their_own(toy, capsys):
     def main(settings):
         with warnings.catch_warnings():
             warnings.simplefilter("always")
-            warnings.warn("class 0 is in\nall sets", DataWarning, stacklevel=1)
+            for _ in range(2):
+                warnings.warn("class 0\nis odd", DataWarning, stacklevel=1)
 
     before = warnings.showwarning
     assert cli.run(toy, main, []) == 0
     told = capsys.readouterr().err
-    assert told == "alim_keras.toy: warning: class 0 is in all sets\n"
+    assert told == "alim_keras.toy: warning: class 0 is odd\n"
     assert warnings.showwarning is before
 
 

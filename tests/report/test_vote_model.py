@@ -1,7 +1,9 @@
 import numpy as np
+import pandas
 import pytest
 
 from alim_keras.data.tables import Votes
+from alim_keras.report import examine
 from alim_keras.report import vote_model
 from alim_keras.report.vote_model import VoteModel
 
@@ -124,3 +126,29 @@ def test_those_with_few_votes_share_a_matrix(monkeypatch):
     # The third has the most votes; its habit is not the others'.
     assert model.confusions[0, 0, 1] > 0.7
     assert model.confusions[1, 0, 0] > 0.6
+
+
+def test_one_answer_to_an_item_is_left_to_the_model_of_sets():
+    """Habits of people who never looked at the same item are no evidence."""
+    stream = np.random.default_rng(0)
+    count = 60
+    answers = stream.integers(0, 3, count)
+    predicted = stream.dirichlet(np.ones(3), count)
+    votes = Votes(
+        np.arange(count),
+        np.zeros(count, "int32"),
+        answers.astype("int32"),
+        None,
+        ("ann",),
+    )
+    options = {
+        "class_names": "abc",
+        "ids": [str(row) for row in range(count)],
+        "kind": "folds",
+    }
+    sets = np.eye(3, dtype=bool)[answers]
+    plain = examine(predicted, sets, **options)
+    told = examine(predicted, sets, votes=votes, **options)
+    pandas.testing.assert_frame_equal(told.labels, plain.labels)
+    # She is in the table of annotators all the same.
+    assert told.annotators["votes"].tolist() == [count]
