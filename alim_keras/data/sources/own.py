@@ -14,22 +14,13 @@ from alim_keras.data.candidate_sets import CandidateSets
 from alim_keras.data.known_labels import read_annotations
 from alim_keras.data.known_labels import read_test_labels
 from alim_keras.data.messages import first_five
-from alim_keras.data.sources.disk_images import DiskImages
+from alim_keras.data.sources import own_images
 from alim_keras.data.sources.image_data import UNKNOWN
 from alim_keras.data.sources.image_data import ImageData
-from alim_keras.data.sources.image_headers import scan
-from alim_keras.data.sources.image_headers import unified_channels
-from alim_keras.data.sources.image_headers import unified_size
-from alim_keras.data.sources.listing import ImageListing
 from alim_keras.data.sources.listing import list_images
-from alim_keras.data.sources.listing import match_ids
-from alim_keras.data.sources.listing import unused_images
 from alim_keras.data.tables import huggingface
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-
-# Decoded images of less than this are kept in memory, unless told otherwise.
-_CACHED = 1 << 30
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -124,7 +115,6 @@ def load_own(
                 f"--dataset, or leave --images out. Received: --images={images}"
             )
         labels = _from_folders(table, listing, reading.get("class_names"))
-        images = table
     else:
         labels = tables.read_labels(table, **reading)
     notes = list(labels.notes)
@@ -151,27 +141,23 @@ def load_own(
     if labels.features is not None or _has_arrays(labels):
         pixels, test_pixels = _in_arrays(labels, test_labels)
     else:
-        folder = images or os.path.dirname(os.path.abspath(table))
-        skip = on_bad_image == "skip"
-        files = _files(labels, test_ids, listing or folder, table, skip, notes)
-        found = scan(files, verify=verify, progress=progress, folder=folder)
-        good = _good(found, files, skip, notes)
-        size = image_size or unified_size(found)
-        everything = DiskImages(
-            files,
-            size,
-            unified_channels(found),
-            folder=folder,
-            cache=_cache(image_cache, len(files), size),
+        opened = own_images.open_images(
+            labels,
+            test_ids,
+            listing or images or os.path.dirname(os.path.abspath(table)),
+            table,
+            on_bad_image == "skip",
+            notes,
+            image_size=image_size,
+            cache=image_cache,
+            verify=verify,
+            progress=progress,
         )
-        count = len(labels)
-        kept = good[good < count]
-        if not len(kept):
-            raise DataError(f"{table}: no item has an image that can be read")
-        labels, known = _part_of(labels, kept), _part(known, kept)
-        tested = good[good >= count]
-        pixels, test_pixels = everything[kept], everything[tested]
-        test_ids, test = test_ids[tested - count], test[tested - count]
+        labels = _part_of(labels, opened.kept)
+        known = _part(known, opened.kept)
+        test_ids, test = test_ids[opened.tested], test[opened.tested]
+        pixels, test_pixels = opened.images, opened.test_images
+        found, files = opened.scan, opened.files
     truths, candidates = labels.labels, labels.candidates
     if known is not None:
         others = UNKNOWN if truths is None else truths
@@ -251,53 +237,6 @@ def _in_arrays(labels, test_labels):
     if labels.features is not None:
         values = labels.features.reshape(len(labels.ids), 1, 1, -1)
     return values, values[:0]
-
-
-def _files(labels, test_ids, images, table, keep_missing, notes):
-    """Returns the files of the items and of the test, in this order."""
-    named = labels.images
-    if named is not None and not isinstance(named[0], str):
-        if len(test_ids):
-            raise DataError(
-                f"{table}: holds the images itself, and --test_labels names "
-                "files; use a folder of files for both"
-            )
-        return named
-    named = [*(labels.ids if named is None else named), *test_ids]
-    listing = images if isinstance(images, ImageListing) else None
-    listing = listing or list_images(images)
-    files, rule = match_ids(named, listing, table, keep_missing)
-    notes.append(f"{len(files)} images in {listing.folder}: {rule}")
-    count, first = unused_images(files, listing)
-    if count:
-        notes.append(
-            f"{count} images there are in no row of {table}: "
-            f"{first_five(first)}"
-        )
-    return files
-
-
-def _good(found, files, skip, notes):
-    """Returns the rows whose image can be used."""
-    if not found.problems:
-        return np.arange(len(files))
-    bad = list(found.problems)
-    shown = first_five([f"{files[n]} ({found.problems[n]})" for n in bad[:6]])
-    if not skip:
-        raise DataError(
-            f"{len(bad)} of {len(files)} images cannot be read: {shown}; mend "
-            "them, or leave their items out with --on_bad_image=skip"
-        )
-    notes.append(
-        f"{len(bad)} images cannot be read, their items are left out: {shown}"
-    )
-    return np.setdiff1d(np.arange(len(files)), bad)
-
-
-def _cache(wanted, count, size):
-    if wanted == "auto":
-        return "memory" if 3 * count * size * size < _CACHED else None
-    return None if wanted == "none" else wanted
 
 
 def _known(path, labels):
