@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from alim_keras.augment import make_views
+from alim_keras.data import collection
 from alim_keras.errors import AlimError
 from alim_keras.errors import remember
 
@@ -26,10 +27,12 @@ def train_batches(
     def batches():
         epoch, order = one_pass()
         for index in order:
-            x = _inputs(examples, index)
-            if views is not None:
-                x["epoch"] = np.int32(epoch)
-            yield x, examples.sets(index)
+            with collection.paused():
+                x = _inputs(examples, index)
+                if views is not None:
+                    x["epoch"] = np.int32(epoch)
+                y = examples.sets(index)
+            yield x, y
 
     extra = {}
     if views is not None:
@@ -58,7 +61,9 @@ def eval_batches(examples, batch_size):
         for start in range(0, len(examples), batch_size):
             stop = min(start + batch_size, len(examples))
             index = np.arange(start, stop)
-            yield _inputs(examples, index), examples.sets(index)
+            with collection.paused():
+                x, y = _inputs(examples, index), examples.sets(index)
+            yield x, y
 
     data = _from_generator(batches, examples)
     steps = -(-len(examples) // batch_size)
@@ -89,7 +94,8 @@ def _from_generator(batches, examples, extra=()):
 
     def read(index):
         try:
-            return images.read(index)
+            with collection.paused():
+                return images.read(index)
         except AlimError as error:
             # tf.data hands on its text only.
             remember(error)
