@@ -38,10 +38,9 @@ def check_name(name):
     if base not in known:
         raise ConfigError(
             f"Unknown data set{nearest(base, known) or '.'} Names are "
-            f"{', '.join(sorted(KNOWN))}, any other image classification "
-            "set of TensorFlow Datasets, or the path of a table (.csv, "
-            ".jsonl, .parquet, .npz, ...) or of a folder that is there. "
-            f"Received: dataset={name!r}"
+            f"{', '.join(sorted(KNOWN))}, others of TensorFlow Datasets, or "
+            "the path of a table (.csv, .jsonl, .parquet, .npz, ...) or of a "
+            f"folder that is there. Received: dataset={name!r}"
         )
 
 
