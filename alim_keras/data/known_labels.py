@@ -125,5 +125,10 @@ def _read(path):
             f"{path}: the file of true labels cannot be read: "
             f"{error.strerror or error}"
         ) from error
+    except csv.Error as error:
+        raise DataError(
+            f"{path}: line {reader.line_num + 1} is no sound CSV ({error}); a "
+            "quotation mark may be missing"
+        ) from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: is not UTF-8 text; save it as CSV") from error

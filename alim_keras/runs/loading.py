@@ -6,10 +6,12 @@ import os
 import numpy as np
 
 from alim_keras.data import sources
+from alim_keras.data import tables
 from alim_keras.data.candidate_sets import CandidateSets
 from alim_keras.data.candidates import simulate_candidates
 from alim_keras.data.checks import check_truth_inside
 from alim_keras.data.messages import first_rows
+from alim_keras.data.sources import own
 from alim_keras.data.sparse_candidates import SparseCandidates
 from alim_keras.data.splits import holdout_split
 from alim_keras.data.tables import huggingface
@@ -48,7 +50,7 @@ class TrainingData:
     trained: np.ndarray
     held_out: np.ndarray
     given: CandidateSets = None
-    votes: object = None
+    votes: tables.Votes | None = None
     known: np.ndarray | None = None
     notes: tuple = ()
 
@@ -120,11 +122,11 @@ def training_data(settings, candidates=None, found=None, ids=None):
 
 def check_use(settings):
     """Raises for flags that nothing would read."""
-    own = sources.is_own(settings.dataset)
-    unread = [] if own else list(_OF_IMAGES)
-    if not own and not settings.candidates_file:
+    is_own = sources.is_own(settings.dataset)
+    unread = [] if is_own else list(_OF_IMAGES)
+    if not is_own and not settings.candidates_file:
         unread += _OF_TABLES
-    elif own and os.path.isdir(settings.dataset):
+    elif is_own and os.path.isdir(settings.dataset):
         # Of a HuggingFace folder the columns are read.
         is_table = huggingface.is_dataset(settings.dataset)
         unread += [] if is_table else _OF_TABLES
@@ -202,8 +204,6 @@ def own_data(settings, progress=None, refuse=True):
             they are left out, whatever the settings say, and nothing is
             written.
     """
-    from alim_keras.data.sources import own
-
     cache = settings.image_cache
     if cache == "disk" and not refuse:
         cache = "none"
@@ -227,8 +227,6 @@ def own_data(settings, progress=None, refuse=True):
 
 def reading(settings):
     """Returns how a table of labels is read, for `tables.read_labels`."""
-    from alim_keras.data import tables
-
     names = settings.class_names
     words = settings.none_of_these or ""
     return {
@@ -286,8 +284,6 @@ def _read_candidates(settings, data):
                 f"{list(data.class_names)[:5]}... Use sets of the same data."
             )
     else:
-        from alim_keras.data import tables
-
         # The table's names are looked up among the data set's classes.
         how = {**reading(settings), "class_names": tuple(data.class_names)}
         candidates = tables.read_labels(

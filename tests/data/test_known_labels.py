@@ -72,6 +72,12 @@ def test_semicolons_of_a_spreadsheet(tmp_path):
     assert rows.tolist() == [1, 0] and labels.tolist() == [1, 0]
 
 
+def test_a_quotation_mark_that_never_ends(tmp_path):
+    text = 'id,label\na1,cat\na2,"' + "x" * 140_000
+    with pytest.raises(DataError, match="labels.csv: line .* no sound CSV"):
+        read(tmp_path, text)
+
+
 def test_what_a_network_settled_on_is_no_true_label(tmp_path):
     with pytest.raises(DataError, match="labels.csv: is an audit's"):
         read(tmp_path, "id,label,suspicion\na1,cat,0.1\n")
