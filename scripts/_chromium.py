@@ -119,6 +119,11 @@ class Page:
                 }
             ],
         )
+        # The page hears of it (`change` of `matchMedia`) with the next frame.
+        self.run(
+            "new Promise(done => requestAnimationFrame("
+            "() => requestAnimationFrame(() => done(true))))"
+        )
 
     def open(self, path):
         """Loads a file; returns the seconds until its `load` event."""
