@@ -64,9 +64,11 @@ def read(path, findings):
             f"{path}: is no sound HuggingFace dataset ({one_line(error)})"
         ) from error
     if isinstance(found, dict):
+        # That of training is what is most often meant.
+        first = "train" if "train" in found else next(iter(found), "")
         raise DataError(
             f"{path}: holds the splits {first_five(sorted(found))}; name the "
-            f"folder of one of them, {os.path.join(path, sorted(found)[0])}"
+            f"folder of one of them, {os.path.join(path, first)}"
             if found
             else f"{path}: the dataset is empty"
         )
