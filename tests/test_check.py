@@ -367,6 +367,34 @@ def test_flags_that_nothing_would_read(run, flag):
     assert code == 2 and f"{name} is about a table of labels" in text
 
 
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--protocol=flip",
+        "--ambiguity=0.3",
+        "--noise_level=0.1",
+        "--legacy_stream",
+    ],
+)
+def test_sets_that_are_given_are_not_simulated(photos, tmp_path, run, flag):
+    path = table(tmp_path, CLEAN)
+    said = f"those of {path} are as they are; leave it out. Received: "
+    said += flag if "=" in flag else f"{flag}=True"
+    for given in (
+        (path, f"--images={photos}"),
+        (
+            "digits",
+            f"--candidates_file={path}",
+        ),
+    ):
+        code, text = run(*given, flag)
+        assert code == 2 and said in text
+    # A preset may say it, of the simulation that the file replaces.
+    preset = "--preset=cifar10_q0.1_eta0.1"
+    code, text = run(path, f"--images={photos}", preset, "--batch_size=2")
+    assert code == 0 and "Sound" in text
+
+
 def test_class_folders_have_no_votes(tmp_path, run):
     for row in range(12):
         place = tmp_path / "cat dog".split()[row % 2]

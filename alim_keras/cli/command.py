@@ -13,12 +13,12 @@ from absl import flags
 
 from alim_keras.cli import flagfiles
 from alim_keras.cli import kinds
+from alim_keras.cli.settings import COMMAND_LINE
 from alim_keras.cli.settings import DEFAULT
 from alim_keras.cli.settings import Settings
 from alim_keras.errors import ConfigError
 
 NO_PRESET = "none"
-_LINE = "command line"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,7 +193,7 @@ def _read_line(arguments, known):
         if not word.startswith("-") or word == "-":
             words.append(word)
             continue
-        name, text = flagfiles.split_flag(word, known, _LINE)
+        name, text = flagfiles.split_flag(word, known, COMMAND_LINE)
         if text is None:
             if not rest or rest[0].startswith("--"):
                 raise ConfigError(
@@ -201,7 +201,7 @@ def _read_line(arguments, known):
                     f"Received: {word}"
                 )
             text = rest.pop(0)
-        entries.append(flagfiles.Entry(name, text, _LINE))
+        entries.append(flagfiles.Entry(name, text, COMMAND_LINE))
     return entries, words
 
 

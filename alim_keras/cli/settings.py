@@ -2,6 +2,7 @@
 
 import dataclasses
 
+COMMAND_LINE = "command line"
 DEFAULT = "default"
 # Not part of what a run computes, so run.flags leaves them out; `preset` is
 # replaced by `none`, since its values stand there in full.
@@ -41,6 +42,10 @@ class Settings:
     def origin(self, name):
         """Returns where the value of the flag `name` came from."""
         return self.origins[name]
+
+    def is_typed(self, name):
+        """Returns whether the flag `name` stands on the command line."""
+        return self.origins[name] == COMMAND_LINE
 
     def as_dict(self):
         """Returns a dict of every flag's value."""

@@ -24,6 +24,7 @@ _OF_TABLES = (
     "layout id_column candidates_column annotator_column label_column "
     "min_votes min_confidence none_of_these empty_set duplicates"
 ).split()
+_OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()
 
 
 @dataclasses.dataclass
@@ -111,8 +112,9 @@ def training_data(settings, candidates=None, found=None, ids=None):
     trained, held_out = holdout_split(data.ids, settings.holdout, settings.seed)
     if len(trained) < settings.batch_size:
         raise ConfigError(
-            f"{len(trained)} images to train on do not fill one batch. "
-            f"Received: --batch_size={settings.batch_size}"
+            f"{len(trained)} images to train on do not fill one batch; use a "
+            "smaller --batch_size. Received: "
+            f"--batch_size={settings.batch_size}"
         )
     more = _about(found, data.ids) if found else {}
     return TrainingData(
@@ -139,6 +141,16 @@ def check_use(settings):
                 f"{settings.dataset} is none; leave it out. Received: "
                 f"--{name}={value}"
             )
+    if is_own or settings.candidates_file:
+        file = settings.candidates_file or settings.dataset
+        for name in _OF_SIMULATION:
+            # A preset may set them for the data set whose sets are given.
+            if settings.is_typed(name):
+                raise ConfigError(
+                    f"--{name} is about simulated candidate sets, and those "
+                    f"of {file} are as they are; leave it out. Received: "
+                    f"--{name}={getattr(settings, name)}"
+                )
     if settings.known_as_sets and not settings.known_labels:
         raise ConfigError(
             "--known_as_sets needs the true labels of some items; give them "
