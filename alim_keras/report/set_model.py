@@ -1,6 +1,7 @@
 """How likely each set is, given the true class: learnt from predictions."""
 
 import numpy as np
+from scipy.special import gammaln
 from scipy.special import log_softmax
 from scipy.special import logsumexp
 from scipy.special import softmax
@@ -8,12 +9,16 @@ from scipy.special import softmax
 from alim_keras.instance_lambda import instance_lambda
 from alim_keras.noise_rate.em import GUESS
 from alim_keras.noise_rate.em import SHRINKAGE
+from alim_keras.report.symmetric import expected_counts
+from alim_keras.report.symmetric import log_symmetric
 
 # By what factor the temperature may change in each step. It begins late: with
 # habits still unknown, doubt would explain what people confuse.
 _FACTORS = (1.0,) * 8 + (1.25,) * 8 + (1.05,) * 14
 # A pair of classes counts as if so many sets of average frequency were added.
 _PAIR = 5.0
+# Improvements of r in each M-step; every one makes the sets likelier.
+_INNER = 3
 _GUESS_EXAMPLES = 5.0
 _START = 0.1
 # Above this many numbers all classes are taken to be equally popular.
@@ -29,16 +34,19 @@ class SetModel:
     likely": given the true class y and the size s, the set holds y with
     probability `1 - eta_s`, and among the sets that do, as among those that
     do not, S has the probability `prod_j r_yj / e`, over the classes j in S
-    other than y. `r_yj` says how much more often j stands in the sets of y
-    than an average class does, and e is the sum of that product over all
-    such sets (an elementary symmetric polynomial of `r_y`). With all r = 1
-    this is `instance_lambda`'s `"size"`.
+    other than y. `r_yj` says how popular j is in the sets of y: two classes j
+    stand there in the ratio of their r, where one of them does. e is the sum
+    of that product over all such sets (an elementary symmetric polynomial of
+    `r_y`). With all r = 1 this is `instance_lambda`'s `"size"`.
 
     Expectation-maximisation finds r and eta_s: the E-step is `P(y | x, S) ~
-    P(y | x)^(1/T) P(S | y)`. r is drawn to 1 where a class is rare, eta_s to
+    P(y | x)^(1/T) P(S | y)`, the M-step of r a few rounds of
+    `expected_counts`. r is drawn to 1 where a class is rare, eta_s to
     the common rate where a size is. The temperature T rises or falls a little
     in each step, as the likelihood tells: networks that learn from noise are
-    less sure than they could be, others more.
+    less sure than they could be, others more. Sets that hold all classes say
+    nothing and are left out; those larger than any learnt from are taken to be
+    equally likely.
 
     Args:
         probabilities: Floats `(n, C)`, of networks that did not fit the sets.
@@ -54,25 +62,23 @@ class SetModel:
     def __init__(self, probabilities, sets):
         num_classes = sets.shape[1]
         sizes = sets.sum(axis=1)
-        largest = int(sizes.max())
+        partial = sizes < num_classes
+        self._largest = int(sizes[partial].max(initial=0))
         self.popularity = np.ones((num_classes, num_classes))
         self.rate_by_size = np.full(num_classes + 1, _START)
-        self._update(largest)
+        self.rate_by_size[num_classes] = 0.0
         self.temperature = 1.0
-        weights = sets.astype("float32")
-        expected = np.maximum(num_classes - 1, 1)
+        if num_classes**2 * self._largest > _LARGEST:
+            self._largest = 0
+        self._update()
+        logs = _logs(probabilities)
         for factor in _FACTORS:
-            self._turn(probabilities, sets, factor)
-            belief = self.belief(probabilities, sets)
+            belief = self._turn(logs, sets, factor)
             outside = np.where(sets, 0, belief).sum(axis=1, dtype="float64")
             self._rates(outside, sizes)
-            if num_classes**2 * largest <= _LARGEST:
-                counts = (belief.T @ weights).astype("float64")
-                np.fill_diagonal(counts, 0)
-                average = counts.sum(axis=1, keepdims=True) / expected
-                self.popularity = (counts + _PAIR) / (average + _PAIR)
-                np.fill_diagonal(self.popularity, 1.0)
-            self._update(largest)
+            if self._largest:
+                self._popularity(belief[partial], sets[partial])
+            self._update()
         self.value = float(self.rate_by_size[sizes].mean())
 
     def belief(self, probabilities, given):
@@ -82,25 +88,7 @@ class SetModel:
 
     def scaled(self, probabilities):
         """Returns the logarithm of `P^(1/T)`, normalised, `(n, C)`."""
-        logs = np.log(np.maximum(probabilities, _TINY))
-        return log_softmax(logs / np.float32(self.temperature), axis=1)
-
-    def _log_likelihood(self, given):
-        sizes = given.sum(axis=1)
-        found = given.astype("float32") @ self._log_popularity.T
-        found += np.where(given, self._inside[sizes], self._outside[sizes])
-        return found
-
-    def _turn(self, probabilities, sets, factor):
-        """Changes the temperature by the factor, if that fits better."""
-        likelihood = self._log_likelihood(sets)
-        fits = {}
-        before = self.temperature
-        for change in (1.0, factor, 1 / factor):
-            self.temperature = float(np.clip(before * change, *_LIMITS))
-            found = logsumexp(self.scaled(probabilities) + likelihood, axis=1)
-            fits[self.temperature] = found.sum(dtype="float64")
-        self.temperature = max(fits, key=fits.get)
+        return self._scaled(_logs(probabilities))
 
     def lam(self, given):
         """Returns lambda of sets `(n, C)`, all classes equally popular."""
@@ -108,6 +96,34 @@ class SetModel:
         sizes = given.sum(axis=1)
         rates = self.rate_by_size[sizes]
         return instance_lambda(rates, sizes, num_classes, "size")
+
+    def _scaled(self, logs):
+        return log_softmax(logs / np.float32(self.temperature), axis=1)
+
+    def _log_likelihood(self, given):
+        sizes = given.sum(axis=1)
+        found = np.where(given, self._inside[sizes], self._outside[sizes])
+        learnt = (sizes <= self._largest).astype("float32")[:, None]
+        found += (given * learnt) @ self._log_popularity.T
+        return found
+
+    def _turn(self, logs, sets, factor):
+        """Changes the temperature by the factor, if that fits better.
+
+        Returns the belief at the new one: the E-step.
+        """
+        likelihood = self._log_likelihood(sets)
+        best = -np.inf
+        for change in dict.fromkeys((1.0, factor, 1 / factor)):
+            before = self.temperature
+            self.temperature = float(np.clip(before * change, *_LIMITS))
+            joint = self._scaled(logs) + likelihood
+            fit = logsumexp(joint, axis=1).sum(dtype="float64")
+            if fit > best:
+                best, chosen, found = fit, self.temperature, joint
+            self.temperature = before
+        self.temperature = chosen
+        return softmax(found, axis=1)
 
     def _rates(self, outside, sizes):
         num_classes = len(self.rate_by_size) - 1
@@ -122,45 +138,51 @@ class SetModel:
         rates[num_classes] = 0.0
         self.rate_by_size = rates
 
-    def _update(self, largest):
+    def _popularity(self, belief, sets):
+        """The M-step of r, of sets that lack some class."""
+        num_classes = sets.shape[1]
+        sizes = sets.sum(axis=1)
+        counts = (belief.T @ sets.astype("float32")).astype("float64")
+        np.fill_diagonal(counts, 0)
+        # How many classes other than the true one were drawn, and how often.
+        draws = np.zeros((num_classes, self._largest + 1))
+        for size in np.unique(sizes):
+            rows = sizes == size
+            whole = belief[rows].sum(axis=0, dtype="float64")
+            inside = np.where(sets[rows], belief[rows], 0)
+            inside = inside.sum(axis=0, dtype="float64")
+            draws[:, size] += whole - inside
+            if size:
+                draws[:, size - 1] += inside
+        for _ in range(_INNER):
+            expected = expected_counts(self.popularity, draws)
+            self.popularity = (counts + _PAIR) / (expected + _PAIR)
+            np.fill_diagonal(self.popularity, 1.0)
+
+    def _update(self):
         """Derives the logarithms that `belief` adds up."""
+        num_classes = len(self.popularity)
+        degrees = np.arange(num_classes + 1)
+        # How many sets of k of the C - 1 other classes there are.
+        others = np.maximum(num_classes - 1 - degrees, 0)
+        sums = gammaln(num_classes) - gammaln(degrees + 1) - gammaln(others + 1)
+        sums = np.tile(sums, (num_classes, 1))
         logs = np.log(self.popularity)
-        sums = log_symmetric(logs, largest)
-        rates = np.clip(self.rate_by_size[: largest + 1], 1e-9, 1 - 1e-9)
+        learnt = slice(1, self._largest + 1)
+        inside, outside = sums[:, :-1].T.copy(), sums.T.copy()
+        if self._largest:
+            found = log_symmetric(logs, self._largest).T
+            inside[: self._largest] = found[:-1]
+            outside[learnt] = found[1:]
+        rates = np.clip(self.rate_by_size, 1e-9, 1 - 1e-9)[:, None]
+        rates[num_classes] = 0.0
         self._log_popularity = logs.astype("float32")
-        # By size of the set and true class; sizes above the largest one seen
-        # are taken for as large.
-        inside, outside = np.zeros((2, len(self.rate_by_size), len(logs)))
-        for size in range(1, len(inside)):
-            known = min(size, largest)
-            inside[size] = np.log1p(-rates[known]) - sums[:, known - 1]
-            outside[size] = np.log(rates[known]) - np.where(
-                np.isfinite(sums[:, known]), sums[:, known], 0
-            )
-        self._inside = inside.astype("float32")
-        self._outside = outside.astype("float32")
+        # By size of the set and true class. Nobody is outside a full set.
+        self._inside = np.zeros((num_classes + 1, num_classes), "float32")
+        self._inside[1:] = np.log1p(-rates[1:]) - inside
+        self._outside = np.zeros_like(self._inside)
+        self._outside[1:-1] = np.log(rates[1:-1]) - outside[1:-1]
 
 
-def log_symmetric(logs, largest):
-    """Logarithms of the elementary symmetric polynomials of some rows.
-
-    Args:
-        logs: Floats `(C, C)`: logarithms; a row's own place is left out.
-        largest: The highest degree.
-
-    Returns:
-        Floats `(C, largest + 1)`: for each row and degree k the sum over all
-        k of its C - 1 numbers of their product; -inf where there is none.
-
-    Example:
-
-    >>> np.exp(log_symmetric(np.log([[1, 2, 3], [1, 1, 1], [1, 1, 1]]), 2))
-    [[1, 5, 6], [1, 2, 1], [1, 2, 1]]
-    """
-    sums = np.full((len(logs), largest + 1), -np.inf)
-    sums[:, 0] = 0.0
-    for place, column in enumerate(np.asarray(logs).T):
-        one = column.copy()
-        one[place] = -np.inf
-        sums[:, 1:] = np.logaddexp(sums[:, 1:], sums[:, :-1] + one[:, None])
-    return sums
+def _logs(probabilities):
+    return np.log(np.maximum(probabilities, _TINY))

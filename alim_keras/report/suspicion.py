@@ -15,7 +15,7 @@ BELIEFS = ("known", "table")
 KINDS = (*BELIEFS, "folds", "prediction")
 # Rows are worked through in blocks of about this many numbers.
 BLOCK = 1 << 22
-# What sets are like is learnt from so many examples, spread over all of them.
+# What sets are like is learnt from so many examples.
 SAMPLE = 20000
 # With fewer answers to an item, on average, who gave them says little.
 _VOTES_PER_ITEM = 1.5
@@ -61,7 +61,8 @@ def belief(probabilities, given, lam):
 class Settler:
     """Turns predictions into the belief P(y | x, S), by the best rule there is.
 
-    - For examples with votes, P(y | x, votes) by `VoteModel`.
+    - For examples with votes, P(y | x, votes) by `VoteModel`, whatever the
+      noise rate is: how often each annotator errs is learnt.
     - Else, for predictions that did not fit the sets and without a given
       noise rate, P(y | x, S) by `SetModel`, which learns the noise rate and
       which classes go together.
@@ -90,8 +91,7 @@ class Settler:
         self.reason = "a number that was given."
         by_size = None
         if fitted and len(rows):
-            places = np.linspace(0, len(rows) - 1, SAMPLE).astype("int64")
-            sample = rows[np.unique(places)]
+            sample = _sample(rows)
             given = dense_rows(sets, sample)
             self._sets = SetModel(probabilities[sample], given)
             self.temperature = self._sets.temperature
@@ -120,6 +120,10 @@ class Settler:
         by_size = np.minimum(by_size, 1 - 1e-6)
         self._lambda = instance_lambda(by_size, sizes, num_classes, "size")
         if votes is not None and len(rows) and _agree_or_not(votes):
+            self.reason += (
+                " Where there are votes it is not used: what each annotator "
+                "takes for what decides."
+            )
             self._votes = VoteModel(
                 votes,
                 rows,
@@ -150,6 +154,18 @@ class Settler:
         if self._sets is not None:
             return self._sets.scaled(probabilities)
         return np.log(np.maximum(probabilities, TINY))
+
+
+def _sample(rows):
+    """Returns rows to learn from; which they are is the same every time.
+
+    They are drawn: evenly spaced ones may all be of one class, or of one
+    person, in a table that was made in turns.
+    """
+    if len(rows) <= SAMPLE:
+        return rows
+    chosen = np.random.default_rng(0).choice(len(rows), SAMPLE, replace=False)
+    return rows[np.sort(chosen)]
 
 
 def dense_rows(sets, rows):

@@ -59,15 +59,15 @@ class VoteModel:
         wrong = (1 - _START) / max(num_classes - 1, 1)
         start = np.full((num_classes, num_classes), wrong)
         np.fill_diagonal(start, _START)
-        self.confusions = np.broadcast_to(
-            start, (count, num_classes, num_classes)
-        )
+        self._set(np.broadcast_to(start, (count, num_classes, num_classes)))
         for _ in range(_STEPS):
             counts = np.zeros((count * num_classes, num_classes))
             for part in blocks:
                 chosen = rows[part]
                 belief = self.belief(chosen, read(chosen))
-                counts += self._said(chosen).T @ belief
+                said = self._said(chosen).T.tocsr()
+                heard = np.flatnonzero(np.diff(said.indptr))
+                counts[heard] += said[heard] @ belief
             self._learn(counts)
 
     def belief(self, rows, logs):
@@ -75,9 +75,7 @@ class VoteModel:
 
         Without votes it is P(y | x), whose logarithms are given.
         """
-        # A row for each annotator and vote, a column for each true class.
-        said = np.log(self.confusions).transpose(0, 2, 1)
-        found = self._said(rows) @ said.reshape(-1, self._num_classes)
+        found = self._said(rows) @ self._logs
         return softmax(found + logs, axis=1).astype("float32")
 
     def voted(self, rows):
@@ -110,7 +108,13 @@ class VoteModel:
         plain = np.full((num_classes, num_classes), wrong)
         np.fill_diagonal(plain, right)
         common = _drawn(total, plain, _COMMON * num_classes)
-        self.confusions = np.maximum(_drawn(counts, common, _SHRINKAGE), 1e-9)
+        self._set(np.maximum(_drawn(counts, common, _SHRINKAGE), 1e-9))
+
+    def _set(self, confusions):
+        self.confusions = confusions
+        # A row for each annotator and vote, a column for each true class.
+        logs = np.log(confusions).transpose(0, 2, 1)
+        self._logs = logs.reshape(-1, self._num_classes)
 
 
 def _drawn(counts, towards, strength):
