@@ -20,6 +20,7 @@ from alim_keras.data.sources.image_files import decode
 from alim_keras.methods import METHODS
 from alim_keras.networks import mlp
 from alim_keras.report import predictions
+from alim_keras.runs.predictor import load_predictor
 
 NAMES = ("ant", "bee", "cat, big", "döner")
 SIZE, FEATURES, COUNT = 8, 5, 7
@@ -167,6 +168,55 @@ def test_colour_and_other_sizes_are_brought_to_the_model_s(
     scaled = decode(str(tmp_path / "b.png"), SIZE, 1)
     expected = np.stack([pictures.pixels[0], scaled])
     check(found, run.model.predict(expected, verbose=0))
+
+
+def test_arrays_and_files_come_in_the_order_of_the_line(
+    run, pictures, rows, tmp_path
+):
+    np.save(tmp_path / "b.npy", pictures.pixels[2:4])
+    first, last = (pictures.folder / pictures.files[row] for row in (0, 1))
+    more = pictures.folder / "more"
+    found = rows(run.folder, first, tmp_path / "b.npy", last, more)
+    inside = [file for file in pictures.files if file.startswith("more/")]
+    assert [row["id"] for row in found] == [
+        str(first),
+        "0",
+        "1",
+        str(last),
+        *(os.path.join(pictures.folder, file) for file in inside),
+    ]
+    places = [0, 2, 3, 1, *map(pictures.files.index, inside)]
+    expected = run.model.predict(pictures.pixels[places], verbose=0)
+    check(found, expected)
+
+
+def test_ids_of_arrays_are_text(run, pictures, rows, error, tmp_path):
+    path = tmp_path / "a.npz"
+    ids = np.array(["abc".encode(), "döner".encode(), b" 7 "])
+    np.savez(path, images=pictures.pixels[:3], ids=ids)
+    assert [row["id"] for row in rows(run.folder, path)] == [
+        "abc",
+        "döner",
+        "7",
+    ]
+    np.savez(path, images=pictures.pixels[:3], ids=[3, 1, 2])
+    assert [row["id"] for row in rows(run.folder, path)] == ["3", "1", "2"]
+    for ids, words in (
+        (["a", " ", "b"], "a.npz: the id of row 1 is blank"),
+        (["a", "b", "a"], "a.npz: 1 ids come twice: a (rows 0 and 2)"),
+        ([1.5, 2, 3], "'ids' must be a list of strings. Received: dtype=float"),
+        (["a", "b"], "3 images, but 2 ids"),
+    ):
+        np.savez(path, images=pictures.pixels[:3], ids=ids)
+        code, line = error(run.folder, path)
+        assert code == 3
+        assert words in line
+
+
+def test_names_of_any_text_come_back_from_the_asset(run, tmp_path):
+    names = ("a\u2028b", "c\x85d\x0be", "f\x0cg\x1ch\u2029i", " j")
+    run.model.export(str(tmp_path / "served"), class_names=names)
+    assert load_predictor(str(tmp_path / "served")).class_names == names
 
 
 def test_arrays_of_images(run, pictures, rows, tmp_path):
@@ -374,6 +424,41 @@ def test_tables_of_features(tabular, rows, tmp_path):
             ids.format(row) for row in range(COUNT)
         ]
         check(found, expected)
+
+
+def test_ids_of_a_table_are_its_text(tabular, rows, tmp_path):
+    ids = ["NA", "null", "nan", "007", "1.0", "a, b", "döner"]
+    lines = [f'"{one}",1,2,3,4,{row}' for row, one in enumerate(ids)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["id,a,b,c,d,e", *lines]), encoding="utf-8")
+    for size in (2, 64):
+        found = rows(tabular.folder, path, f"--batch_size={size}")
+        assert [row["id"] for row in found] == ids
+
+
+@pytest.mark.parametrize("size", [2, 64])
+@pytest.mark.parametrize(
+    "ids, words",
+    [
+        (["a", "b", "", "c"], "1 ids are blank or no text, in rows 2 ("),
+        (["a", " ", "c", "d"], "1 ids are blank or no text, in rows 1 ("),
+        (["a", "b", "c", "a"], "1 ids come twice: a (rows 0 and 3)"),
+        (["NA", "b", "NA", "c"], "1 ids come twice: NA (rows 0 and 2)"),
+    ],
+)
+def test_ids_that_name_no_row(tabular, error, tmp_path, ids, words, size):
+    lines = ["id,a,b,c,d,e", *(f"{one},1,2,3,4,5" for one in ids)]
+    (tmp_path / "a.csv").write_text("\n".join(lines), encoding="utf-8")
+    out = tmp_path / "out.csv"
+    code, line = error(
+        tabular.folder,
+        tmp_path / "a.csv",
+        f"--batch_size={size}",
+        f"--out={out}",
+    )
+    assert code == 3
+    assert f"a.csv: {words}" in line
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(

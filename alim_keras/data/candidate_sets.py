@@ -27,6 +27,21 @@ def numbered_ids(places, split):
     return np.array([f"{split}_{place:0{digits}d}" for place in places], str)
 
 
+def _check_text(source, what, texts):
+    """Refuses strings with half of a surrogate pair: no file can hold them."""
+    points = np.ascontiguousarray(texts).view(np.uint32)
+    if points.max(initial=0) < 0xD800:
+        return  # As nearly always, and quick for a million.
+    points = points.reshape(len(texts), -1)
+    rows = np.flatnonzero((points >> 11 == 0xD800 >> 11).any(1))
+    if len(rows):
+        shown = [ascii(str(one)) for one in texts[rows[:6]]]
+        raise DataError(
+            f"{source}: {len(rows)} {what} are no UTF-8 text: "
+            f"{first_five(shown)}; rename them"
+        )
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class CandidateSets:
     """The candidate set of every example of a training set.
@@ -40,7 +55,8 @@ class CandidateSets:
         source: String, the file the sets were read from, for messages.
 
     Raises:
-        DataError: Shapes that do not fit, ids not unique, an empty set.
+        DataError: Shapes that do not fit, ids not unique or no UTF-8 text,
+            an empty set.
 
     Example:
 
@@ -75,6 +91,8 @@ class CandidateSets:
             )
         if not len(sets):
             raise DataError(f"{self.source}: there are no candidate sets")
+        _check_text(self.source, "ids", ids)
+        _check_text(self.source, "class names", np.array(names, str))
         values, counts = np.unique(ids, return_counts=True)
         if np.any(counts > 1):
             raise DataError(

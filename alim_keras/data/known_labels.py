@@ -6,7 +6,11 @@ import numpy as np
 
 from alim_keras.data.messages import first_five
 from alim_keras.data.messages import nearest
+from alim_keras.data.tables.class_names import numbers_are_names
+from alim_keras.data.tables.classes import Lookup
 from alim_keras.errors import DataError
+
+_MARKS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
 def read_annotations(path, ids, class_names):
@@ -15,7 +19,8 @@ def read_annotations(path, ids, class_names):
     Args:
         path: The file. Further columns are left alone.
         ids: Strings `(N,)`, of the training set.
-        class_names: The classes; a label is a name, or its number from 0.
+        class_names: The classes; a label is a name, or, unless some class
+            is called by a number, its place in them from 0.
 
     Returns:
         A pair of int64 arrays `(n,)`: rows of `ids`, and labels.
@@ -47,31 +52,31 @@ def read_test_labels(path, class_names):
 def _read_known(path, class_names, places=None):
     """Returns ids and labels; ids that are not in `places` are refused."""
     ids, labels = [], []
-    names = {str(name): number for number, name in enumerate(class_names)}
+    names = [str(name) for name in class_names]
+    lookup = Lookup(names)
     seen, problems = {}, {"id": [], "twice": [], "label": []}
     for line, one, label in _read(path):
         if not one or (places is not None and one not in places):
             problems["id"].append(f"{one!r} (line {line})")
         elif one in seen:
             problems["twice"].append(f"{one!r} (lines {seen[one]} and {line})")
-        elif _class(label, names) is None:
+        elif (number := lookup.class_of(label)) is None:
             problems["label"].append(f"{label!r} (line {line})")
         else:
             ids.append(one)
-            labels.append(_class(label, names))
+            labels.append(number)
         seen.setdefault(one, line)
     unknown = ("ids are empty", "a name for each item")
     if places:
         such = f"such as {first_five(list(places))}"
         unknown = ("ids are not of the training set", such)
+    classes = f"one of {first_five(names)}"
+    if not numbers_are_names(names):
+        classes += f", or a number from 0 to {len(names) - 1}"
     for name, (what, expected) in {
         "id": unknown,
         "twice": ("ids come twice", "one line for each id"),
-        "label": (
-            "labels are no class",
-            f"one of {first_five(list(class_names))}, or a number from 0 to "
-            f"{len(names) - 1}",
-        ),
+        "label": ("labels are no class", classes),
     }.items():
         if problems[name]:
             close = ""
@@ -87,12 +92,24 @@ def _read_known(path, class_names, places=None):
     return ids, np.array(labels, np.int64)
 
 
-def _class(label, names):
-    if label in names:
-        return names[label]
-    if label.isdecimal() and int(label) < len(names):
-        return int(label)
-    return None
+def _delimiter(path, head):
+    """Returns the mark that splits a header into id, label and others.
+
+    Excel writes semicolons where the comma is for decimals; the name of a
+    column may hold any mark.
+    """
+    found = [
+        mark
+        for mark in _MARKS
+        if {"id", "label"} <= set(next(csv.reader([head], delimiter=mark), ()))
+    ]
+    if len(found) > 1:
+        raise DataError(
+            f"{path}: the first line can be split at "
+            f"{' or '.join(_MARKS[mark] for mark in found)}; rename the "
+            "columns that hold such marks, or leave them out"
+        )
+    return (*found, ",")[0]
 
 
 def _read(path):
@@ -101,9 +118,7 @@ def _read(path):
         with open(path, encoding="utf-8-sig", newline="") as file:
             head = file.readline()
             file.seek(0)
-            # Excel writes semicolons where the comma is for decimals.
-            marks = [one for one in ";\t" if one in head and "," not in head]
-            reader = csv.DictReader(file, delimiter=(*marks, ",")[0])
+            reader = csv.DictReader(file, delimiter=_delimiter(path, head))
             columns = reader.fieldnames or []
             if not {"id", "label"} <= set(columns):
                 raise DataError(
@@ -117,6 +132,13 @@ def _read(path):
                     "that a person gave"
                 )
             for row in reader:
+                if any(cell.strip() for cell in row.get(None, ())):
+                    raise DataError(
+                        f"{path}: line {reader.line_num} has "
+                        f"{len(columns) + len(row[None])} cells, the first "
+                        f"line {len(columns)}; put cells that hold the "
+                        "delimiter in quotes"
+                    )
                 one = (row["id"] or "").strip()
                 label = (row["label"] or "").strip()
                 yield reader.line_num, one, label

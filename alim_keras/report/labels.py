@@ -42,13 +42,13 @@ def settled_labels(weights, candidates):
         candidates: Multi-hot array `(N, C)`.
 
     Returns:
-        A dict of arrays `(N,)`: `label` (int64), `probability` (its share of
-        the row, float32), `runner_up` (int64: the second class, -1 where
-        there is only one), `margin` (float32: the label's share less the
-        runner-up's), `outside` (bool: the label is not in the given set),
-        `undecided` (bool: the label holds less than half of the row),
-        `suspicion` (float32: the row's share outside the set, P(set wrong));
-        and `suggested` (bool `(N, C)`).
+        A dict of arrays `(N,)`: `label` (int64, at a tie one of the given
+        set), `probability` (its share of the row, float32), `runner_up`
+        (int64: the second class, -1 where there is only one), `margin`
+        (float32: the label's share less the runner-up's), `outside` (bool: the
+        label is not in the given set), `undecided` (bool: the label holds less
+        than half of the row), `suspicion` (float32: the row's share outside
+        the set, P(set wrong)); and `suggested` (bool `(N, C)`).
 
     Example:
 
@@ -62,7 +62,7 @@ def settled_labels(weights, candidates):
     candidates = np.asarray(candidates, bool)
     rows = np.arange(len(weights))
     num_classes = weights.shape[1]
-    label = weights.argmax(axis=1)
+    label = _likeliest(weights, candidates)
     total = np.maximum(weights.sum(axis=1), np.float32(1e-30))
     probability = weights[rows, label] / total
     runner_up = np.full(len(rows), -1)
@@ -83,6 +83,15 @@ def settled_labels(weights, candidates):
         "suspicion": np.clip(suspicion, 0, 1),
         "suggested": _suggested(weights / total[:, None], candidates),
     }
+
+
+def _likeliest(weights, candidates):
+    """Returns the class of most weight, at a tie one of the set."""
+    most = weights.max(axis=1, keepdims=True)
+    inside = candidates & (weights == most)
+    return np.where(
+        inside.any(axis=1), inside.argmax(axis=1), weights.argmax(axis=1)
+    )
 
 
 def _suggested(weights, candidates):
@@ -217,25 +226,26 @@ def write_labels(path, frame):
 def write_table(path, frame):
     """Writes a data frame as CSV: lists as JSON, truth as 0 and 1.
 
-    Floats have four decimals; what is missing is "-".
+    Floats have four decimals; what is missing is an empty cell: a class may
+    be called by any sign, and who reads numbers expects none there.
     """
+    text = _as_csv(frame, csv.QUOTE_MINIMAL)
+    if "\r" in text:
+        # Python 3.11 does not quote a lone carriage return, and reads it as
+        # an end of line. To look through all cells first would take longer.
+        text = _as_csv(frame, csv.QUOTE_ALL)
+    write_atomically(path, text)
+
+
+def _as_csv(frame, quoting):
     out = io.StringIO()
-    # Python 3.11 does not quote a lone carriage return, and reads it as an
-    # end of line.
-    bare = any(
-        "\r" in str(value)
-        for name in frame.columns
-        if frame[name].dtype.kind == "O"
-        for value in frame[name]
-    )
-    quoting = csv.QUOTE_ALL if bare else csv.QUOTE_MINIMAL
     writer = csv.writer(out, lineterminator="\n", quoting=quoting)
     writer.writerow(frame.columns)
     for start in range(0, len(frame), _ROWS):
         part = frame.iloc[start : start + _ROWS]
         columns = [_texts(part[name]) for name in frame.columns]
         writer.writerows(zip(*columns, strict=True))
-    write_atomically(path, out.getvalue())
+    return out.getvalue()
 
 
 def _texts(column):
@@ -244,7 +254,7 @@ def _texts(column):
     if kind == "b":
         return column.astype(int).tolist()
     if kind == "f":
-        return ["-" if x != x else f"{x:.4f}" for x in column.tolist()]
+        return ["" if x != x else f"{x:.4f}" for x in column.tolist()]
     if kind in "iu":
         return column.tolist()
     known = {}
@@ -255,6 +265,6 @@ def _texts(column):
             if key not in known:
                 known[key] = json.dumps(value, ensure_ascii=False)
             return known[key]
-        return "-" if value is None or value != value else value
+        return "" if value is None or value != value else value
 
     return [text(value) for value in column.tolist()]

@@ -15,6 +15,8 @@ from alim_keras.data.messages import one_line
 from alim_keras.data.sources.disk_images import DiskImages
 from alim_keras.data.sources.listing import list_images
 from alim_keras.data.sources.listing import match_ids
+from alim_keras.data.tables.array_parts import id_list
+from alim_keras.data.tables.table import id_texts
 from alim_keras.errors import DataError
 
 _ARRAYS = (".npz", ".npy")
@@ -97,6 +99,10 @@ def from_paths(paths, predictor, skipped):
     for path in paths:
         kind = os.path.splitext(path)[1].lower()
         if kind in _ARRAYS:
+            if files:
+                # What comes after these comes after them.
+                found.append(_from_files(files, files, predictor, skipped))
+                files = []
             found.append(_from_array(path, predictor))
         elif predictor.takes_features:
             found.append(_from_text(path, kind, predictor))
@@ -211,6 +217,9 @@ def _from_array(path, predictor):
         ids = [str(row) for row in range(len(values))]
     elif len(ids) != len(values):
         raise DataError(f"{path}: {len(values)} {name}, but {len(ids)} ids")
+    else:
+        ids = id_list(path, ids)
+        _check_once(path, ids, 0, {})
     if name == "images" and values.ndim == 3:
         values = values[..., None]
     rows = _slices(ids, values)
@@ -231,8 +240,8 @@ def _slices(ids, values, sets=None):
 def _from_text(path, kind, predictor):
     """Feature vectors in a .csv or .tsv file: columns of numbers.
 
-    The column `id` names the rows; without it they are numbered. Columns of
-    text are passed over.
+    The column `id` names the rows, by its text as it stands there (`NA` is a
+    name, too); without it they are numbered. Columns of text are passed over.
     """
     if kind not in _TEXT:
         raise DataError(
@@ -242,13 +251,14 @@ def _from_text(path, kind, predictor):
     import pandas as pd
 
     def batches(size):
-        start = 0
+        start, seen = 0, {}
         try:
             with pd.read_csv(
                 path,
                 sep="\t" if kind == ".tsv" else ",",
                 chunksize=size,
-                dtype={"id": str},
+                # Bytes, as pandas takes the text NA for nothing.
+                converters={"id": str.encode},
                 encoding="utf-8-sig",
             ) as chunks:
                 for chunk in chunks:
@@ -260,6 +270,8 @@ def _from_text(path, kind, predictor):
                         continue
                     numbers = chunk.select_dtypes("number")
                     _check_columns(path, numbers, predictor)
+                    ids = _named(path, ids, start)
+                    _check_once(path, ids, start, seen)
                     yield Batch(ids, numbers.to_numpy("float64"))
                     start += len(chunk)
         except (ValueError, OSError) as error:
@@ -270,6 +282,33 @@ def _from_text(path, kind, predictor):
             ) from error
 
     return Inputs(_checked(batches, predictor, path), None)
+
+
+def _named(path, ids, start):
+    """Returns ids as tables have them, or refuses those that name nothing."""
+    found = id_texts(ids)
+    blank = [start + row for row, one in enumerate(found) if one is None]
+    if blank:
+        raise DataError(
+            f"{path}: {len(blank)} ids are blank or no text, in rows "
+            f"{first_five(blank)} (the first is row 0); give every row an id, "
+            "or leave the column out"
+        )
+    return found
+
+
+def _check_once(path, ids, start, seen):
+    """Refuses ids that an earlier row has; `seen` is a dict of those rows."""
+    twice = []
+    for row, one in enumerate(ids, start):
+        first = seen.setdefault(one, row)
+        if first != row:
+            twice.append(f"{one} (rows {first} and {row})")
+    if twice:
+        raise DataError(
+            f"{path}: {len(twice)} ids come twice: {first_five(twice)} (the "
+            "first is row 0); give every row an id of its own"
+        )
 
 
 def _check_columns(path, numbers, predictor):

@@ -12,6 +12,7 @@ import numpy as np
 
 from alim_keras.data.messages import first_five
 from alim_keras.data.messages import one_line
+from alim_keras.data.tables.class_names import one_a_line
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 
@@ -158,7 +159,7 @@ def _asset_names(path):
     if not os.path.exists(names):
         return None
     with open(names, encoding="utf-8") as file:
-        return file.read().splitlines()
+        return one_a_line(file.read())
 
 
 def _run_data(folder):

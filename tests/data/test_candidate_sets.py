@@ -282,3 +282,19 @@ def test_provenance_is_plain_json(tmp_path):
     small(provenance={"seed": 3}).save(path)
     with np.load(path, allow_pickle=False) as file:
         assert json.loads(str(file["provenance"])) == {"seed": 3}
+
+
+def test_text_that_no_file_can_hold_is_refused():
+    sets = [[True, False], [False, True]]
+    with pytest.raises(
+        DataError, match=r"1 ids are no UTF-8 text: 'a\\ud800x'; rename"
+    ):
+        CandidateSets(["b", "a\ud800x"], sets)
+    with pytest.raises(
+        DataError, match=r"1 class names are no UTF-8 text: '\\udfff'"
+    ):
+        CandidateSets(["b", "a"], sets, ["cat", "\udfff"])
+    # What stands beside the surrogates, and what needs a pair in UTF-16.
+    ids = ["\ud7ff\ue000", "\U0001f431\U0010ffff"]
+    found = CandidateSets(ids, sets)
+    assert found.ids.tolist() == ids and len(found.content_hash) == 64

@@ -2,6 +2,7 @@ import pytest
 
 from alim_keras.data.known_labels import read_annotations
 from alim_keras.data.known_labels import read_test_labels
+from alim_keras.data.tables import read_labels
 from alim_keras.errors import DataError
 
 IDS = ["a1", "a2", "a3"]
@@ -34,6 +35,8 @@ def test_reads_names_and_numbers(tmp_path):
         ("", ["columns id and label", "nothing"]),
         ("id,label\n", ["holds no label"]),
         ("id,label\na1\n", ["'' (line 2)"]),
+        ("id,label\na1,cat, big\n", ["line 2 has 3 cells", "first line 2"]),
+        ("id,label\na1,-1\na2,0.5\n", ["2 labels", "'-1'", "'0.5' (line 3)"]),
     ],
 )
 def test_an_unsound_file_is_named_by_line(text, words, tmp_path):
@@ -70,6 +73,57 @@ def test_labels_of_items_of_any_name(tmp_path):
 def test_semicolons_of_a_spreadsheet(tmp_path):
     rows, labels = read(tmp_path, "\ufeffid;label\r\na2;dog\r\na1;cat\r\n")
     assert rows.tolist() == [1, 0] and labels.tolist() == [1, 0]
+
+
+def test_a_header_is_split_where_id_and_label_come_out(tmp_path):
+    text = 'id;label;"a,b",c\na2;dog;1,5\n'
+    rows, labels = read(tmp_path, text)
+    assert rows.tolist() == [1] and labels.tolist() == [1]
+    text = "note, or so\tlabel\tid\nx\tdog\ta3\n"
+    rows, labels = read(tmp_path, text)
+    assert rows.tolist() == [2] and labels.tolist() == [1]
+    # Two ways to read it, and two answers.
+    with pytest.raises(DataError, match="split at a comma or a semicolon"):
+        read(tmp_path, "id;label;x,id,label\na1;cat;3,a1,dog\n")
+    # A comma at the end of every line is nothing.
+    rows, labels = read(tmp_path, "id,label\na1,dog,\n")
+    assert rows.tolist() == [0] and labels.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "names, cells, expected",
+    [
+        (["cat", "dog"], ["1", "0", "1.0"], [1, 0, 1]),
+        (["1", "2", "3"], ["1", "3", "2.0"], [0, 2, 1]),
+        (["10", "1", "0"], ["1", "0", "10"], [1, 2, 0]),
+        (["1", "2", "3"], ["0"], None),
+        (["10", "20", "30"], ["1"], None),
+        (["1", "two"], ["0"], None),
+    ],
+)
+def test_numbers_mean_what_they_mean_in_a_table(
+    tmp_path, names, cells, expected
+):
+    ids = IDS[: len(cells)]
+    pairs = [f"{one},{cell}\n" for one, cell in zip(ids, cells)]
+    known, table = tmp_path / "labels.csv", tmp_path / "table.csv"
+    known.write_text("id,label\n" + "".join(pairs), encoding="utf-8")
+    table.write_text("id,candidates\n" + "".join(pairs), encoding="utf-8")
+    if expected is None:
+        for read_file in (
+            lambda: read_annotations(known, ids, names),
+            lambda: read_labels(table, class_names=names),
+        ):
+            with pytest.raises(DataError):
+                read_file()
+        with pytest.raises(DataError) as error:
+            read_annotations(known, ids, names)
+        assert f"expected one of {', '.join(names)}" in str(error.value)
+        assert "a number from 0" not in str(error.value)
+        return
+    assert read_annotations(known, ids, names)[1].tolist() == expected
+    sets = read_labels(table, class_names=names).candidates.sets
+    assert sets.argmax(1).tolist() == expected and sets.sum() == len(ids)
 
 
 def test_a_quotation_mark_that_never_ends(tmp_path):

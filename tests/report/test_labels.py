@@ -115,12 +115,31 @@ def test_the_file_is_read_back_as_the_same_sets_and_names(
     assert {row["source"] for row in rows} == {"folds"}
 
 
-def test_a_table_writes_what_is_missing_as_a_dash(tmp_path):
+@pytest.mark.parametrize(
+    "weights, given, label, runner_up",
+    [
+        ([0.5, 0.5], [0, 1], 1, 0),
+        ([0.5, 0.5], [1, 0], 0, 1),
+        ([0.25, 0.25, 0.25, 0.25], [0, 0, 1, 1], 2, 0),
+        # No tie: the set does not matter.
+        ([0.5, 0.25, 0.25], [0, 1, 1], 0, 1),
+        # Nor does it at a tie outside of it.
+        ([0.125, 0.375, 0.375, 0.125], [1, 0, 0, 0], 1, 2),
+    ],
+)
+def test_a_tie_goes_to_the_set(weights, given, label, runner_up):
+    found = settled_labels([weights], [given])
+    assert found["label"].tolist() == [label]
+    assert found["runner_up"].tolist() == [runner_up]
+    assert found["outside"].tolist() == [not given[label]]
+
+
+def test_a_table_writes_what_is_missing_as_an_empty_cell(tmp_path):
     import pandas
 
     frame = pandas.DataFrame(
         {
-            "name": ["a", None],
+            "name": ["-", None],
             "share": [0.25, float("nan")],
             "count": [3, 4],
             "sure": [True, False],
@@ -129,8 +148,8 @@ def test_a_table_writes_what_is_missing_as_a_dash(tmp_path):
     module.write_table(tmp_path / "t.csv", frame)
     assert (tmp_path / "t.csv").read_text().splitlines() == [
         "name,share,count,sure",
-        "a,0.2500,3,1",
-        "-,-,4,0",
+        "-,0.2500,3,1",
+        ",,4,0",
     ]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from alim_keras.data.messages import first_five
 from alim_keras.data.messages import nearest
+from alim_keras.data.tables.table import is_clean
 from alim_keras.errors import DataError
 
 SUFFIXES = (
@@ -29,6 +30,8 @@ SUFFIXES = (
 _DIGITS = re.compile("[0-9]+")
 # What Label Studio puts before the name of a file that is uploaded.
 _CODE = re.compile("^[0-9a-f]{8}-")
+# And where it says that they are, wherever they are exported to.
+_UPLOADS = re.compile("(^|/)upload/[0-9]+$")
 # Near names are looked for among this many neighbours in the alphabet.
 _NEIGHBOURS = 500
 
@@ -126,7 +129,7 @@ def list_images(folder):
             found[prefix] = sorted(names, key=natural)
     order = sorted(found, key=lambda one: [natural(p) for p in one.split("/")])
     files = [prefix + name for prefix in order for name in found[prefix]]
-    strange = [one for one in files if not _is_text(one)]
+    strange = [one for one in files if not is_clean(one)]
     if strange:
         raise DataError(
             f"{folder}: the names of {len(strange)} images are no UTF-8 text: "
@@ -158,8 +161,10 @@ def match_ids(ids, images, where="the table", keep_missing=False):
     path in the folder; or that without its ending; or the file name in
     whatever folder; or the file name without folder and ending; or the file
     name behind the code that Label Studio gives to uploads. A rule that leaves
-    two files for an id, or one file for two ids, does not count.
-    Positions never matter.
+    two files for an id, or one file for two ids, does not count. Nor does one
+    that takes `train/1.jpg` for `test/1.jpg`: where the id and the file both
+    have folders, one must be the end of the other, as in
+    `photos/train/1.jpg`. Positions never matter.
 
     Args:
         ids: Sequence of N strings.
@@ -231,14 +236,6 @@ def unused_images(files, images):
     return len(left), left[:5]
 
 
-def _is_text(name):
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _relative(name, own):
     """Returns an id as paths in a listing are written."""
     name = name.replace("\\", "/").removeprefix(own)
@@ -297,7 +294,26 @@ def _apply(ids, files, of_id, of_file):
     if not num_wrong:
         # Ids that come twice mean the same file; others must not.
         num_wrong = len(set(ids)) - len(set(found))
+    if not num_wrong and of_id not in (_same, _without_ending):
+        pairs = zip(ids, found, strict=True)
+        num_wrong = sum(
+            "/" in one and _is_elsewhere(one, files[row]) for one, row in pairs
+        )
     return found, num_wrong
+
+
+def _is_elsewhere(one, file):
+    """Returns whether an id names another folder than that of a file.
+
+    The one may know more of the way to it than the other: /home/me/cats/1.png
+    is cats/1.png.
+    """
+    named = one.rpartition("/")[0].strip("/")
+    folder = file.rpartition("/")[0]
+    if not named or not folder or _UPLOADS.search(named):
+        return False
+    named, folder = f"/{named}", f"/{folder}"
+    return not (named.endswith(folder) or folder.endswith(named))
 
 
 def _twice(names):
@@ -318,6 +334,8 @@ def _explain(ids, files, of_id, of_file):
             wrong[one] = f"could be {found[0]} or {found[1]}"
         elif owners.setdefault(found[0], one) != one:
             wrong[one] = f"means {found[0]}, as does {owners[found[0]]}"
+        elif of_id is not _same and _is_elsewhere(one, found[0]):
+            wrong[one] = f"is in another folder than {found[0]}"
     return wrong
 
 

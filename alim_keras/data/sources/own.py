@@ -19,6 +19,7 @@ from alim_keras.data.sources.image_data import UNKNOWN
 from alim_keras.data.sources.image_data import ImageData
 from alim_keras.data.sources.listing import list_images
 from alim_keras.data.tables import huggingface
+from alim_keras.data.tables.class_names import is_one_line
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
@@ -83,7 +84,8 @@ def load_own(
             the items. They are for reports, and for the noise rate.
         known_as_sets: Whether these stand in place of the items' sets.
         test_labels: CSV file with `id` and `label`: items to test on, which
-            are not trained on.
+            are not trained on. Of a table that holds its images, a HuggingFace
+            dataset, they are items of the table.
         on_bad_image: `"error"`, or `"skip"` to leave out items whose file is
             missing or unreadable.
         verify: `"headers"`, or `"full"` to decode every image first.
@@ -126,6 +128,8 @@ def load_own(
         )
     known = _known(known_labels, labels)
     test_ids, test = read_test_labels(test_labels, names)
+    # Taken before the items that are tested on leave the table.
+    embedded = own_images.embedded(labels, test_ids, table, test_labels)
     if len(test_ids):
         kept = np.flatnonzero(~np.isin(labels.ids, test_ids))
         left_out = len(labels.ids) - len(kept)
@@ -148,6 +152,7 @@ def load_own(
             table,
             on_bad_image == "skip",
             notes,
+            embedded=embedded,
             image_size=image_size,
             cache=image_cache,
             verify=verify,
@@ -199,6 +204,12 @@ def _from_folders(folder, listing, class_names):
             f"{folder}: a folder of images says nothing about their classes; "
             "give a table as --dataset and this folder as --images, or sort "
             "the images into a folder for each class"
+        )
+    broken = [one for one in listing.class_names if not is_one_line(one)]
+    if broken:
+        raise DataError(
+            f"{folder}: the names of {len(broken)} class folders hold a line "
+            f"break: {first_five(list(map(repr, broken)))}; rename them"
         )
     names = tuple(class_names or listing.class_names)
     unknown = sorted(set(listing.class_names) - set(names))
@@ -273,10 +284,9 @@ def _part_of(labels, rows):
 def _images_of(labels, rows):
     if labels.images is None or _has_arrays(labels):
         return _part(labels.images, rows)
-    # What is no name is an image inside the table: it stays there, and
-    # whoever asks for a part has found it already.
-    is_named = isinstance(labels.images[0], str)
-    return [labels.images[row] for row in rows] if is_named else None
+    if own_images.are_embedded(labels.images):
+        return labels.images.select(rows)
+    return [labels.images[row] for row in rows]
 
 
 def _settled(candidates, truths):

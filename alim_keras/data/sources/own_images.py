@@ -41,6 +41,44 @@ class Opened:
     files: object
 
 
+def are_embedded(images):
+    """Returns whether the images of a `Labels` are encoded, in the table."""
+    return hasattr(images, "select")
+
+
+def embedded(labels, test_ids, table, test_labels):
+    """Returns the encoded images that a table itself holds, or None.
+
+    Args:
+        labels: The `Labels` of the table, those tested on among them.
+        test_ids: Strings, items to test on.
+        table: String, for messages.
+        test_labels: String, the file of these, for messages.
+
+    Returns:
+        Those of the items that are not tested on, then those of the test.
+
+    Raises:
+        DataError: An item of the test is not in the table, which alone could
+            hold its image.
+    """
+    if not are_embedded(labels.images):
+        return None
+    if not len(test_ids):
+        return labels.images
+    rows = {one: row for row, one in enumerate(labels.ids.tolist())}
+    unknown = [one for one in test_ids.tolist() if one not in rows]
+    if unknown:
+        raise DataError(
+            f"{test_labels}: {len(unknown)} ids are not in {table}, which "
+            f"holds the images itself: {first_five(unknown)}; name ids of the "
+            f"table, such as {first_five(labels.ids)}"
+        )
+    tested = [rows[one] for one in test_ids.tolist()]
+    kept = np.setdiff1d(np.arange(len(labels)), tested)
+    return labels.images.select([*kept.tolist(), *tested])
+
+
 def open_images(
     labels,
     test_ids,
@@ -49,6 +87,7 @@ def open_images(
     skip,
     notes,
     *,
+    embedded,
     image_size,
     cache,
     verify,
@@ -64,6 +103,7 @@ def open_images(
         skip: Whether files that are missing or unreadable are left out, and
             not refused.
         notes: List of strings, to which is added what was found.
+        embedded: What `embedded` returned.
         image_size: Side in pixels, or None for the images' own.
         cache: `"auto"`, `"none"`, `"memory"` or a path.
         verify: `"headers"` or `"full"`.
@@ -77,7 +117,9 @@ def open_images(
     """
     is_listing = isinstance(images, ImageListing)
     folder = images.folder if is_listing else images
-    files = _files(labels, test_ids, images, table, skip, notes)
+    files = embedded
+    if files is None:
+        files = _files(labels, test_ids, images, table, skip, notes)
     found = scan(files, verify=verify, progress=progress, folder=folder)
     good = _good(found, files, skip, notes)
     size = image_size or unified_size(found)
@@ -104,15 +146,8 @@ def open_images(
 
 def _files(labels, test_ids, images, table, keep_missing, notes):
     """Returns the files of the items and of the test, in this order."""
-    named = labels.images
-    if named is not None and not isinstance(named[0], str):
-        if len(test_ids):
-            raise DataError(
-                f"{table}: holds the images itself, and --test_labels names "
-                "files; use a folder of files for both"
-            )
-        return named
-    named = [*(labels.ids if named is None else named), *test_ids]
+    named = labels.ids if labels.images is None else labels.images
+    named = [*named, *test_ids]
     listing = images if isinstance(images, ImageListing) else None
     listing = listing or list_images(images)
     files, rule = match_ids(named, listing, table, keep_missing)

@@ -62,17 +62,23 @@ def ids(path, ids, count, findings):
     if ids is None:
         findings.note("there is no array 'ids': the rows are numbered")
         return default_ids(count).tolist()
-    if ids.ndim != 1 or ids.dtype.kind not in "USiu":
-        raise DataError(
-            f"{path}: 'ids' must be a list of strings. "
-            f"Received: dtype={ids.dtype}, shape={ids.shape}"
-        )
+    found = id_list(path, ids)
     if len(ids) != count:
         first = min(len(ids), count)
         more = f", the first without a set is {ids[first]}"
         raise DataError(
             f"{path}: there are {count} sets but {len(ids)} ids"
             f"{more if len(ids) > count else ''}; give one for each"
+        )
+    return found
+
+
+def id_list(path, ids):
+    """Returns an array of ids as a list of strings, or refuses a blank."""
+    if ids.ndim != 1 or ids.dtype.kind not in "USiu":
+        raise DataError(
+            f"{path}: 'ids' must be a list of strings. "
+            f"Received: dtype={ids.dtype}, shape={ids.shape}"
         )
     found = [id_text(value) for value in ids.tolist()]
     if None in found:

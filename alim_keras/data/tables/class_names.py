@@ -45,7 +45,7 @@ def read_class_names(text):
     if os.path.isfile(text) or "," not in text:
         try:
             with open(text, encoding="utf-8-sig") as file:
-                lines = file.read().splitlines()
+                lines = one_a_line(file.read())
         except UnicodeDecodeError as error:
             raise DataError(f"{text}: is not UTF-8 text") from error
         except (OSError, ValueError) as error:
@@ -76,7 +76,27 @@ def check_names(names, source="class_names"):
         )
     if not all(is_clean(name) for name in names):
         raise ConfigError(f"{source}: a class name holds characters of no text")
+    broken = [repr(name) for name in names if not is_one_line(name)]
+    if broken:
+        raise ConfigError(
+            f"{source}: {len(broken)} class names hold a line break: "
+            f"{first_five(broken)}; files of names have one on each line"
+        )
     return names
+
+
+def is_one_line(name):
+    """Returns whether a class name survives a file with a name on each line."""
+    return "\n" not in name and "\r" not in name
+
+
+def one_a_line(text):
+    r"""Returns the names of a text that has one on each line, as a list.
+
+    Only `\n` ends a line: `str.splitlines` would cut a name in two at U+2028
+    and others.
+    """
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _counted(names):

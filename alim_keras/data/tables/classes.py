@@ -7,6 +7,7 @@ import numpy as np
 from alim_keras.data.messages import first_five
 from alim_keras.data.messages import nearest
 from alim_keras.data.tables.class_names import WHOLE
+from alim_keras.data.tables.class_names import is_one_line
 from alim_keras.data.tables.class_names import numbers_are_names
 from alim_keras.data.tables.class_names import sort_names
 from alim_keras.data.tables.table import is_clean
@@ -48,6 +49,8 @@ class _Reading:
         self.trimmed = text != token
         if not is_clean(text):
             self.wrong = "the name holds characters of no text"
+        elif not is_one_line(text):
+            self.wrong = "the name holds a line break"
         elif not text:
             self.wrong = "a name is missing beside a separator"
         elif WHOLE.fullmatch(text):
@@ -66,6 +69,38 @@ def _is_float(text):
     except ValueError:
         return False
     return "_" not in text
+
+
+class Lookup:
+    """What names and whole numbers mean among some classes.
+
+    A name comes first. A whole number is a place in the list of classes,
+    from 0; if some class is called by a number, it is a name and nothing else.
+
+    Args:
+        class_names: Strings.
+        by_name: Whether numbers are names. Defaults to whether some are.
+    """
+
+    def __init__(self, class_names, by_name=None):
+        if by_name is None:
+            by_name = numbers_are_names(class_names)
+        self.by_name = by_name
+        self._places = {name: i for i, name in enumerate(class_names)}
+
+    def class_of(self, token):
+        """Returns the class of a cell as an integer, or None."""
+        return self.of_reading(_Reading(token))
+
+    def of_reading(self, reading):
+        """Returns the class that a `_Reading` means, or None."""
+        place = self._places.get(reading.name)
+        number = reading.number
+        if place is not None or reading.wrong or number is None:
+            return place
+        if self.by_name:
+            return self._places.get(str(number))
+        return number if 0 <= number < len(self._places) else None
 
 
 def resolve(vocabulary, counts, places, class_names, none_words, findings):
@@ -104,28 +139,32 @@ def resolve(vocabulary, counts, places, class_names, none_words, findings):
             f"{first_five(clash)} is a class and a word for none of these; "
             "take it out of --none_of_these or out of the class names"
         )
-    index = {name: place for place, name in enumerate(class_names)}
-    by_name = found or numbers_are_names(class_names)
+    lookup = Lookup(class_names, True if found else None)
+    by_name = lookup.by_name
     padding = trimmed = 0
-    numbers = []
+    num_places, numbers = 0, []
     for token, reading in enumerate(readings):
         if is_none[token]:
             continue
-        code = index.get(reading.name)
+        code = lookup.of_reading(reading)
         if code is None and reading.wrong:
             _refuse(vocabulary[token], reading.wrong, places(token))
-        if code is None and by_name and reading.number is not None:
-            code = index.get(str(reading.number))
         if code is not None:
             codes[token] = code
-            trimmed += int(counts[token]) if reading.trimmed else 0
+            is_place = reading.number is not None and not by_name
+            num_places += is_place
+            if reading.trimmed and not is_place:
+                trimmed += int(counts[token])
         elif reading.number == NOTHING:
             padding += int(counts[token])
         elif reading.number is not None:
             numbers.append(token)
         else:
             _refuse_name(reading.name, class_names, places(token))
-    _numbers(numbers, readings, codes, class_names, by_name, places, findings)
+    if numbers:
+        _refuse_number(numbers[0], readings, class_names, by_name, places)
+    if num_places:
+        findings.note("class numbers are places in the class names, from 0")
     if (
         by_name
         and not found
@@ -150,30 +189,22 @@ def resolve(vocabulary, counts, places, class_names, none_words, findings):
     return tuple(class_names), codes
 
 
-def _numbers(tokens, readings, codes, class_names, by_name, places, findings):
-    """Takes whole numbers as places in the list of classes, from 0."""
-    values = [readings[token].number for token in tokens]
-    for token, number in zip(tokens, values, strict=True):
-        if not by_name and 0 <= number < len(class_names):
-            codes[token] = number
-            continue
-        in_order = all(n == str(i) for i, n in enumerate(class_names))
-        if by_name and not in_order:
-            _refuse_name(str(number), class_names, places(token))
-        known = values
-        if by_name:
-            known = [r.number for r in readings if r.number is not None]
-            known = [n for n in known if n != NOTHING]
-        hint = ""
-        if min(known) == 1 and max(known) == len(class_names):
-            hint = "; they look 1-based: do the labels start at 0?"
-        raise DataError(
-            f"Class number {number} in {places(token)} is outside "
-            f"0..{len(class_names) - 1}, the range of the "
-            f"{len(class_names)} classes{hint}"
-        )
-    if tokens:
-        findings.note("class numbers are places in the class names, from 0")
+def _refuse_number(token, readings, class_names, by_name, places):
+    """Refuses a whole number that is no class."""
+    number = readings[token].number
+    in_order = all(n == str(i) for i, n in enumerate(class_names))
+    if by_name and not in_order:
+        _refuse_name(str(number), class_names, places(token))
+    known = [r.number for r in readings if r.number is not None]
+    known = [n for n in known if n != NOTHING]
+    hint = ""
+    if min(known) == 1 and max(known) == len(class_names):
+        hint = "; they look 1-based: do the labels start at 0?"
+    raise DataError(
+        f"Class number {number} in {places(token)} is outside "
+        f"0..{len(class_names) - 1}, the range of the "
+        f"{len(class_names)} classes{hint}"
+    )
 
 
 def _found(vocabulary, readings, is_none, places):

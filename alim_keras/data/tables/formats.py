@@ -7,6 +7,8 @@ from alim_keras.data.tables import delimited
 from alim_keras.data.tables import huggingface
 from alim_keras.data.tables import json_tables
 from alim_keras.data.tables import parquet
+from alim_keras.data.tables.class_names import check_names
+from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
 _KINDS = {
@@ -64,16 +66,21 @@ def table(path, kind, findings):
 
 def settle_names(table, class_names, findings):
     """Returns the class names to use where the file has its own, too."""
-    if table.class_names is None or class_names == table.class_names:
+    if table.class_names is None:
         return class_names
-    if class_names is None:
-        findings.note(
-            f"{len(table.class_names)} class names stand in the file: "
-            f"{first_five(table.class_names)}"
-        )
-        return table.class_names
+    try:
+        in_file = check_names(table.class_names)
+    except ConfigError as error:
+        raise DataError(f"{table.path}: in the file's {error}") from error
+    if class_names in (None, in_file):
+        if class_names is None:
+            findings.note(
+                f"{len(in_file)} class names stand in the file: "
+                f"{first_five(in_file)}"
+            )
+        return in_file
     raise DataError(
         f"{table.path}: the class names of the file, "
-        f"{first_five(table.class_names)}, are not those given, "
+        f"{first_five(in_file)}, are not those given, "
         f"{first_five(class_names)}; leave --class_names out"
     )

@@ -9,12 +9,12 @@ from alim_keras.data.tables.table import Table
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
 
-_FILES = ("dataset_info.json", "dataset_dict.json", "state.json")
+FILES = ("dataset_info.json", "dataset_dict.json", "state.json")
 
 
 def is_dataset(folder):
     """Returns whether a folder looks like one that `datasets` saved."""
-    return any(os.path.isfile(os.path.join(folder, one)) for one in _FILES)
+    return any(os.path.isfile(os.path.join(folder, one)) for one in FILES)
 
 
 class EncodedImages:

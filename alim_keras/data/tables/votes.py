@@ -115,19 +115,9 @@ def merge_duplicates(answers, policy, findings):
         return answers
     counts = np.bincount(answers.records, minlength=len(answers.ids))
     repeated = counts > 1
-    order = np.lexsort((answers.classes, answers.annotators, answers.rows))
-    rows = answers.rows[order]
-    said = np.stack([answers.annotators[order], answers.classes[order]], axis=1)
-    edges = np.searchsorted(rows, np.arange(num_records + 1))
-    first, differs = {}, {}
-    for record in np.flatnonzero(repeated[answers.records]):
-        item = int(answers.records[record])
-        here = np.unique(said[edges[record] : edges[record + 1]], axis=0)
-        if item not in first:
-            first[item] = (record, here.tobytes())
-        elif here.tobytes() != first[item][1]:
-            differs[item] = True
-    differs = np.array(sorted(differs), np.int64)
+    first_rows = np.full(len(answers.ids), num_records)
+    np.minimum.at(first_rows, answers.records, np.arange(num_records))
+    differs = _that_differ(answers, repeated, first_rows)
     if len(differs) and policy == "error":
         raise DataError(
             f"{len(differs)} ids have rows that differ: "
@@ -146,10 +136,38 @@ def merge_duplicates(answers, policy, findings):
     united = np.zeros(len(answers.ids), bool)
     if policy == "union":
         united[differs] = True
-    first_rows = np.full(len(answers.ids), num_records)
-    np.minimum.at(first_rows, answers.records, np.arange(num_records))
     items = answers.records[answers.rows]
     return answers.only((answers.rows == first_rows[items]) | united[items])
+
+
+def _that_differ(answers, repeated, first_rows):
+    """Returns the items with a row that says something else than the first.
+
+    Args:
+        answers: `Answers`.
+        repeated: Bool `(num_items,)`, those with several rows.
+        first_rows: int64 `(num_items,)`, the first row of each.
+
+    Returns:
+        int64, ascending.
+    """
+    leads = first_rows[answers.records]
+    said = [answers.rows, answers.annotators, answers.classes]
+    here = repeated[answers.records[answers.rows]]
+    said = np.stack([values[here].astype(np.int64) for values in said])
+    said = said[:, np.lexsort(said[::-1])]
+    new = np.ones(said.shape[1], bool)
+    new[1:] = (said[:, 1:] != said[:, :-1]).any(0)
+    rows, *said = said[:, new]
+    lengths = np.bincount(rows, minlength=len(leads))
+    starts = np.cumsum(lengths) - lengths
+    is_other = lengths != lengths[leads]
+    # Rows of one length are compared with their lead, answer by answer.
+    one = np.flatnonzero(~is_other[rows])
+    other = one - starts[rows[one]] + starts[leads[rows[one]]]
+    for values in said:
+        is_other[rows[one[values[one] != values[other]]]] = True
+    return np.unique(answers.records[is_other])
 
 
 def count_once(answers, findings):

@@ -146,7 +146,7 @@ FILES = ("a/1.png", "a/2.jpg", "b/10.png", "b/x.y.png")
         (["./b/10.png", "a\\1.png"], "the path of a file"),
         (["b/10", "a/1"], "path without its ending"),
         (["10.png", "1.png"], "a file name, in whatever folder"),
-        (["z/10.png", "y/1.png"], "a file name, in whatever folder"),
+        (["z/b/10.png", "/y/a/1.png"], "a file name, in whatever folder"),
         (["10", "1"], "without folder and ending"),
         # Others made PNG of what was JPEG.
         (["10.jpeg", "1.jpg"], "without folder and ending"),
@@ -240,6 +240,25 @@ def test_doubtful_ids_are_refused(folder):
     # Two ids that would be the same picture.
     with pytest.raises(DataError, match=r"y/2.jpg \(means .*, as does x/2.jpg"):
         match_ids(["x/2.jpg", "y/2.jpg"], top)
+
+
+def test_an_id_of_another_folder_means_another_file(folder):
+    top = folder("train/1.jpg", "train/cats/2.jpg", "3.jpg")
+    for one in ("test/1.jpg", "test/1", "test/1.png", "rain/1.jpg"):
+        with pytest.raises(
+            DataError, match=rf"{one} \(is in another folder than train/1.jpg"
+        ):
+            match_ids([one], top)
+    # One of several is enough, and is not left out as missing either.
+    with pytest.raises(DataError, match=r"1 of 2 ids .*: test/1.jpg \(is in"):
+        match_ids(["2.jpg", "test/1.jpg"], top, keep_missing=True)
+    # The id or the file may say more of the way.
+    ids = ["/home/me/train/1.jpg", "cats/2.jpg", "photos/3.jpg"]
+    found = ["train/1.jpg", "train/cats/2.jpg", "3.jpg"]
+    assert match_ids(ids, top)[0] == found
+    # Nobody keeps the folder of an upload.
+    ids = ["/data/upload/7/1.jpg", "/data/upload/7/0a1b2c3d-2.jpg"]
+    assert match_ids(ids, top)[0] == found[:2]
 
 
 def test_missing_ids_are_kept_for_the_scan(folder):

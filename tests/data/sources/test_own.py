@@ -228,3 +228,11 @@ def test_what_the_cache_is(folder, tmp_path):
     on_disk = load_folder(folder, image_cache=str(path)).data.images
     np.testing.assert_array_equal(on_disk.read(), loose.read())
     assert path.exists()
+
+
+def test_a_class_folder_of_two_lines_is_refused(tmp_path):
+    for name in ("a\nb", "c"):
+        (tmp_path / name).mkdir()
+        Image.new("L", (4, 4)).save(tmp_path / name / f"{len(name)}.png")
+    with pytest.raises(DataError, match=r"1 class folders .*'a\\nb'"):
+        load_own(tmp_path)

@@ -1,5 +1,9 @@
 """Cells to classes: names first, numbers only where they are places."""
 
+import json
+import re
+
+import numpy as np
 import pytest
 
 from alim_keras.data.tables import read_class_names
@@ -206,3 +210,36 @@ def test_class_names_that_cannot_be(text):
 def test_lists_of_names_are_no_text(write, name):
     with pytest.raises(ConfigError, match=f"{name}='cat'"):
         read_labels(write(table("cat")), **{name: "cat"})
+
+
+@pytest.mark.parametrize("broken", ["a\nb", "a\rb"])
+def test_a_name_of_two_lines_is_refused(write, tmp_path, broken):
+    """class_names.txt, which a run leaves, has a name on each line."""
+    cell = json.dumps({"id": "y", "candidates": ["cat", broken]})
+    path = write('{"id": "x", "candidates": ["cat"]}\n' + cell, "t.jsonl")
+    for names in (None, FIVE):
+        with pytest.raises(
+            DataError, match=r"line 2 \(id y\).*holds a line break"
+        ):
+            read_labels(path, class_names=names)
+    hot = write(f'id,cat,"{broken}"\nx,1,0\ny,0,1\n')
+    with pytest.raises(DataError, match="line 4 .id y.*holds a line break"):
+        read_labels(hot, layout="multi_hot")
+    np.savez(tmp_path / "t.npz", sets=[[1, 0]], class_names=["cat", broken])
+    shown = re.escape(repr(broken))
+    with pytest.raises(DataError, match=f"t.npz: class_names: 1 .*{shown}"):
+        read_labels(tmp_path / "t.npz")
+    with pytest.raises(ConfigError, match=f"line break: {shown}"):
+        read_labels(hot, class_names=["cat", broken])
+
+
+def test_only_a_line_end_ends_a_name(write):
+    names = ("a\u2028b", "c\x85d", "e\x0bf\x0cg", "h\x1ci\u2029j")
+    text = "".join(f"{name}\n" for name in names)
+    assert read_class_names(write(text, "names.txt")) == names
+    text = text.replace("\n", "\r\n").removesuffix("\r\n")
+    assert read_class_names(write(text, "names.txt")) == names
+    # The same from cells.
+    text = table(*(f'"{name}"' for name in names))
+    found = read_labels(write(text))
+    assert found.candidates.class_names == names

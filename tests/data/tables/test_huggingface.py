@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from alim_keras.data import load_own
 from alim_keras.data.tables import read_labels
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
@@ -167,3 +168,66 @@ def test_without_datasets(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(EnvironmentLacksError, match="pip install datasets"):
         read_labels(tmp_path)
+
+
+def test_a_class_of_two_lines_is_refused(saved):
+    names = datasets.ClassLabel(names=["cat", "a\nb"])
+    path = saved({"label": [0, 1]}, {"label": names})
+    with pytest.raises(DataError, match="1 class names hold a line break"):
+        read_labels(path)
+
+
+@pytest.fixture
+def four(saved):
+    """A folder of a dataset of four items, their images inside."""
+    return saved(
+        {
+            "id": ["a.png", "b.png", "c.png", "d.png"],
+            "image": [picture(value) for value in (10, 20, 30, 40)],
+            "label": [0, 1, 0, 1],
+        },
+        {
+            "id": datasets.Value("string"),
+            "image": datasets.Image(),
+            "label": datasets.ClassLabel(names=NAMES),
+        },
+    )
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_items_of_a_dataset_are_tested_on(four, write, beside):
+    test = write("id,label\nd.png,owl\nb.png,cat\n", "test.csv")
+    known = write("id,label\nc.png,dog\n", "known.csv")
+    if beside:
+        # Files of the same names are other pictures.
+        for name in "abcd":
+            picture(200).save(four.parent / f"{name}.png")
+    found = load_own(four, test_labels=test, known_labels=known, image_size=2)
+    data = found.data
+    assert data.ids.tolist() == ["a.png", "c.png"]
+    assert data.images.read()[:, 0, 0, 0].tolist() == [10, 30]
+    assert found.candidates.sets.argmax(1).tolist() == [0, 0]
+    assert found.known.tolist() == [-1, 1]
+    assert data.test_ids.tolist() == ["d.png", "b.png"]
+    assert data.test_images.read()[:, 0, 0, 0].tolist() == [40, 20]
+    assert data.test_labels.tolist() == [2, 0]
+    assert "2 items are tested on, not trained on" in found.notes
+    assert len(found.files) == 4
+
+
+def test_only_items_of_a_dataset_can_be_tested_on(four, write):
+    picture(200).save(four.parent / "z.png")
+    test = write("id,label\nb.png,cat\nz.png,dog\n", "test.csv")
+    with pytest.raises(
+        DataError, match="test.csv: 1 ids are not in .*images itself: z.png;"
+    ):
+        load_own(four, test_labels=test)
+    test = write("id,label\n" + "".join(f"{n}.png,0\n" for n in "abcd"))
+    with pytest.raises(DataError, match="names every item"):
+        load_own(four, test_labels=test)
+
+
+def test_all_items_of_a_dataset_without_a_test(four):
+    found = load_own(four, image_size=2)
+    assert found.data.images.read()[:, 0, 0, 0].tolist() == [10, 20, 30, 40]
+    assert len(found.data.test_ids) == len(found.data.test_images) == 0

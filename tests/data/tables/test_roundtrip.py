@@ -38,7 +38,8 @@ ODD = (
     "T-shirt/top",
     "rock, paper",
     'say "no"',
-    "two\nlines",
+    "two\u2028lines",
+    "two\x85more\x0b\x0c\x1clines",
     "a|b;c",
     "gr\u00fc\u00df \u732b \U0001f431",
     "[x]",
@@ -56,7 +57,7 @@ def test_odd_names_come_back(write, name):
     rng = np.random.default_rng(0)
     sets = rng.random((40, len(ODD))) < 0.3
     sets[np.arange(40), np.arange(40) % len(ODD)] = True
-    ids = [f"{index}{ODD[index % len(ODD)]}" for index in range(40)]
+    ids = [f"{index}{ODD[index % len(ODD)]}\nb" for index in range(40)]
     before = CandidateSets(ids, sets, ODD)
     delimiter = "\t" if name.endswith("tsv") else ","
     after = read_labels(write(export(before, delimiter), name), class_names=ODD)
@@ -103,7 +104,9 @@ TEXT = st.text(
 
 @st.composite
 def candidate_sets(draw):
-    names = draw(st.lists(TEXT, min_size=2, max_size=5, unique=True))
+    # A class is a line of class_names.txt.
+    one_line = TEXT.filter(lambda text: not {"\n", "\r"} & set(text))
+    names = draw(st.lists(one_line, min_size=2, max_size=5, unique=True))
     ids = draw(st.lists(TEXT, min_size=1, max_size=6, unique=True))
     rows = [
         draw(st.sets(st.integers(0, len(names) - 1), min_size=1)) for _ in ids

@@ -5,6 +5,8 @@ import pytest
 
 from alim_keras.data.tables import Votes
 from alim_keras.data.tables import read_labels
+from alim_keras.data.tables import votes
+from alim_keras.data.tables.table import Findings
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
@@ -251,3 +253,91 @@ def test_votes_are_saved_and_loaded(tmp_path, confidences):
     np.savez(path, rows=[1])
     with pytest.raises(DataError, match="annotators"):
         Votes.load(path)
+
+
+def _slowly(answers, policy, findings):
+    """Says which items differ row by row, as sets."""
+    said = [set() for _ in answers.records]
+    for row, *what in zip(answers.rows, answers.annotators, answers.classes):
+        said[row].add(tuple(what))
+    groups = {}
+    for row, item in enumerate(answers.records):
+        groups.setdefault(item, []).append(row)
+    differs = {
+        item
+        for item, rows in groups.items()
+        if any(said[row] != said[rows[0]] for row in rows)
+    }
+    kept = [
+        place
+        for place, row in enumerate(answers.rows)
+        if row == groups[answers.records[row]][0]
+        or (policy == "union" and answers.records[row] in differs)
+    ]
+    return differs, kept
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("policy", ["union", "first", "error"])
+def test_rows_that_repeat_an_id_are_merged_as_row_by_row(seed, policy):
+    stream = np.random.default_rng(seed)
+    num_items, num_rows, count = 6, 14, int(stream.integers(0, 40))
+    records = np.concatenate(
+        [np.arange(num_items), stream.integers(0, num_items, 8)]
+    )
+    answers = votes.Answers(
+        ids=np.array(list("abcdef")),
+        records=stream.permutation(records),
+        rows=stream.integers(0, num_rows, count),
+        annotators=stream.integers(0, 2, count).astype(np.int32),
+        classes=stream.integers(0, 2, count).astype(np.int32),
+        confidences=None,
+        annotator_names=None,
+        whole=True,
+        place=lambda row: f"row {row}",
+    )
+    differs, kept = _slowly(answers, policy, None)
+    findings = Findings()
+    if policy == "error" and differs:
+        with pytest.raises(DataError, match=f"^{len(differs)} ids have rows"):
+            votes.merge_duplicates(answers, policy, findings)
+        return
+    found = votes.merge_duplicates(answers, policy, findings)
+    for name in ("rows", "annotators", "classes"):
+        np.testing.assert_array_equal(
+            getattr(found, name), getattr(answers, name)[kept]
+        )
+    assert findings.counts.get("duplicates_differ", 0) == len(differs)
+    assert findings.counts["duplicate_rows"] == num_rows - num_items
+
+
+def test_many_rows_that_repeat_an_id_are_quick(monkeypatch):
+    """No work row by row: numpy is called a fixed number of times."""
+    calls = []
+    unique = np.unique
+
+    def counted(*arguments, **options):
+        calls.append(1)
+        return unique(*arguments, **options)
+
+    monkeypatch.setattr(np, "unique", counted)
+    count = 20_000
+    records = np.tile(np.arange(count), 2)
+    answers = votes.Answers(
+        ids=np.arange(count).astype(str),
+        records=records,
+        rows=np.arange(2 * count),
+        annotators=np.zeros(2 * count, np.int32),
+        classes=(records % 5).astype(np.int32),
+        confidences=None,
+        annotator_names=None,
+        whole=True,
+        place=str,
+    )
+    findings = Findings()
+    found = votes.merge_duplicates(answers, "error", findings)
+    np.testing.assert_array_equal(found.rows, np.arange(count))
+    assert findings.notes == [
+        "20000 rows repeat an id and say the same: left out"
+    ]
+    assert len(calls) < 5
