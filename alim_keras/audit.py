@@ -58,6 +58,7 @@ def main(settings):
             rate = noise.final(run.settings, folder, training)
             found = beliefs.of_run(run, rate)
         _tell_known(found, run)
+        history = _history(folder)
         audit = examine(
             found.probabilities,
             training.candidates.align(training.data.ids),
@@ -68,12 +69,12 @@ def main(settings):
             noise_rate=found.noise_rate,
             labels=training.data.labels,
             known=None if training.known is None else training.known >= 0,
-            history=_history(folder),
+            history=history,
+            facts=_facts(run, folder, history),
             name=os.path.basename(run.settings.dataset),
             review=settings.review,
             ratio=found.ratio,
         )
-        _add_facts(audit, run, folder)
         paths = audit.write(out)
         paths.append(os.path.join(out, "report.html"))
         audit.to_html(paths[-1], images=training.data.images)
@@ -98,18 +99,23 @@ def _tell_known(found, run):
     found.kinds[rows] = "known"
 
 
-def _add_facts(audit, run, folder):
-    """Adds what only the run knows to the audit's summary."""
+def _facts(run, folder, history):
+    """Returns what is known of the model that is audited.
+
+    It is that of the selected epoch, and most of metrics.csv is not about it.
+    """
+    facts = {"epochs": run.epoch, "run_epochs": run.epochs}
+    if history is not None and run.epoch <= len(history):
+        row = history.iloc[run.epoch - 1]
+        for name in ("test_accuracy", "lambda", "noise_rate"):
+            value = row.get(name)
+            # What was not computed in this epoch is NaN.
+            if value is not None and value == value:
+                facts[name] = float(value)
     results = folder.finished() or {}
-    facts = {
-        "epochs": run.epoch,
-        "test_accuracy": results.get("test_accuracy_selected"),
-        "lambda": results.get("lambda"),
-        "noise_rate": results.get("noise_rate"),
-    }
-    for name, value in facts.items():
-        if audit.summary.get(name) is None:
-            audit.summary[name] = value
+    facts.setdefault("test_accuracy", results.get("test_accuracy_selected"))
+    facts.setdefault("noise_rate", results.get("noise_rate"))
+    return facts
 
 
 def _say(audit, out, names):
@@ -120,11 +126,19 @@ def _say(audit, out, names):
         f"outside their set: {summary['outside']:,} "
         f"({summary['outside'] / count:.1%}); undecided: "
         f"{summary['undecided']:,} ({summary['undecided'] / count:.1%}). "
-        f"Labels are {summary['kind']}.\nIn {out}:"
+        f"Labels are {summary['kind']}.{_of_epoch(summary)}\nIn {out}:"
     )
     for name, what in _WRITTEN:
         if name in names:
             print(f"  {name:<19} {what}")
+
+
+def _of_epoch(summary):
+    """Returns which epoch is audited, in words, if it is not the last."""
+    epochs, all_epochs = summary["epochs"], summary["run_epochs"]
+    if epochs == all_epochs or "folds" in summary["kinds"]:
+        return ""
+    return f" The network is that of epoch {epochs} of {all_epochs}, selected."
 
 
 class _CallableModule(types.ModuleType):

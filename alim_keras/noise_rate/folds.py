@@ -1,6 +1,7 @@
 """Out-of-fold predictions, and the estimate that rests on them."""
 
 import dataclasses
+import heapq
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from alim_keras.noise_rate.em import em
 FOLDS = 3
 
 
-def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0):
+def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0, groups=None):
     """Predicts every example by a network that was trained without it.
 
     Args:
@@ -20,6 +21,11 @@ def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0):
         num_examples: N.
         folds: k, at least 2. Defaults to `3`.
         seed: Of the split. Defaults to `0`.
+        groups: Integers `(N,)` from 0: examples with the same number, such as
+            identical images, come into one fold, so that no network is asked
+            about an example whose twin it was trained on. A group of more
+            than N/k examples is split up all the same. Defaults to None:
+            every example for itself.
 
     Returns:
         A float array `(N, C)`.
@@ -39,9 +45,7 @@ def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0):
             "Cross-validation needs from 2 folds to one for each of the "
             f"{num_examples} examples. Received: folds={folds}"
         )
-    stream = np.random.default_rng([seed, 0xF01D])
-    fold = np.empty(num_examples, "int64")
-    fold[stream.permutation(num_examples)] = np.arange(num_examples) % folds
+    fold = _split(num_examples, folds, seed, groups)
     logits = None
     for number in range(folds):
         rows = np.flatnonzero(fold == number)
@@ -50,6 +54,33 @@ def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0):
             logits = np.empty((num_examples, found.shape[1]), found.dtype)
         logits[rows] = found
     return logits
+
+
+def _split(num_examples, folds, seed, groups):
+    """Returns the fold of each example, int64 `(N,)`."""
+    stream = np.random.default_rng([seed, 0xF01D])
+    order = stream.permutation(num_examples)
+    fold = np.empty(num_examples, "int64")
+    if groups is None:
+        fold[order] = np.arange(num_examples) % folds
+        return fold
+    groups = np.asarray(groups)
+    sizes = np.bincount(groups, minlength=1)
+    # One picture in the place of many, say, that are lost: in one fold they
+    # would leave too little to train on.
+    sizes[sizes * folds > num_examples] = 1
+    # Large groups first, each into the emptiest fold.
+    order = order[np.argsort(-sizes[groups[order]], kind="stable")]
+    emptiest = [(0, number) for number in range(folds)]
+    place = {}
+    for row, group in zip(order.tolist(), groups[order].tolist(), strict=True):
+        if sizes[group] > 1 and group in place:
+            fold[row] = place[group]
+            continue
+        count, number = emptiest[0]
+        heapq.heapreplace(emptiest, (count + int(sizes[group]), number))
+        fold[row] = place[group] = number
+    return fold
 
 
 def cv(fit_predict, candidates, folds=FOLDS, seed=0):

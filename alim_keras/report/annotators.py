@@ -51,7 +51,8 @@ def annotators(votes, label, belief, class_names):
     given = _per_class(who, classes, count, num_classes)
     settled = _per_class(who, truth, count, num_classes)
     agreement = _share(total(right), number)
-    chance = (_share(given.T, number) * _share(settled.T, number)).sum(axis=0)
+    both = np.asarray(given.multiply(settled).sum(axis=1)).ravel()
+    chance = _share(both, number.astype("float64") ** 2)
     possible = 1.0 - chance
     kappa = np.where(
         possible > 1e-12,
@@ -79,10 +80,20 @@ def _share(part, whole):
 
 
 def _per_class(who, classes, count, num_classes):
-    """Returns how often each annotator has each class, int64 `(A, C)`."""
-    keys = who * num_classes + classes
-    counts = np.bincount(keys, minlength=count * num_classes)
-    return counts.reshape(count, num_classes)
+    """Returns how often each annotator has each class, sparse `(A, C)`.
+
+    Many annotators know few classes each: as an array of 50,000 annotators
+    and 1,000 classes it would take 400 MB.
+    """
+    # Imported here: it takes a second.
+    from scipy import sparse
+
+    found = sparse.csr_array(
+        (np.ones(len(who), "int64"), (who, classes)),
+        shape=(count, num_classes),
+    )
+    found.sum_duplicates()
+    return found
 
 
 def _alone(place, who, count):
@@ -100,9 +111,12 @@ def _biases(who, classes, truth, excess, names):
     """Returns the words of the column `bias`."""
     count, num_classes = excess.shape
     words = [""] * count
-    most = excess.argmax(axis=1)
-    for one in np.flatnonzero(excess.max(axis=1) > 0):
-        words[one] = f"{names[most[one]]} +{excess[one, most[one]]}"
+    excess = excess.tocoo()
+    people, most, number = excess.row, excess.col, excess.data
+    # The largest comes last; of several the first class.
+    order = np.lexsort((-most, number, people))
+    for place in order[number[order] > 0].tolist():
+        words[people[place]] = f"{names[most[place]]} +{number[place]}"
     wrong = classes != truth
     pair = truth[wrong] * num_classes + classes[wrong]
     keys, counts = np.unique(

@@ -34,8 +34,10 @@ class Audit:
             sets), `mean_set_size`, `noise_rate`, `noise_rate_reason`,
             `lambda` (the mean over the examples), `temperature`, `kind` (in
             words), `kinds` (how many examples of each source), `name`,
-            `epochs`, `test_accuracy`, `known_labels`, `settled_accuracy`,
-            `realised_noise`. None where it is not known.
+            `epochs` (that the model has behind it: of a run's selected
+            model fewer than `run_epochs`), `test_accuracy` (of that model),
+            `known_labels`, `settled_accuracy`, `realised_noise`. None where
+            it is not known.
         ratio: Floats `(N,)`, the candidate ratio of each example (Eq. 6), or
             None.
         history: Data frame of metrics.csv, or None.
@@ -62,7 +64,8 @@ class Audit:
         labels.csv, review.csv, noise_by_class.csv, confusions.csv, and
         annotators.csv where annotators are known. The settled label is called
         `settled` in review.csv, so that nobody takes that file for one of true
-        labels. Lists of classes are JSON, a number that does not exist is "-".
+        labels. Lists of classes are JSON, and a number that does not exist
+        is an empty cell.
         labels.csv can be read again as a file of candidate sets, with the
         column `candidates` or `suggested`.
 

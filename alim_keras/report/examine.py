@@ -3,11 +3,13 @@
 import numpy as np
 
 from alim_keras import ops
-from alim_keras.data.messages import first_rows
-from alim_keras.errors import DataError
 from alim_keras.report import suspicion
 from alim_keras.report.annotators import annotators
 from alim_keras.report.audit import Audit
+from alim_keras.report.checks import check
+from alim_keras.report.checks import check_labels
+from alim_keras.report.checks import check_length
+from alim_keras.report.checks import check_rows
 from alim_keras.report.confusions import Confusions
 from alim_keras.report.labels import LabelRows
 from alim_keras.report.review import review as review_list
@@ -36,6 +38,7 @@ def examine(
     name=None,
     review=200,
     ratio=None,
+    facts=None,
 ):
     """Says what is in each example and which sets a person should look at.
 
@@ -56,7 +59,7 @@ def examine(
         probabilities: Floats `(N, C)`, rows that sum to 1.
         candidates: The given sets, multi-hot `(N, C)` or `SparseCandidates`.
         class_names: C strings.
-        ids: N strings.
+        ids: N strings, no two of them equal.
         kind: What the probabilities are, one string or N of them: `"table"`,
             the learnt pseudo labels; `"folds"`, predictions of networks that
             did not fit these sets; `"prediction"`, other predictions;
@@ -69,18 +72,24 @@ def examine(
             They are used for reporting only.
         known: Bool `(N,)`, examples that a person has looked at already, which
             stay off the review list; or None.
-        history: Data frame of metrics.csv, or None.
+        history: Data frame of metrics.csv, or None. Without `facts` its last
+            row is taken for that of the model that is examined.
         name: What is examined, for the report.
         review: Length of the review list. Defaults to `200`.
         ratio: Floats `(N,)`, the candidate ratios of the training, since they
             cannot be computed from pseudo labels; or None.
+        facts: Dict of numbers about the model that is examined, where it is
+            not that of the last row of `history`: any of `epochs` (that it
+            has behind it), `run_epochs` (of the whole training),
+            `test_accuracy`, `lambda`, `noise_rate`; or None.
 
     Returns:
         An `Audit`.
 
     Raises:
         DataError: If shapes do not fit, a probability is negative or not
-            finite, a set is empty, or `kind` is unknown.
+            finite, a set is empty, an id stands there twice, a label is no
+            class, or `kind` is unknown.
 
     Example:
 
@@ -94,7 +103,10 @@ def examine(
     if not hasattr(candidates, "rows"):
         candidates = np.asarray(candidates)
     probabilities = np.asarray(probabilities)
-    sources = _check(probabilities, candidates, class_names, ids, kind, labels)
+    sources = check(probabilities, candidates, class_names, ids, kind)
+    labels = check_labels(labels, len(ids), len(class_names))
+    check_length("known", known, len(ids))
+    check_length("ratio", ratio, len(ids))
     count, num_classes = len(ids), len(class_names)
     predicted = ~np.isin(sources, suspicion.BELIEFS)
     settler = suspicion.Settler(
@@ -109,7 +121,7 @@ def examine(
     for rows in suspicion.blocks(count, num_classes):
         given = suspicion.dense_rows(candidates, rows)
         part = np.asarray(probabilities[rows], "float32")
-        _check_rows(part, given, rows, ids)
+        check_rows(part, given, rows, ids)
         # Rows that no epoch has touched yet stand for a uniform set.
         untouched = part.max(axis=1, initial=0) <= 0
         part = np.where(untouched[:, None], _uniform(given), part)
@@ -152,13 +164,14 @@ def examine(
         "lambda": lam_total / count if predicted.any() else None,
         "temperature": settler.temperature,
         "epochs": None,
+        "run_epochs": None,
         "test_accuracy": None,
         "known_labels": 0,
         "settled_accuracy": None,
         "realised_noise": None,
         **accuracy,
     }
-    for fact, value in _training(history).items():
+    for fact, value in (_training(history) if facts is None else facts).items():
         if summary[fact] is None:
             summary[fact] = value
     return Audit(
@@ -231,7 +244,7 @@ def _training(history):
     if history is None or not len(history):
         return {}
     last = history.iloc[-1]
-    found = {"epochs": len(history)}
+    found = {"epochs": len(history), "run_epochs": len(history)}
     for name in ("test_accuracy", "lambda", "noise_rate"):
         value = last.get(name)
         if value not in (None, "") and value == value:
@@ -241,46 +254,3 @@ def _training(history):
 
 def _uniform(given):
     return given / given.sum(axis=1, keepdims=True, dtype="float32")
-
-
-def _check(probabilities, candidates, class_names, ids, kind, labels):
-    """Returns the kind of each row; raises `DataError` for what is amiss."""
-    shape = (len(ids), len(class_names))
-    if labels is not None and len(labels) != len(ids):
-        raise DataError(
-            "There must be a true label for each example, -1 where it is not "
-            f"known. Received: {len(labels)} labels, {len(ids)} ids"
-        )
-    for what, found in (
-        ("probabilities", probabilities.shape),
-        ("candidates", tuple(candidates.shape)),
-    ):
-        if found != shape:
-            raise DataError(
-                f"The {what} must be a row for each of {shape[0]} ids and a "
-                f"column for each of {shape[1]} class names. Received: {found}"
-            )
-    sources = np.full(shape[0], "", object)
-    sources[:] = kind
-    unknown = set(sources) - set(suspicion.KINDS)
-    if unknown:
-        raise DataError(
-            f"Argument `kind` must be one of {suspicion.KINDS}, or one for "
-            f"each example. Received: {sorted(unknown)}"
-        )
-    return sources
-
-
-def _check_rows(probabilities, given, rows, ids):
-    """Raises `DataError` for a row that is no distribution, or no set."""
-    sound = np.isfinite(probabilities).all(axis=1)
-    sound &= (probabilities >= 0).all(axis=1)
-    for what, wrong in (
-        ("probabilities that are negative or not finite", ~sound),
-        ("an empty candidate set", ~given.any(axis=1)),
-    ):
-        if wrong.any():
-            raise DataError(
-                f"{int(wrong.sum())} or more examples have {what}, "
-                f"{first_rows(rows[wrong], ids)}"
-            )

@@ -145,17 +145,23 @@ def _lambda(audit):
         import pandas as pd
 
         logged = pd.to_numeric(audit.history["lambda"], errors="coerce")
-        # A row of metrics.csv holds the lambda of the next epoch.
-        if len(logged) > 1 and np.isfinite(logged.iloc[-2]):
-            return float(logged.iloc[-2]), "in the last epoch"
+        # The ratios are those of the model that is shown, and a row of
+        # metrics.csv holds the lambda of the next epoch.
+        epochs = audit.summary.get("epochs") or len(logged)
+        when = f"in epoch {epochs}"
+        if epochs == len(logged):
+            when = "in the last epoch"
+        if epochs == 1:
+            # What was in force then is not logged.
+            return None, when
+        if 1 < epochs <= len(logged) and np.isfinite(logged.iloc[epochs - 2]):
+            return float(logged.iloc[epochs - 2]), when
     return audit.summary.get("lambda"), "on average"
 
 
 def _rows_of(labels, ids):
-    """Returns the row number of each id, int64; the first of equal ids."""
-    numbers = {}
-    for row, name in enumerate(labels["id"]):
-        numbers.setdefault(name, row)
+    """Returns the row number of each id, int64."""
+    numbers = {name: row for row, name in enumerate(labels["id"])}
     return np.asarray([numbers[name] for name in ids], "int64")
 
 

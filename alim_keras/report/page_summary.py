@@ -156,11 +156,18 @@ def figures(audit):
         ),
         Figure("Lambda", words.number(facts.get("lambda"))),
     ]
+    selected = ""
+    if facts.get("run_epochs") and facts["epochs"] < facts["run_epochs"]:
+        selected = f"the selected one of {words.count(facts['run_epochs'])}"
     if words.known(facts.get("epochs")):
-        result.append(Figure("Epochs", words.count(facts["epochs"])))
+        result.append(Figure("Epochs", words.count(facts["epochs"]), selected))
     if words.known(facts.get("test_accuracy")):
         result.append(
-            Figure("Test accuracy", words.percent(facts["test_accuracy"]))
+            Figure(
+                "Test accuracy",
+                words.percent(facts["test_accuracy"]),
+                f"after epoch {facts['epochs']}" if selected else "",
+            )
         )
     if words.known(facts.get("settled_accuracy")):
         number = words.count(facts.get("known_labels"))

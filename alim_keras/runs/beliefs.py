@@ -1,15 +1,20 @@
 """What a run believes about each of its items, for the audit."""
 
 import dataclasses
-import io
+import hashlib
+import os
 
 import numpy as np
 from scipy.special import softmax
 
 from alim_keras import noise_rate
 from alim_keras.data import eval_dataset
+from alim_keras.data import image_rows
+from alim_keras.data.candidate_file import open_npz
 from alim_keras.errors import ConfigError
-from alim_keras.files import write_atomically
+from alim_keras.errors import DataError
+from alim_keras.files import replacing
+from alim_keras.report import suspicion
 from alim_keras.runs.cross_fit import CrossFit
 from alim_keras.runs.folder import fingerprint
 
@@ -69,7 +74,8 @@ def of_run(run, rate):
 def of_folds(run, folder, folds, epochs):
     """Returns predictions of networks that were trained without the item.
 
-    They are kept in the run folder: a second audit need not train again.
+    Nor were they trained on one that is identical to it. They are kept in the
+    run folder: a second audit need not train again.
 
     Args:
         run: The `OpenRun`.
@@ -88,38 +94,85 @@ def of_folds(run, folder, folds, epochs):
         [
             fingerprint(run.settings.as_dict()),
             run.training.candidates.content_hash,
-            f"{folds} folds of {epochs} epochs",
+            f"{folds} folds of {epochs} epochs, identical items in one",
         ]
     )
-    logits = _stored(folder.file(FILE), made_for)
+    path = folder.file(FILE)
+    shape = tuple(run.training.sets.shape)
+    logits = _stored(path, made_for, shape)
     if logits is None:
-        # The part that the run holds out is to be judged too.
-        everything = dataclasses.replace(
-            run.training, trained=np.arange(count), held_out=np.arange(0)
-        )
-        fit = CrossFit(
-            run.settings,
-            everything,
-            epochs,
-            lambda text: print(f"Out-of-fold {text}", flush=True),
-        )
-        logits = noise_rate.out_of_fold(fit, count, folds, run.settings.seed)
-        content = io.BytesIO()
-        np.savez(content, logits=logits, made_for=made_for)
-        write_atomically(folder.file(FILE), content.getvalue())
+        logits = _train_folds(run, folds, epochs)
+        with replacing(path) as file:
+            np.savez(file, logits=logits, made_for=made_for)
     # `report.examine` finds the temperature and the noise rate by itself.
-    return Beliefs(
-        softmax(logits, axis=1).astype("float32"),
-        np.full(count, "folds", object),
+    return Beliefs(_probabilities(logits), np.full(count, "folds", object))
+
+
+def _train_folds(run, folds, epochs):
+    """Returns the logits of networks without the item, float32 `(N, C)`."""
+    training = run.training
+    count = len(training.sets)
+    groups = identical(training.data.images)
+    twins = int((np.bincount(groups)[groups] > 1).sum())
+    if twins:
+        print(
+            f"{twins:,} items are identical to another one; as far as a fold "
+            "can hold them, such come into one",
+            flush=True,
+        )
+    # The part that the run holds out is to be judged too.
+    everything = dataclasses.replace(
+        training, trained=np.arange(count), held_out=np.arange(0)
     )
+    fit = CrossFit(
+        run.settings,
+        everything,
+        epochs,
+        lambda text: print(f"Out-of-fold {text}", flush=True),
+    )
+    found = noise_rate.out_of_fold(fit, count, folds, run.settings.seed, groups)
+    return found.astype("float32", copy=False)
 
 
-def _stored(path, made_for):
+def identical(images):
+    """Numbers the items so that identical ones have the same number.
+
+    All are read once; to train on them takes that often.
+
+    Args:
+        images: Array or `DiskImages`, `(N, H, W, channels)`.
+
+    Returns:
+        int64 `(N,)`, from 0.
+    """
+    digests = np.empty(len(images), "uint64")
+    for rows in suspicion.blocks(len(images), int(np.prod(images.shape[1:]))):
+        for row, pixels in zip(rows, image_rows(images, rows), strict=True):
+            digest = hashlib.blake2b(pixels.tobytes(), digest_size=8).digest()
+            digests[row] = int.from_bytes(digest, "little")
+    return np.unique(digests, return_inverse=True)[1].reshape(-1)
+
+
+def _probabilities(logits):
+    """Returns the softmax of logits, in their place: there are many."""
+    for rows in suspicion.blocks(*logits.shape):
+        part = slice(rows[0], rows[-1] + 1)
+        logits[part] = softmax(logits[part], axis=1)
+    return logits
+
+
+def _stored(path, made_for, shape):
     """Returns the logits of an earlier audit, if they are of this wish."""
+    if not os.path.exists(path):
+        return None
     try:
-        with np.load(path, allow_pickle=False) as found:
-            if np.array_equal(found["made_for"], made_for):
-                return found["logits"]
-    except (OSError, ValueError, KeyError):
-        pass
-    return None
+        found = open_npz(path)
+    except DataError:
+        print(f"{path} cannot be read: its networks are trained again")
+        return None
+    logits = found.get("logits", np.zeros(0))
+    if not np.array_equal(found.get("made_for"), made_for):
+        return None
+    if logits.shape != shape or logits.dtype != np.float32:
+        return None
+    return logits

@@ -1,4 +1,4 @@
-"""Short trainings of the run's own network, for `noise_rate.cv`."""
+"""Trainings of the run's own network on a part, for `noise_rate.cv`."""
 
 import keras
 import numpy as np
@@ -7,7 +7,6 @@ import alim_keras
 from alim_keras import backend
 from alim_keras.data import eval_dataset
 from alim_keras.data import train_dataset
-from alim_keras.errors import ConfigError
 from alim_keras.networks import make_backbone
 from alim_keras.noise_rate.held_out import inference
 from alim_keras.noise_rate.held_out import to_numpy
@@ -22,10 +21,11 @@ STEPS = 240
 class CrossFit:
     """`fit_predict` of `noise_rate.out_of_fold`, from the run's settings.
 
-    The network, its input, views, optimizer and batches are the run's; the
-    method is the plain `PartialLabelModel` with lambda 0 and Eq. 5, which
-    every network can be trained with. One model serves all folds: it starts
-    each from the same initial weights.
+    The network, its input, views, optimizer and batches are the run's, the
+    batches smaller where a part does not fill one; the method is the plain
+    `PartialLabelModel` with lambda 0 and Eq. 5, which every network can be
+    trained with. One model serves all folds: it starts each from the same
+    initial weights.
 
     Args:
         settings: The train command's settings.
@@ -46,15 +46,9 @@ class CrossFit:
     def __call__(self, train_rows, predict_rows):
         """Returns the logits of `predict_rows`, float32 `(n, C)`."""
         settings, training = self.settings, self.training
-        batch_size = settings.batch_size
+        # The run fills a batch, and a part of its items may not.
+        batch_size = min(settings.batch_size, len(train_rows))
         steps = len(train_rows) // batch_size
-        if not steps:
-            raise ConfigError(
-                f"The noise rate by cv trains on {len(train_rows)} images, "
-                "which do not fill one batch; use a smaller --batch_size, or "
-                "give --noise_rate=NUMBER. Received: "
-                f"--batch_size={batch_size}"
-            )
         if self._model is None:
             self._make()
         else:
@@ -68,6 +62,11 @@ class CrossFit:
         if self.progress:
             self.progress(
                 f"network {self._fold}: {epochs} epochs on {len(rows):,} items"
+            )
+        if batch_size < settings.batch_size:
+            (self.progress or _tell)(
+                f"network {self._fold}: in batches of {batch_size}, since "
+                f"{len(rows)} items do not fill one of {settings.batch_size}"
             )
         self._model.fit(
             train_dataset(
@@ -131,3 +130,7 @@ class CrossFit:
         ]
         self._infer = inference(model)
         self._model = model
+
+
+def _tell(text):
+    print(f"Estimating the noise rate: {text}", flush=True)

@@ -1,6 +1,8 @@
 """A finished or interrupted run, opened again from its folder."""
 
+import contextlib
 import dataclasses
+import tempfile
 
 import keras
 
@@ -19,12 +21,14 @@ class OpenRun:
         training: The `TrainingData`.
         model: The model, with the weights of the epoch that was asked for.
         epoch: That epoch's number, from 1.
+        epochs: How many the run has behind it.
     """
 
     settings: object
     training: loading.TrainingData
     model: keras.Model
     epoch: int
+    epochs: int
 
 
 def check_begun(folder):
@@ -51,18 +55,43 @@ def reopen(folder, command, checkpoint="selected", **moved):
     """
     check_begun(folder)
     overrides = [f"--{k}={v}" for k, v in moved.items() if v is not None]
-    flagfile = folder.file("run.flags")
-    settings = command.parse(
-        [f"--flagfile={flagfile}", f"--run_dir={folder.path}", *overrides]
-    )
+    flags = [
+        f"--flagfile={folder.file('run.flags')}",
+        f"--run_dir={folder.path}",
+        *overrides,
+    ]
+    settings = command.parse(flags)
     keras.config.set_dtype_policy(settings.precision)
     candidates = CandidateSets.load(folder.file("candidates.npz"))
     folder.check_candidates(candidates.content_hash)
-    training = loading.training_data(settings, candidates)
+    with _recorded_names(settings, candidates) as names:
+        training = loading.training_data(
+            command.parse([*flags, *names]),
+            candidates,
+            normalisation=folder.normalisation(),
+        )
     model = build.model(settings, training, restored=True)
     build.compile_model(settings, model)
     which = "best" if checkpoint == "selected" else "last"
     folder.checkpoint.restore(model, which)
     state = folder.checkpoint.state
     epoch = state["best"]["epoch"] if which == "best" else state["epochs"]
-    return OpenRun(settings, training, model, epoch)
+    return OpenRun(settings, training, model, epoch, state["epochs"])
+
+
+@contextlib.contextmanager
+def _recorded_names(settings, candidates):
+    """Yields flags that read the table with the names that the run had.
+
+    The file of `--class_names` may be gone, or about other classes now; what
+    the run learnt is about those in its candidate sets.
+    """
+    if not settings.class_names:
+        yield []
+        return
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", suffix=".txt"
+    ) as file:
+        file.writelines(f"{name}\n" for name in candidates.class_names)
+        file.flush()
+        yield [f"--class_names={file.name}"]

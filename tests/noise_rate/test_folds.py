@@ -40,6 +40,47 @@ def test_the_split_depends_on_the_seed_alone():
     assert split(0) == split(0) != split(1)
 
 
+def fold_of(num_examples, folds, groups=None, seed=0):
+    """Which call predicted each row, and that none was trained on then."""
+    found = np.full(num_examples, -1)
+    calls = iter(range(folds))
+
+    def fit_predict(train_rows, predict_rows):
+        found[predict_rows] = next(calls)
+        both = np.concatenate([train_rows, predict_rows])
+        assert sorted(both) == list(range(num_examples))
+        return np.zeros((len(predict_rows), 2))
+
+    noise_rate.out_of_fold(fit_predict, num_examples, folds, seed, groups)
+    return found
+
+
+def test_groups_stay_in_one_fold_and_folds_stay_even():
+    stream = np.random.default_rng(0)
+    groups = stream.integers(0, 150, 400)
+    found = fold_of(400, 3, groups)
+    for group in np.unique(groups):
+        assert len(set(found[groups == group])) == 1
+    sizes = np.bincount(found, minlength=3)
+    assert sizes.max() - sizes.min() <= 1
+    assert (fold_of(400, 3, groups, seed=1) != found).any()
+
+
+def test_groups_of_one_change_nothing():
+    assert fold_of(50, 4, np.arange(50)).tolist() == fold_of(50, 4).tolist()
+
+
+@pytest.mark.parametrize("folds", [2, 3, 10])
+def test_a_group_larger_than_a_fold_is_split_up(folds):
+    # All but two, and a pair.
+    groups = np.array([0] * 8 + [1] * 2)
+    found = fold_of(10, folds, groups)
+    assert np.bincount(found, minlength=folds).min() >= 1
+    assert len(set(found[:8])) == min(folds, 8)
+    if folds < 6:
+        assert found[8] == found[9]
+
+
 @pytest.mark.parametrize("folds", [1, 5])
 def test_impossible_folds_are_refused(folds):
     with pytest.raises(ConfigError, match=f"folds={folds}"):

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
@@ -77,3 +79,62 @@ def test_kappa_of_a_single_class_is_not_known():
     )
     assert found["agreement"][0] == 1
     assert np.isnan(found["chance_corrected"][0])
+
+
+def test_many_annotators_and_classes_give_what_tables_of_them_give():
+    stream = np.random.default_rng(0)
+    people, classes, count = 40, 12, 3000
+    label = stream.integers(0, classes, 500)
+    rows = stream.integers(0, 500, count)
+    # The last three said nothing.
+    who = stream.integers(0, people - 3, count)
+    said = np.where(
+        stream.random(count) < 0.6,
+        label[rows],
+        stream.integers(0, classes, count),
+    )
+    names = [f"c{i}" for i in range(classes)]
+    found = annotators(
+        votes(np.stack([rows, who, said], 1), [f"p{i}" for i in range(people)]),
+        label,
+        np.ones(count),
+        names,
+    )
+    given, settled = np.zeros((2, people, classes))
+    np.add.at(given, (who, said), 1)
+    np.add.at(settled, (who, label[rows]), 1)
+    number = given.sum(axis=1)[: people - 3]
+    chance = (given * settled).sum(axis=1)[: people - 3] / number**2
+    agreement = found["agreement"][: people - 3]
+    np.testing.assert_allclose(
+        found["chance_corrected"][: people - 3],
+        (agreement - chance) / (1 - chance),
+        rtol=1e-12,
+    )
+    assert found["chance_corrected"][people - 3 :].isna().all()
+    excess = given - settled
+    for one in range(people - 3):
+        most = excess[one].argmax()
+        assert found["bias"][one].startswith(
+            f"{names[most]} +{excess[one, most]:.0f}; most often "
+        )
+    assert found["bias"][people - 3 :].tolist() == [""] * 3
+
+
+def test_annotators_who_say_little_take_little_memory():
+    people, classes = 20_000, 1000
+    rows = np.arange(people)
+    said = rows % classes
+    given = votes(
+        np.stack([rows, rows, said], 1), [str(one) for one in range(people)]
+    )
+    names = [f"c{i}" for i in range(classes)]
+    tracemalloc.start()
+    try:
+        found = annotators(given, said, np.ones(people), names)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (found["agreement"] == 1).all()
+    # One number for each annotator and class is 160 MB.
+    assert peak < 40e6

@@ -230,6 +230,37 @@ def test_the_history_fills_the_summary():
     assert small(noise_rate=0.0, history=history).summary["lambda"] == 0
 
 
+def test_facts_of_the_model_come_before_the_end_of_the_training():
+    import pandas
+
+    history = pandas.DataFrame(
+        {"epoch": [1, 2], "lambda": [0.1, 0.25], "test_accuracy": [0.9, 0.5]}
+    )
+    facts = {"epochs": 1, "run_epochs": 2, "test_accuracy": 0.9}
+    found = small(kind="table", history=history, facts=facts).summary
+    assert (found["epochs"], found["run_epochs"]) == (1, 2)
+    assert found["test_accuracy"] == 0.9
+    # What is not known of that model is not taken from another one.
+    assert found["lambda"] is None
+    last = small(kind="table", history=history).summary
+    assert (last["epochs"], last["run_epochs"]) == (2, 2)
+    assert (last["test_accuracy"], last["lambda"]) == (0.5, 0.25)
+
+
+def test_a_tie_goes_to_the_given_set():
+    found = examine(
+        [[0.5, 0.5], [0.5, 0.5]],
+        [[False, True], [True, False]],
+        class_names=["cat", "dog"],
+        ids=["a", "b"],
+        kind="table",
+    )
+    assert found.labels["label"].tolist() == ["dog", "cat"]
+    assert found.labels["runner_up"].tolist() == ["cat", "dog"]
+    assert found.summary["outside"] == 0
+    assert found.confusions.empty
+
+
 @pytest.mark.parametrize("kind", ["table", "folds", "prediction"])
 def test_nothing_at_all(kind, tmp_path):
     found = examine(
@@ -281,7 +312,7 @@ def test_the_files(tmp_path):
     ]
 
 
-def test_a_class_that_does_not_occur_has_dashes(tmp_path):
+def test_a_class_that_does_not_occur_has_empty_cells(tmp_path):
     found = examine(
         [[0.9, 0.1, 0.0]],
         [[True, True, False]],
@@ -297,10 +328,10 @@ def test_a_class_that_does_not_occur_has_dashes(tmp_path):
         "given": "0",
         "settled": "0",
         "outside": "0",
-        "outside_share": "-",
+        "outside_share": "",
         "given_wrong": "0",
-        "given_wrong_share": "-",
-        "mean_set_size": "-",
+        "given_wrong_share": "",
+        "mean_set_size": "",
         "confusions": "",
     }
 
@@ -312,6 +343,15 @@ def test_a_class_that_does_not_occur_has_dashes(tmp_path):
         ({"ids": ["a", "b"]}, r"2 ids .* \(3, 3\)"),
         ({"class_names": NAMES[:2]}, "2 class names"),
         ({"labels": [0]}, "1 labels, 3 ids"),
+        ({"labels": [0, 3, -1]}, "from 0 to 2 .* Received: 3 in row 1"),
+        ({"labels": [0, 1, -2]}, "Received: -2 in row 2"),
+        ({"labels": [0.0, 1.0, -1.0]}, "must be integers.* float64"),
+        ({"labels": [[0], [1], [2]]}, r"int64 of shape \(3, 1\)"),
+        ({"kind": ["table", "folds"]}, r"`kind` .* of 3 .* shape \(2,\)"),
+        ({"kind": ["table", "folds", 1]}, r"'table', .* \['1'\]"),
+        ({"known": [True]}, r"`known` must be .* shape \(1,\)"),
+        ({"ratio": [1.0, 2.0]}, r"`ratio` must be .* shape \(2,\)"),
+        ({"ids": ["a", "b", "a"]}, r"1 examples .* ids a \(row 2\); give"),
         ({"noise_rate": 1.0}, "noise_rate=1.0"),
         ({"noise_rate": float("nan")}, "noise_rate=nan"),
     ],

@@ -486,6 +486,24 @@ def test_lambda_of_learnt_labels_is_that_of_the_last_epoch(audit):
     assert "lambda, 0.418 in the last epoch" in html.page(learnt)
 
 
+def test_lambda_is_that_of_the_selected_epoch():
+    audit = sample_audit()
+    audit.labels["source"] = "table"
+    audit.summary.update(epochs=21, run_epochs=40, test_accuracy=0.75)
+    text = html.page(audit)
+    # In epoch 21 the one logged after 20: 0.43 - 0.3 e^(-10/9) = 0.331.
+    assert "lambda, 0.331 in epoch 21." in text
+    figures = read(text).find("dl", class_="figures")[0].text
+    assert "Epochs21the selected one of 40" in figures
+    assert "Test accuracy75.0 %after epoch 21" in figures
+    # Nobody logs the lambda of the first epoch.
+    audit.summary["epochs"] = 1
+    assert "below lambda" not in html.page(audit)
+    audit.summary["epochs"] = 40
+    figures = read(html.page(audit)).find("dl", class_="figures")[0].text
+    assert "selected" not in figures and "after epoch" not in figures
+
+
 def test_bare_audit():
     audit = sample_audit(bare=True, name=None)
     text = html.page(audit)

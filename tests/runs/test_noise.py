@@ -203,7 +203,6 @@ def test_auto_with_many_held_out_takes_em(tmp_path, monkeypatch):
     "flags, words",
     [
         (["--noise_rate=em", "--holdout=0"], ["--holdout=0.1"]),
-        (["--noise_rate=cv", "--batch_size=80"], ["--batch_size=80", "57"]),
         (["--noise_rate=1.5"], ["[0, 1]", "annotated[:FILE]"]),
         (["--noise_rate=autos"], ["Did you mean auto"]),
     ],
