@@ -13,6 +13,7 @@ import warnings
 
 from alim_keras import cli
 from alim_keras.cli import check_flags
+from alim_keras.files import check_is_no_folder
 from alim_keras.files import write_atomically
 
 _SHOWN = 20
@@ -23,6 +24,8 @@ def main(settings):
     from alim_keras.data.sources import is_own
     from alim_keras.runs import loading
 
+    if settings.problems:
+        check_is_no_folder(settings.problems, "--problems")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = None

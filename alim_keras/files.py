@@ -4,6 +4,22 @@ import contextlib
 import os
 import tempfile
 
+from alim_keras.errors import ConfigError
+
+
+def check_is_no_folder(path, name="path"):
+    """Raises `ConfigError` where a file is to be written and a folder is.
+
+    Args:
+        path: The file to write.
+        name: What the caller calls it, such as `"--out"`.
+    """
+    if os.path.isdir(path):
+        raise ConfigError(
+            f"{name} must be the name of a file, and this is a folder. "
+            f"Received: {name}={os.fspath(path)}"
+        )
+
 
 def write_atomically(path, content):
     """Writes text or bytes to `path`: wholly, or not at all.
@@ -31,6 +47,7 @@ def replacing(path):
     Yields:
         A binary file.
     """
+    check_is_no_folder(path)
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
     handle, partial = tempfile.mkstemp(dir=folder, prefix=".partial-")

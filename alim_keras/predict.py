@@ -18,6 +18,7 @@ from alim_keras import cli
 from alim_keras.cli import predict_flags
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.files import check_is_no_folder
 from alim_keras.files import replacing
 
 
@@ -79,6 +80,20 @@ def _check(settings):
             f"--candidates_file. Received: {given or 'neither'}"
             f"{' and --candidates_file' if given else ''}"
         )
+    unread = {}
+    if settings.rank:
+        unread["top_k"] = "--rank lists every candidate"
+    if settings.paths:
+        table = dict.fromkeys(predict_flags.OF_TABLE, "PATHS are no table")
+        unread.update(table)
+    for name, why in unread.items():
+        if settings.is_typed(name):
+            raise ConfigError(
+                f"--{name} would not be read, since {why}; leave it out. "
+                f"Received: --{name}={getattr(settings, name)}"
+            )
+    if settings.out:
+        check_is_no_folder(settings.out, "--out")
 
 
 def _write(settings, predictor, found, skipped, file):

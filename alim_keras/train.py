@@ -66,14 +66,20 @@ def train(settings, folder, scope, replicas, publish=True):
 
     from alim_keras import backend
     from alim_keras.runs import build
+    from alim_keras.runs import identity
     from alim_keras.runs import loading
     from alim_keras.runs import noise
     from alim_keras.runs import session
     from alim_keras.runs import workers
 
-    training = loading.training_data(settings, ids=folder.trained_ids())
+    training = loading.training_data(
+        settings,
+        ids=folder.trained_ids(),
+        normalisation=folder.normalisation(),
+    )
     data, candidates = training.data, training.candidates
     folder.check_candidates(candidates.content_hash)
+    folder.check_data(identity.of_data(training))
     workers.check_agreement(settings.as_dict(), folder, candidates)
     chief = backend.is_chief()
     if chief and settings.save_candidates:
@@ -124,6 +130,7 @@ def train(settings, folder, scope, replicas, publish=True):
 
 def _write_identity(settings, folder, training):
     """Writes what says which run this is, and repeats it."""
+    from alim_keras.runs import identity
     from alim_keras.runs import noise
     from alim_keras.runs import record
 
@@ -136,6 +143,8 @@ def _write_identity(settings, folder, training):
             training.data,
             len(training.trained),
             noise.final(settings, folder, training),
+            identity.of_data(training),
+            identity.of_files(settings.as_dict()),
             training.notes,
         ),
     )

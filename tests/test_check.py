@@ -395,6 +395,13 @@ def test_sets_that_are_given_are_not_simulated(photos, tmp_path, run, flag):
     assert code == 0 and "Sound" in text
 
 
+def test_problems_are_written_to_a_file_only(photos, tmp_path, run):
+    path = table(tmp_path, CLEAN)
+    given = (f"--images={photos}", f"--problems={photos}")
+    code, text = run(path, *given)
+    assert code == 2 and "--problems must be the name of a file" in text
+
+
 def test_class_folders_have_no_votes(tmp_path, run):
     for row in range(12):
         place = tmp_path / "cat dog".split()[row % 2]

@@ -4,6 +4,12 @@ from alim_keras.cli import own_flags
 from alim_keras.cli.command import Command
 from alim_keras.cli.kinds import Group
 
+# Read for --candidates_file only.
+OF_TABLE = (
+    "images layout id_column candidates_column annotator_column label_column "
+    "min_votes min_confidence none_of_these empty_set duplicates"
+).split()
+
 
 def define(flag_values):
     """Defines all flags of the predict command on `flag_values`."""

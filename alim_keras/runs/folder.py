@@ -11,6 +11,7 @@ from alim_keras.data.candidate_sets import CandidateSets
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.files import write_atomically
+from alim_keras.runs import identity
 
 # Settings that may differ between a run and its continuation: they choose
 # where and how it runs, not what it computes.
@@ -113,6 +114,17 @@ class RunFolder:
             return None
         return CandidateSets.load(path).ids
 
+    def normalisation(self):
+        """Returns mean and deviation of a run that goes on, or None.
+
+        They belong to the network; those of the data may have changed since
+        with the order or the number of the images.
+        """
+        found = (self.read("run.json") or {}).get("identity")
+        if found is None or not self._begun():
+            return None
+        return tuple(found["mean"]), tuple(found["std"])
+
     def finished(self):
         """Returns the results of a finished run, or None."""
         return self.read("results.json")
@@ -134,6 +146,47 @@ class RunFolder:
                     f"{before.get(name)}. Continue it with the same settings, "
                     "or choose another --run_dir. Received: "
                     f"--{name}={value}"
+                )
+        if self.finished() is not None:
+            self._check_files(run, settings)
+
+    def _check_files(self, run, settings):
+        """Raises if a file of labels is not what a finished run was given.
+
+        A run that goes on is asked about its data instead, since a table may
+        have been sorted meanwhile; here nothing would be read.
+        """
+        before = run.get("files", {})
+        for name, digest in identity.of_files(settings).items():
+            if before.get(name, digest) != digest:
+                raise CheckpointError(
+                    f"The run in {self.path} is finished, and {settings[name]} "
+                    "has changed since. To train on it as it is now, choose "
+                    f"another --run_dir. Received: --{name}={settings[name]}"
+                )
+
+    def check_data(self, now):
+        """Raises if the run that is here was started with other data.
+
+        Args:
+            now: What `identity.of_data` says.
+        """
+        before = (self.read("run.json") or {}).get("identity")
+        if before is None or not self._begun():
+            return
+        for name, what in (
+            ("items", "other items"),
+            ("tests", "another test set"),
+            ("known", "other true labels"),
+        ):
+            if before[name] != now[name]:
+                counts = ""
+                if name == "items" and before["listed"] != now["listed"]:
+                    counts = f", {before['listed']:,} and not {now['listed']:,}"
+                raise CheckpointError(
+                    f"The run in {self.path} was started with {what} than "
+                    f"now{counts}. Restore the files, or choose "
+                    "another --run_dir."
                 )
 
     def check_candidates(self, content_hash):

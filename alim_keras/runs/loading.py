@@ -24,6 +24,7 @@ _OF_TABLES = (
     "layout id_column candidates_column annotator_column label_column "
     "min_votes min_confidence none_of_these empty_set duplicates"
 ).split()
+_OF_FILES = "images image_size verify on_bad_image image_cache".split()
 _OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()
 
 
@@ -43,6 +44,8 @@ class TrainingData:
         votes: `Votes` in the order of `data.ids`, or None.
         known: int64 `(N,)`, true labels of `--known_labels` or -1; or None.
         notes: Tuple of strings: what was found as the data were read.
+        listed: Strings, all items of one's own table, of which `data` may be
+            a part; or None.
     """
 
     data: sources.ImageData
@@ -54,6 +57,7 @@ class TrainingData:
     votes: tables.Votes | None = None
     known: np.ndarray | None = None
     notes: tuple = ()
+    listed: np.ndarray | None = None
 
     @property
     def max_set_size(self):
@@ -63,7 +67,9 @@ class TrainingData:
         return int(self.sets.sum(axis=1).max())
 
 
-def training_data(settings, candidates=None, found=None, ids=None):
+def training_data(
+    settings, candidates=None, found=None, ids=None, normalisation=None
+):
     """Loads images, makes or reads candidate sets, and holds a part out.
 
     Args:
@@ -74,6 +80,8 @@ def training_data(settings, candidates=None, found=None, ids=None):
         ids: Strings, the items of a run that goes on, in its order. Defaults
             to those of `candidates`. What a run learnt goes by place, and a
             table may have been sorted anew meanwhile.
+        normalisation: Mean and deviation of the channels of a run that goes
+            on. Defaults to what the images say.
 
     Raises:
         ConfigError: Settings that do not fit the data.
@@ -91,12 +99,22 @@ def training_data(settings, candidates=None, found=None, ids=None):
             f"{settings.dataset} holds feature vectors, which --network=mlp "
             f"takes. Received: --network={settings.network}"
         )
+    if data.kind == "features":
+        for name in filter(settings.is_typed, _OF_FILES):
+            raise ConfigError(
+                f"--{name} is about images, and {settings.dataset} holds "
+                "feature vectors; leave it out. Received: "
+                f"--{name}={getattr(settings, name)}"
+            )
     if ids is None and candidates is not None:
         ids = candidates.ids
     if found is not None and ids is not None:
         data = data.select(_rows_of_run(found, ids))
     else:
         data = _part(settings, data)
+    if normalisation is not None:
+        mean, std = normalisation
+        data = dataclasses.replace(data, mean=mean, std=std)
     if candidates is None:
         candidates, given = candidate_sets(settings, data, found)
     else:
@@ -203,6 +221,7 @@ def _about(found, ids):
         "votes": found.votes and found.votes.select(rows),
         "known": None if found.known is None else found.known[rows],
         "notes": found.notes,
+        "listed": found.data.ids,
     }
 
 

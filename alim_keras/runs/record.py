@@ -22,7 +22,15 @@ PACKAGES = (
 
 
 def run_record(
-    settings, command, candidates, data, num_trained, noise_rate, notes=()
+    settings,
+    command,
+    candidates,
+    data,
+    num_trained,
+    noise_rate,
+    identity,
+    files,
+    notes=(),
 ):
     """Returns the content of run.json.
 
@@ -34,6 +42,8 @@ def run_record(
         num_trained: How many of them are trained on (the rest is held out).
         noise_rate: What ALIM is told before the training: a number, an
             `Estimate`, or None if it is estimated later, or not at all.
+        identity: Dict, see `identity.of_data`.
+        files: Dict, see `identity.of_files`.
         notes: Strings: what was found as the data were read.
     """
     return {
@@ -44,6 +54,8 @@ def run_record(
         "candidates": candidates.provenance,
         "noise_rate": _plain(noise_rate),
         "notes": list(notes),
+        "identity": identity,
+        "files": files,
         "data": {
             "name": data.name,
             "training_images": len(data.images),

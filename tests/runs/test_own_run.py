@@ -1,48 +1,20 @@
 """Training on a table and a folder: no truth, resume, audit, feeding back."""
 
 import csv
-import importlib
 import json
 import shutil
 
-import keras
 import numpy as np
 import own
 import pytest
+from own_runs import audit
+from own_runs import run_audit
+from own_runs import run_train
+from own_runs import stop_after_an_epoch
 
 from alim_keras import cli
 from alim_keras import export
-from alim_keras import train
-from alim_keras.cli import audit_flags
 from alim_keras.cli import export_flags
-from alim_keras.cli import train_flags
-
-# The command; `alim_keras.audit` is also a function.
-audit = importlib.import_module("alim_keras.audit")
-
-SMALL = (
-    "--width=4 --batch_size=32 --epochs=2 --method=proden --noise_rate=0.1 "
-    "--warmup_epochs=1 --progress=none"
-).split()
-
-
-def run_train(run_dir, table, *flags):
-    if str(table).endswith("labels.csv"):
-        flags = ("--none_of_these=unsure", *flags)
-    policy = keras.config.dtype_policy()
-    try:
-        return cli.run(
-            train_flags.COMMAND,
-            train.main,
-            [*SMALL, f"--run_dir={run_dir}", f"--dataset={table}", *flags],
-        )
-    finally:
-        keras.config.set_dtype_policy(policy)
-
-
-def run_audit(run_dir, *flags):
-    command = audit_flags.COMMAND
-    return cli.run(command, audit.main, [str(run_dir), *flags])
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +69,7 @@ def test_a_continued_run_is_the_uninterrupted_one(first, folder, tmp_path):
     shutil.copy(folder / "labels.csv", table)
     # One epoch of two: the schedule is that of two.
     place = tmp_path / "second"
-    stopped = _Stop(place)
-    with pytest.raises(_Stopped):
-        stopped.run(table, images)
+    stop_after_an_epoch(place, table, images)
     # The pictures may have moved meanwhile.
     moved = shutil.copytree(folder / "photos", tmp_path / "moved")
     # And somebody has sorted the table.
@@ -111,34 +81,6 @@ def test_a_continued_run_is_the_uninterrupted_one(first, folder, tmp_path):
         assert (place / name).read_bytes() == (first / name).read_bytes()
     wanted = column(first / "metrics.csv", "loss")
     assert column(place / "metrics.csv", "loss") == wanted
-
-
-class _Stopped(Exception):
-    pass
-
-
-class _Stop:
-    """Ends a training after its first epoch, from outside of it."""
-
-    def __init__(self, run_dir):
-        self.run_dir = run_dir
-
-    def run(self, table, *flags):
-        from alim_keras.callbacks import RunCheckpoint
-
-        usual = RunCheckpoint.on_epoch_end
-
-        def stop(checkpoint, epoch, logs=None):
-            usual(checkpoint, epoch, logs)
-            raise _Stopped
-
-        RunCheckpoint.on_epoch_end = stop
-        try:
-            code = run_train(self.run_dir, table, *flags)
-        finally:
-            RunCheckpoint.on_epoch_end = usual
-        assert code == 1
-        raise _Stopped
 
 
 def test_the_audit_of_folds(audited, folder, capsys):
@@ -324,6 +266,19 @@ def test_feature_vectors_train_and_are_audited(tmp_path):
     assert run_audit(run_dir) == 0
     page = (run_dir / "report.html").read_text(encoding="utf-8")
     assert "<dialog" in page
+
+
+@pytest.mark.parametrize(
+    "flag", ["--images=/photos", "--image_size=32", "--verify=full"]
+)
+def test_feature_vectors_are_no_images(flag, tmp_path, capsys):
+    table = tmp_path / "t.npz"
+    sets = np.eye(3, dtype=int)[np.arange(40) % 3]
+    np.savez(table, features=np.eye(40), candidates=sets)
+    assert run_train(tmp_path / "run", table, flag) == 2
+    said = f"holds feature vectors; leave it out. Received: {flag}"
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_broken_picture_ends_a_training_with_its_name(

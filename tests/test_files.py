@@ -1,0 +1,35 @@
+import os
+
+import pytest
+
+from alim_keras.errors import ConfigError
+from alim_keras.files import check_is_no_folder
+from alim_keras.files import replacing
+from alim_keras.files import write_atomically
+
+
+def test_text_is_written_whole(tmp_path):
+    path = tmp_path / "new" / "a.txt"
+    write_atomically(path, "über")
+    assert path.read_bytes() == "über".encode()
+    assert os.listdir(path.parent) == ["a.txt"]
+
+
+def test_an_error_leaves_the_file_as_it_was(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("before")
+    with pytest.raises(RuntimeError):
+        with replacing(path) as file:
+            file.write(b"half")
+            raise RuntimeError
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_a_folder_is_not_written_to(tmp_path):
+    with pytest.raises(ConfigError, match="--out must be.*--out=") as caught:
+        check_is_no_folder(tmp_path, "--out")
+    assert str(tmp_path) in str(caught.value)
+    with pytest.raises(ConfigError, match="this is a folder"):
+        write_atomically(tmp_path, "text")
+    assert os.listdir(tmp_path) == []
