@@ -1,11 +1,15 @@
 """Checkpoints that survive a kill at any moment."""
 
 import json
+import math
 import os
+import shutil
 
 import keras
+import numpy as np
 
 from alim_keras.errors import CheckpointError
+from alim_keras.errors import EnvironmentLacksError
 from alim_keras.files import write_atomically
 
 
@@ -83,6 +87,7 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         os.makedirs(self.folder, exist_ok=True)
+        self._check_space()
         partial = os.path.join(self.folder, "partial.weights.h5")
         self.model.save_weights(partial, overwrite=True)
         os.replace(partial, os.path.join(self.folder, _file_name(epoch)))
@@ -90,6 +95,21 @@ class RunCheckpoint(keras.callbacks.Callback):
         self.state["seconds"] += (logs or {}).get("seconds", 0.0)
         write_atomically(self.state_file, json.dumps(self.state, indent=1))
         self._sweep()
+
+    def _check_space(self):
+        """Raises where the disk is too full: HDF5 may end the process there."""
+        needed = sum(
+            math.prod(one.shape) * np.dtype(one.dtype).itemsize
+            for one in (*self.model.variables, *self.model.optimizer.variables)
+        )
+        free = shutil.disk_usage(self.folder).free
+        if free < needed:
+            raise EnvironmentLacksError(
+                f"{self.folder}: a checkpoint takes {needed / 2**20:.0f} MiB, "
+                f"and {free / 2**20:.0f} MiB of the disk are free. Free some; "
+                "the same command then goes on from the last checkpoint, of "
+                f"epoch {self.state['epochs']}."
+            )
 
     def _sweep(self):
         """Removes weights that the state no longer names."""
