@@ -56,6 +56,9 @@ class ALIM(keras.callbacks.Callback):
         labels: True labels `(N,)` of the training set, where known, and -1
             where not. They are used for one thing: the log
             `pseudo_label_accuracy`.
+        known: Bool `(N,)`, examples whose set is what a person looked up:
+            their lambda stays 0, so that no label leaves it. Needs a table
+            with `quantile="exact"`, the default. Defaults to none.
 
     Logs: `lambda` (of the coming epoch; with `lam="instance"` the mean over
     the examples of this one); `outside` (share of this epoch's examples whose
@@ -92,6 +95,7 @@ class ALIM(keras.callbacks.Callback):
         protocol="flip",
         ambiguity=None,
         labels=None,
+        known=None,
     ):
         super().__init__()
         _one_of("norm", norm, (None, "onehot", "scale"))
@@ -136,6 +140,7 @@ class ALIM(keras.callbacks.Callback):
         self.data = data
         self.pseudo_label_momentum = pseudo_label_momentum
         self.labels = labels
+        self.known = None if known is None else np.asarray(known, bool)
         self.rule = lambda_rules.make_rule(lam, per_class, protocol, ambiguity)
 
     def set_model(self, model):
@@ -148,11 +153,19 @@ class ALIM(keras.callbacks.Callback):
                 "subclass of alim_keras.PartialLabelModel such as PiCO."
             )
         self.table = table
-        if self.labels is not None and len(self.labels) != table.num_examples:
+        for name in ("labels", "known"):
+            values = getattr(self, name)
+            if values is not None and len(values) != table.num_examples:
+                raise ValueError(
+                    f"Argument `{name}` must have one entry for each of the "
+                    f"{table.num_examples} training examples. Received: "
+                    f"{len(values)} entries"
+                )
+        if self.known is not None and table.quantile != "exact":
             raise ValueError(
-                f"Argument `labels` must have one label for each of the "
-                f"{table.num_examples} training examples. Received: "
-                f"{len(self.labels)} labels"
+                "Argument `known` needs a factor of lambda for each example: "
+                "make the table with quantile='exact'. Received: "
+                f"quantile={table.quantile!r}"
             )
 
     def on_train_begin(self, logs=None):
@@ -171,7 +184,7 @@ class ALIM(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         if epoch < self.warmup_epochs:
             # After an earlier fit, lambda may stand at what that one left.
-            lambda_rules.reset(self.table)
+            lambda_rules.reset(self.table, self.known)
         if self.pseudo_label_momentum:
             self.table.momentum.assign(
                 linear(self.pseudo_label_momentum, epoch, self.params)
@@ -198,13 +211,14 @@ class ALIM(keras.callbacks.Callback):
     def _update_lambda(self, epoch):
         """Sets lambda for the next epoch from this epoch's Eq. 6 values."""
         if epoch + 1 < self.warmup_epochs:
-            lambda_rules.reset(self.table)
+            lambda_rules.reset(self.table, self.known)
             return
         rate = self._current_rate(epoch)
         if rate == 0:
-            lambda_rules.reset(self.table)
+            lambda_rules.reset(self.table, self.known)
         else:
             self.rule.apply(self.table, rate)
+            lambda_rules.keep(self.table, self.known)
 
     def _current_rate(self, epoch):
         """Returns the number that was told, or the estimate in force."""

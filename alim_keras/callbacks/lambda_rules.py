@@ -28,13 +28,26 @@ def make_rule(lam, per_class=False, protocol="flip", ambiguity=None):
     return Fixed(lam)
 
 
-def reset(table):
-    """Sets lambda to 0, and all its factors to 1."""
+def reset(table, known=None):
+    """Sets lambda to 0 and its factors to 1; to 0 for `known` examples."""
     table.lam.assign(0.0)
     table.lam_by_size.assign(np.ones(table.lam_by_size.shape))
     table.lam_by_class.assign(np.ones(table.lam_by_class.shape))
     if table.quantile == "exact":
         table.noise_posterior.assign(np.ones(table.noise_posterior.shape))
+    keep(table, known)
+
+
+def keep(table, known):
+    """Sets the factor of lambda of some examples to 0.
+
+    Args:
+        table: A table with `quantile="exact"`.
+        known: Bool `(N,)`, or None.
+    """
+    if known is not None:
+        posterior = np.array(table.noise_posterior.numpy())
+        table.noise_posterior.assign(np.where(known, 0.0, posterior))
 
 
 class Fixed:

@@ -60,7 +60,8 @@ def write_saved_model(folder, model, class_names):
 def write_run_labels(folder, model, training):
     """Writes labels.csv: the table's rows, predictions for held-out images.
 
-    A method that keeps no pseudo labels predicts all images.
+    A method that keeps no pseudo labels predicts all images. What a person
+    told is neither.
 
     Returns:
         int64 `(N,)`, the settled labels.
@@ -84,6 +85,13 @@ def write_run_labels(folder, model, training):
             part = rows[start : start + step]
             given = _given(sets, part)
             weights = read(model, data, part, given, start)
+            if training.known_as_sets:
+                weights = np.array(weights)
+                known = training.known[part]
+                told = np.flatnonzero(known >= 0)
+                weights[told] = 0
+                weights[told, known[told]] = 1
+                sources[part[told]] = "known"
             labels.add(part, weights, given)
     write_labels(folder.file("labels.csv"), labels.frame(sources))
     return labels.settled["label"]

@@ -43,6 +43,7 @@ class TrainingData:
             known labels in their place; else the same as `candidates`.
         votes: `Votes` in the order of `data.ids`, or None.
         known: int64 `(N,)`, true labels of `--known_labels` or -1; or None.
+        known_as_sets: Whether they were put in place of the sets.
         notes: Tuple of strings: what was found as the data were read.
         listed: Strings, all items of one's own table, of which `data` may be
             a part; or None.
@@ -56,6 +57,7 @@ class TrainingData:
     given: CandidateSets = None
     votes: tables.Votes | None = None
     known: np.ndarray | None = None
+    known_as_sets: bool = False
     notes: tuple = ()
     listed: np.ndarray | None = None
 
@@ -135,6 +137,7 @@ def training_data(
             f"--batch_size={settings.batch_size}"
         )
     more = _about(found, data.ids) if found else {}
+    more["known_as_sets"] = bool(settings.known_as_sets)
     return TrainingData(
         data, candidates, sets, trained, held_out, given, **more
     )

@@ -76,6 +76,7 @@ def alim(settings, training, noise_rate):
         everything = eval_dataset(
             data.images[rows], training.sets[rows], training.sets.shape[1]
         )
+    known = training.known[rows] >= 0 if training.known_as_sets else None
     made = training.candidates.provenance
     protocol = {"superclass": "pico"}.get(made.get("protocol"))
     callback = alim_callbacks.ALIM(
@@ -90,6 +91,7 @@ def alim(settings, training, noise_rate):
         protocol=protocol or made.get("protocol", "size"),
         ambiguity=made.get("ambiguity"),
         labels=None if data.labels is None else data.labels[rows],
+        known=known,
     )
     return [callback]
 

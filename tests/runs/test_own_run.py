@@ -217,7 +217,9 @@ def test_known_labels_report_and_tell_the_noise_rate(folder, tmp_path, capsys):
         f"--test_labels={folder / 'test.csv'}",
         "--noise_rate=auto",
         "--known_as_sets",
-        "--epochs=1",
+        # Nothing would stay in its set but what is known.
+        "--lam=1",
+        "--epochs=4",
     )
     assert code == 0
     assert "auto takes annotated" in capsys.readouterr().out
@@ -232,6 +234,14 @@ def test_known_labels_report_and_tell_the_noise_rate(folder, tmp_path, capsys):
     with np.load(place / "candidates.npz") as found:
         sizes = dict(zip(found["ids"].tolist(), found["sets"].sum(axis=1)))
     assert all(sizes[row["id"]] == 1 for row in truth)
+    rows = {row["id"]: row for row in own.read_rows(place / "labels.csv")}
+    for row in truth:
+        found = rows[row["id"]]
+        assert (found["label"], found["source"]) == (row["label"], "known")
+        assert (found["probability"], found["outside"]) == ("1.0000", "0")
+    others = {row["source"] for row in rows.values()}
+    assert others == {"known", "table", "prediction"}
+    assert sum(row["outside"] == "1" for row in rows.values()) > 10
 
 
 def test_a_run_of_folders_exports_again(folder, tmp_path, capsys):
