@@ -3,8 +3,10 @@
 import contextlib
 import importlib
 import os
+import signal
 import sys
 import tempfile
+import threading
 
 # oneDNN: TensorFlow leaves it off on processors without AVX-512 VNNI or AMX,
 # where it still makes a ResNet step about a third faster. It changes results
@@ -53,7 +55,7 @@ def load_keras(backend=None, verbose=False):
         import keras
     else:
         # TensorFlow's first messages come before it reads any log level.
-        with _hushed_stderr():
+        with interrupts_kept(), _hushed_stderr():
             import keras
 
             # Keras loads it on any backend, if installed, once a layer is
@@ -69,6 +71,30 @@ def load_keras(backend=None, verbose=False):
             f"flag was read; set KERAS_BACKEND={backend} before this process "
             f"starts. Received: --backend={backend}"
         )
+
+
+@contextlib.contextmanager
+def interrupts_kept():
+    """Raises an interrupt of the block only after the block.
+
+    While TensorFlow is imported Ctrl-C is sometimes swallowed.
+
+    Raises:
+        KeyboardInterrupt: After the block, if Ctrl-C was pressed in it.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    usual = signal.default_int_handler
+    if not is_main or signal.getsignal(signal.SIGINT) is not usual:
+        yield
+        return
+    pressed = []
+    signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager

@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 
@@ -80,3 +81,28 @@ def test_a_closed_stderr_is_no_error():
         "os.close(2)\nwith e._hushed_stderr():\n    print('inside')\n"
     )
     assert (result.returncode, result.stdout) == (0, "inside\n")
+
+
+def test_an_interrupt_waits_for_the_import_and_is_not_lost():
+    done = []
+    with pytest.raises(KeyboardInterrupt):
+        with environment_module.interrupts_kept():
+            os.kill(os.getpid(), signal.SIGINT)
+            # What TensorFlow's import does to it somewhere.
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                done.append("lost")
+            done.append("whole")
+    assert done == ["whole"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_interrupts_that_are_ignored_stay_so():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with environment_module.interrupts_kept():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
