@@ -8,6 +8,7 @@ report.html into the run folder. The same from Python: `alim_keras.audit`.
 
 import os
 import sys
+import tempfile
 import types
 
 import numpy as np
@@ -37,12 +38,11 @@ def main(settings):
     from alim_keras.runs.reopen import reopen
 
     folder = RunFolder(settings.run)
-    out = settings.out or folder.path
-    if os.path.exists(out) and not os.path.isdir(out):
-        # Before --folds trains for hours.
-        raise ConfigError(f"--out must be a folder. Received: --out={out}")
     check_begun(folder)
-    with folder.lock():
+    out = settings.out or folder.path
+    # Before --folds trains for hours.
+    _check_out(out, settings.out)
+    with folder.lock(to_read=bool(settings.out)):
         run = reopen(
             folder,
             train_flags.COMMAND,
@@ -74,11 +74,43 @@ def main(settings):
             name=os.path.basename(run.settings.dataset),
             review=settings.review,
             ratio=found.ratio,
+            as_given=_given(run),
         )
         paths = audit.write(out)
         paths.append(os.path.join(out, "report.html"))
         audit.to_html(paths[-1], images=training.data.images)
     _say(audit, out, {os.path.basename(path) for path in paths})
+
+
+def _check_out(out, asked):
+    """Raises unless files can be written into the folder.
+
+    Args:
+        out: Path of the folder, which may be missing.
+        asked: `--out`, or None.
+    """
+    if os.path.exists(out) and not os.path.isdir(out):
+        raise ConfigError(f"--out must be a folder. Received: --out={out}")
+    place = os.path.abspath(out)
+    while not os.path.exists(place):
+        place = os.path.dirname(place)
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        another = "another folder" if asked else "a folder"
+        raise ConfigError(
+            f"{out} cannot be written to: {error.strerror}. Give {another} "
+            "for the tables and the report: --out=FOLDER"
+        ) from error
+
+
+def _given(run):
+    """Returns the sets as they were given, if known labels stand in some."""
+    training = run.training
+    if not run.settings.known_as_sets or training.given is None:
+        return None
+    return training.given.align(training.data.ids)
 
 
 def _history(folder):
@@ -119,6 +151,8 @@ def _facts(run, folder, history):
 
 
 def _say(audit, out, names):
+    from alim_keras.report.counted import in_words
+
     summary = audit.summary
     count = summary["num_examples"]
     print(
@@ -126,8 +160,11 @@ def _say(audit, out, names):
         f"outside their set: {summary['outside']:,} "
         f"({summary['outside'] / count:.1%}); undecided: "
         f"{summary['undecided']:,} ({summary['undecided'] / count:.1%}). "
-        f"Labels are {summary['kind']}.{_of_epoch(summary)}\nIn {out}:"
+        f"Labels are {summary['kind']}.{_of_epoch(summary)}"
     )
+    if counted := in_words(summary):
+        print(counted.replace("\N{NO-BREAK SPACE}", " "))
+    print(f"In {out}:")
     for name, what in _WRITTEN:
         if name in names:
             print(f"  {name:<19} {what}")

@@ -6,6 +6,7 @@ import tempfile
 import tensorflow as tf
 
 from alim_keras.errors import CheckpointError
+from alim_keras.errors import ConfigError
 
 CLASS_NAMES = "class_names.txt"
 
@@ -20,7 +21,11 @@ def save_served_model(network, path, image_shape, class_names=None):
     `input_shape` returns the shape of one image, or of one vector, that the
     network was trained on. Class names, one per line, are the asset
     `class_names.txt`. Nothing else is inside.
+
+    Raises:
+        ConfigError: A class name that does not fit on a line of text.
     """
+    _check_lines(class_names)
     of_features = len(network.inputs[0].shape) == 2
     served = tf.Module()
     served.network_variables = [v.value for v in network.variables]
@@ -56,6 +61,21 @@ def save_served_model(network, path, image_shape, class_names=None):
             file.write("".join(f"{name}\n" for name in class_names))
         served.class_names = tf.saved_model.Asset(names)
         tf.saved_model.save(served, path, signatures)
+
+
+def _check_lines(class_names):
+    """Raises unless each name survives a file with a name on each line."""
+    for row, name in enumerate([] if class_names is None else class_names):
+        try:
+            text = str(name).encode("utf-8")
+        except UnicodeEncodeError:
+            text = b""
+        if not text.strip() or b"\n" in text or b"\r" in text:
+            raise ConfigError(
+                "Each class name must be one line of text, since "
+                f"{CLASS_NAMES} has one on each. Received: "
+                f"class_names[{row}]={ascii(str(name))}"
+            )
 
 
 def load_served_model(path):

@@ -83,7 +83,7 @@ def _split(num_examples, folds, seed, groups):
     return fold
 
 
-def cv(fit_predict, candidates, folds=FOLDS, seed=0):
+def cv(fit_predict, candidates, folds=FOLDS, seed=0, groups=None):
     """Estimates eta by `em` on out-of-fold predictions of the training set.
 
     All training examples take part, so the interval is narrow where few are
@@ -94,11 +94,14 @@ def cv(fit_predict, candidates, folds=FOLDS, seed=0):
         candidates: Multi-hot array `(N, C)` of the training set.
         folds: k. Defaults to `3`.
         seed: Of the split. Defaults to `0`.
+        groups: Integers `(N,)`: which examples come into one fold, see
+            `out_of_fold`. A network that was trained on an example's twin
+            knows the twin's set. Defaults to None.
 
     Returns:
         An `Estimate`, whose `posterior` is about all N examples.
     """
-    logits = out_of_fold(fit_predict, len(candidates), folds, seed)
+    logits = out_of_fold(fit_predict, len(candidates), folds, seed, groups)
     found = em(logits, candidates)
     return dataclasses.replace(
         found,

@@ -7,6 +7,9 @@ import os
 import numpy as np
 
 from alim_keras.data import image_rows
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.files import check_is_no_folder
 from alim_keras.files import write_atomically
 from alim_keras.report.labels import write_labels
 from alim_keras.report.labels import write_table
@@ -31,13 +34,17 @@ class Audit:
             `report.truth`, or None.
         summary: Dict of plain values: `num_examples`, `num_classes`,
             `outside`, `undecided`, `suspect` (the expected number of wrong
-            sets), `mean_set_size`, `noise_rate`, `noise_rate_reason`,
-            `lambda` (the mean over the examples), `temperature`, `kind` (in
+            sets), `suspect_share` (the expected share of them where the
+            truth was not told), `mean_set_size`, `noise_rate`,
+            `noise_rate_reason`, `lambda` (the mean over the examples),
+            `temperature`, `kind` (in
             words), `kinds` (how many examples of each source), `name`,
             `epochs` (that the model has behind it: of a run's selected
             model fewer than `run_epochs`), `test_accuracy` (of that model),
-            `known_labels`, `settled_accuracy`, `realised_noise`. None where
-            it is not known.
+            `known_labels`, `realised_noise` (the share of their sets that
+            miss them), `realised_noise_low` and `realised_noise_high` (its
+            95 % interval, of at least 50 known labels), `settled_accuracy`,
+            `compared_labels` (of how many). None where it is not known.
         ratio: Floats `(N,)`, the candidate ratio of each example (Eq. 6), or
             None.
         history: Data frame of metrics.csv, or None.
@@ -74,8 +81,17 @@ class Audit:
 
         Returns:
             A list of the paths written.
+
+        Raises:
+            ConfigError: If there is a file of this name.
         """
-        os.makedirs(folder, exist_ok=True)
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise ConfigError(
+                "`folder` must be a folder, new or not, and this is a file, "
+                f"or lies in one. Received: folder={os.fspath(folder)}"
+            ) from error
         tables = {
             "review.csv": self.review.rename(columns={"label": "settled"}),
             "noise_by_class.csv": self.classes,
@@ -102,7 +118,15 @@ class Audit:
 
         Returns:
             A string, the HTML.
+
+        Raises:
+            ConfigError: If `path` is a folder.
+            DataError: If there are not as many pictures as examples.
         """
+        if path is not None:
+            check_is_no_folder(path)
+        if images is not None:
+            _check_images(images, len(self.labels))
         # Imported here: it draws, and takes a second.
         from alim_keras.report.html import page
 
@@ -116,3 +140,14 @@ class Audit:
         if path is not None:
             write_atomically(path, text)
         return text
+
+
+def _check_images(images, count):
+    """Raises `DataError` unless there is a picture for each example."""
+    shape = tuple(getattr(images, "shape", ()))
+    if len(shape) != 4 or shape[0] != count:
+        received = shape or type(images).__name__
+        raise DataError(
+            f"Argument `images` must be (N, H, W, channels), a picture for "
+            f"each of {count} examples. Received: {received}"
+        )

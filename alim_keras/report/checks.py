@@ -1,7 +1,12 @@
 """Whether what is to be examined fits together."""
 
+import collections
+
 import numpy as np
 
+from alim_keras.data import Votes
+from alim_keras.data.checks import check_text
+from alim_keras.data.messages import first_five
 from alim_keras.data.messages import first_rows
 from alim_keras.errors import DataError
 from alim_keras.report.suspicion import KINDS
@@ -21,8 +26,8 @@ def check(probabilities, candidates, class_names, ids, kind):
         Strings `(N,)`.
 
     Raises:
-        DataError: If shapes do not fit, an id stands there twice, or a kind
-            is unknown.
+        DataError: If shapes do not fit, an id or a class name stands there
+            twice or is no text, or a kind is unknown.
     """
     shape = (len(ids), len(class_names))
     for what, found in (
@@ -34,6 +39,16 @@ def check(probabilities, candidates, class_names, ids, kind):
                 f"The {what} must be a row for each of {shape[0]} ids and a "
                 f"column for each of {shape[1]} class names. Received: {found}"
             )
+    check_text("The audit", "ids", np.asarray(ids, str))
+    names = [str(name) for name in class_names]
+    check_text("The audit", "class names", np.asarray(names, str))
+    if len(set(names)) < len(names):
+        counts = collections.Counter(names)
+        twice = [name for name in counts if counts[name] > 1]
+        raise DataError(
+            "Class names must all be different. Received twice: "
+            f"{first_five(twice)}"
+        )
     if len(set(ids)) < len(ids):
         seen = set()
         # `add` returns None: what is not new stays.
@@ -69,6 +84,58 @@ def check_length(what, values, count):
             f"Argument `{what}` must be one value for each of {count} "
             f"examples. Received: shape {shape}"
         )
+
+
+def check_shape(what, values, shape):
+    """Raises `DataError` unless a table has a row and column for everything.
+
+    Args:
+        what: Name of the argument.
+        values: Array, or `SparseCandidates`.
+        shape: `(N, C)`.
+    """
+    found = tuple(values.shape if hasattr(values, "rows") else np.shape(values))
+    if found != shape:
+        raise DataError(
+            f"Argument `{what}` must be a row for each of {shape[0]} ids and "
+            f"a column for each of {shape[1]} class names. Received: {found}"
+        )
+
+
+def check_votes(votes, count, num_classes):
+    """Raises `DataError` unless votes are about these examples and classes.
+
+    Args:
+        votes: A `Votes`, or None.
+        count: Integer N.
+        num_classes: Integer C.
+    """
+    if votes is None:
+        return
+    if not isinstance(votes, Votes):
+        raise DataError(
+            "Argument `votes` must be an alim_keras.data.Votes, as "
+            f"read_labels gives it. Received: {type(votes).__name__}"
+        )
+    names = np.asarray([str(name) for name in votes.annotator_names], str)
+    check_text("The votes", "annotators", names)
+    for what, below in (
+        ("rows", count),
+        ("classes", num_classes),
+        ("annotators", len(names)),
+    ):
+        found = np.asarray(getattr(votes, what))
+        if found.shape != (len(votes.rows),):
+            raise DataError(
+                f"`votes.{what}` must be a number for each of "
+                f"{len(votes.rows)} votes. Received: shape {found.shape}"
+            )
+        wrong = np.flatnonzero((found < 0) | (found >= below))
+        if len(wrong):
+            raise DataError(
+                f"`votes.{what}` must be numbers from 0 to {below - 1}. "
+                f"Received: {found[wrong[0]]} in vote {wrong[0]}"
+            )
 
 
 def check_labels(labels, count, num_classes):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from alim_keras import ops
+from alim_keras.report import counted
 from alim_keras.report import suspicion
 from alim_keras.report.annotators import annotators
 from alim_keras.report.audit import Audit
@@ -10,6 +11,8 @@ from alim_keras.report.checks import check
 from alim_keras.report.checks import check_labels
 from alim_keras.report.checks import check_length
 from alim_keras.report.checks import check_rows
+from alim_keras.report.checks import check_shape
+from alim_keras.report.checks import check_votes
 from alim_keras.report.confusions import Confusions
 from alim_keras.report.labels import LabelRows
 from alim_keras.report.review import review as review_list
@@ -39,6 +42,7 @@ def examine(
     review=200,
     ratio=None,
     facts=None,
+    as_given=None,
 ):
     """Says what is in each example and which sets a person should look at.
 
@@ -69,7 +73,8 @@ def examine(
             predictions that are all `"folds"`, else 0.2. It does not matter
             to `"table"`.
         labels: Integers `(N,)`, the true labels, -1 where not known; or None.
-            They are used for reporting only.
+            They are used for reporting only. Settled labels are compared with
+            those that the audit was not told, by kind `"known"`.
         known: Bool `(N,)`, examples that a person has looked at already, which
             stay off the review list; or None.
         history: Data frame of metrics.csv, or None. Without `facts` its last
@@ -82,14 +87,18 @@ def examine(
             not that of the last row of `history`: any of `epochs` (that it
             has behind it), `run_epochs` (of the whole training),
             `test_accuracy`, `lambda`, `noise_rate`; or None.
+        as_given: The sets as somebody gave them, like `candidates`, where
+            these hold known labels in the place of some: wrong sets are
+            counted in them. Defaults to None: in `candidates`.
 
     Returns:
         An `Audit`.
 
     Raises:
         DataError: If shapes do not fit, a probability is negative or not
-            finite, a set is empty, an id stands there twice, a label is no
-            class, or `kind` is unknown.
+            finite, a set is empty, an id or a class name stands there twice
+            or is no text, a label is no class, `votes` are none or about
+            other examples, or `kind` is unknown.
 
     Example:
 
@@ -108,6 +117,9 @@ def examine(
     check_length("known", known, len(ids))
     check_length("ratio", ratio, len(ids))
     count, num_classes = len(ids), len(class_names)
+    check_votes(votes, count, num_classes)
+    as_given = candidates if as_given is None else as_given
+    check_shape("as_given", as_given, (count, num_classes))
     predicted = ~np.isin(sources, suspicion.BELIEFS)
     settler = suspicion.Settler(
         noise_rate, probabilities, candidates, sources, votes
@@ -141,10 +153,12 @@ def examine(
         of_votes.add(rows, belief)
     frame = rows_of_labels.frame(sources)
     settled = rows_of_labels.settled
-    told, accuracy = None, {}
+    told, accuracy, counts = None, {}, {}
+    asked = sources != "known"
     if labels is not None:
+        counts = counted.count(labels, as_given)
         # What was told cannot be found.
-        labels = np.where(sources == "known", -1, labels)
+        labels = np.where(asked, labels, -1)
     if labels is not None and (labels >= 0).any():
         told, accuracy = _truth(labels, settled, candidates, losses)
     summary = {
@@ -156,6 +170,11 @@ def examine(
         "outside": int(settled["outside"].sum()),
         "undecided": int(settled["undecided"].sum()),
         "suspect": float(settled["suspicion"].sum(dtype="float64")),
+        "suspect_share": float(
+            settled["suspicion"][asked].mean(dtype="float64")
+        )
+        if asked.any()
+        else None,
         "mean_set_size": float(confusions.given.sum() / count)
         if count
         else None,
@@ -167,8 +186,12 @@ def examine(
         "run_epochs": None,
         "test_accuracy": None,
         "known_labels": 0,
-        "settled_accuracy": None,
         "realised_noise": None,
+        "realised_noise_low": None,
+        "realised_noise_high": None,
+        "compared_labels": 0,
+        "settled_accuracy": None,
+        **counts,
         **accuracy,
     }
     for fact, value in (_training(history) if facts is None else facts).items():
@@ -224,18 +247,14 @@ def _truth(labels, settled, candidates, losses):
     labels = np.asarray(labels)
     rows = np.flatnonzero(labels >= 0)
     chosen = {name: values[rows] for name, values in settled.items()}
-    inside = np.empty(len(rows), bool)
-    for part in suspicion.blocks(len(rows), candidates.shape[1]):
-        given = suspicion.dense_rows(candidates, rows[part])
-        inside[part] = given[np.arange(len(part)), labels[rows[part]]]
+    wrong = counted.outside(labels, candidates, rows)
     scores = {"suspicion": chosen["suspicion"]}
     if not np.isnan(losses[rows]).any():
         scores["loss of the predictions"] = losses[rows]
-    frame = truth(labels[rows], chosen, ~inside, scores)
+    frame = truth(labels[rows], chosen, wrong, scores)
     return frame, {
-        "known_labels": len(rows),
+        "compared_labels": len(rows),
         "settled_accuracy": float((chosen["label"] == labels[rows]).mean()),
-        "realised_noise": float(1.0 - inside.mean()),
     }
 
 

@@ -62,7 +62,7 @@ def page(audit, pictures=None, review_images=60):
         The document, a string to be stored as UTF-8.
 
     Raises:
-        ValueError: If `pictures` gives what is no image.
+        DataError: If `pictures` gives what is no image.
 
     Example:
 

@@ -32,7 +32,7 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
         folds: Floats `(N, C)`, probabilities from networks that were trained
             without the example they predict, see `noise_rate.out_of_fold`.
         **options: `votes`, `noise_rate`, `labels`, `known`, `history`,
-            `name`, `review`, `facts`: see `report.examine`.
+            `name`, `review`, `facts`, `as_given`: see `report.examine`.
 
     Returns:
         An `Audit`: pandas data frames, `write(folder)` and `to_html(path)`.

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from alim_keras.report import counted
 from alim_keras.report import words
 
 _KINDS = {
@@ -81,7 +82,7 @@ def _noise(facts, total):
             f" Added up over the examples, {words.count(suspect)} sets "
             f"({_share(suspect, total)}) are expected to miss it."
         )
-    return text
+    return f"{text} {counted.in_words(facts)}".rstrip()
 
 
 def kinds(audit):
@@ -111,6 +112,12 @@ def steps(audit):
         )
     else:
         result.append("The review list is empty: nothing calls for a look.")
+    if counted.verdict(facts) == "low":
+        result.append(
+            "If the known true labels are a random sample, more sets are "
+            "wrong than the networks suspect: check a random part of those "
+            "that are not flagged as well."
+        )
     if facts["undecided"] > 0.2 * total:
         result.append(
             "More than a fifth of the examples are undecided. Train longer or "
@@ -170,7 +177,7 @@ def figures(audit):
             )
         )
     if words.known(facts.get("settled_accuracy")):
-        number = words.count(facts.get("known_labels"))
+        number = words.count(facts.get("compared_labels"))
         result.append(
             Figure(
                 "Settled labels right",

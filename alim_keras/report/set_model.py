@@ -1,6 +1,7 @@
 """How likely each set is, given the true class: learnt from predictions."""
 
 import numpy as np
+from scipy import sparse
 from scipy.special import gammaln
 from scipy.special import log_softmax
 from scipy.special import logsumexp
@@ -24,6 +25,8 @@ _START = 0.1
 # Above this many numbers all classes are taken to be equally popular.
 _LARGEST = 5e7
 _LIMITS = (0.1, 10.0)
+# The temperature is chosen by examples of about this many numbers.
+_PROBE = 5_000_000
 _TINY = np.finfo("float32").tiny
 
 
@@ -102,9 +105,13 @@ class SetModel:
 
     def _log_likelihood(self, given):
         sizes = given.sum(axis=1)
-        found = np.where(given, self._inside[sizes], self._outside[sizes])
-        learnt = (sizes <= self._largest).astype("float32")[:, None]
-        found += (given * learnt) @ self._log_popularity.T
+        found = self._outside[sizes]
+        rows, classes = np.nonzero(given)
+        found[rows, classes] = self._inside[sizes[rows], classes]
+        learnt = sizes[rows] <= self._largest
+        found += _sparse(given.shape, rows[learnt], classes[learnt]) @ (
+            self._log_popularity.T
+        )
         return found
 
     def _turn(self, logs, sets, factor):
@@ -113,17 +120,16 @@ class SetModel:
         Returns the belief at the new one: the E-step.
         """
         likelihood = self._log_likelihood(sets)
-        best = -np.inf
+        before, fits = self.temperature, {}
+        part = slice(None, None, max(1, logs.size // _PROBE))
         for change in dict.fromkeys((1.0, factor, 1 / factor)):
-            before = self.temperature
             self.temperature = float(np.clip(before * change, *_LIMITS))
-            joint = self._scaled(logs) + likelihood
+            joint = self._scaled(logs[part]) + likelihood[part]
             fit = logsumexp(joint, axis=1).sum(dtype="float64")
-            if fit > best:
-                best, chosen, found = fit, self.temperature, joint
-            self.temperature = before
-        self.temperature = chosen
-        return softmax(found, axis=1)
+            fits[self.temperature] = fit
+        self.temperature = max(fits, key=fits.get)
+        likelihood += self._scaled(logs)
+        return softmax(likelihood, axis=1)
 
     def _rates(self, outside, sizes):
         num_classes = len(self.rate_by_size) - 1
@@ -142,7 +148,8 @@ class SetModel:
         """The M-step of r, of sets that lack some class."""
         num_classes = sets.shape[1]
         sizes = sets.sum(axis=1)
-        counts = (belief.T @ sets.astype("float32")).astype("float64")
+        members = _sparse(sets.shape, *np.nonzero(sets))
+        counts = (members.T @ belief).T.astype("float64")
         np.fill_diagonal(counts, 0)
         # How many classes other than the true one were drawn, and how often.
         draws = np.zeros((num_classes, self._largest + 1))
@@ -182,6 +189,11 @@ class SetModel:
         self._inside[1:] = np.log1p(-rates[1:]) - inside
         self._outside = np.zeros_like(self._inside)
         self._outside[1:-1] = np.log(rates[1:-1]) - outside[1:-1]
+
+
+def _sparse(shape, rows, classes):
+    ones = np.ones(len(rows), "float32")
+    return sparse.csr_array((ones, (rows, classes)), shape=shape)
 
 
 def _logs(probabilities):

@@ -5,6 +5,8 @@ import io
 
 import numpy as np
 
+from alim_keras.errors import DataError
+
 # Pictures are stored with at most this many pixels a side.
 LARGEST = 256
 # Images up to this size are kept as they are; the page enlarges them with
@@ -28,7 +30,7 @@ def data_uri(image, size=LARGEST):
         Tuple of the data URI, its width and its height in pixels.
 
     Raises:
-        ValueError: For another dtype or shape.
+        DataError: For another dtype or shape.
 
     Example:
 
@@ -41,7 +43,7 @@ def data_uri(image, size=LARGEST):
 
     image = np.asarray(image)
     if image.dtype != np.uint8 or image.ndim not in (2, 3) or not image.size:
-        raise ValueError(
+        raise DataError(
             "A picture must be uint8 of shape (H, W, channels). "
             f"Received: dtype={image.dtype}, shape={image.shape}"
         )

@@ -7,6 +7,7 @@ import os
 import numpy as np
 from scipy.special import softmax
 
+from alim_keras import backend
 from alim_keras import noise_rate
 from alim_keras.data import eval_dataset
 from alim_keras.data import image_rows
@@ -75,7 +76,7 @@ def of_folds(run, folder, folds, epochs):
     """Returns predictions of networks that were trained without the item.
 
     Nor were they trained on one that is identical to it. They are kept in the
-    run folder: a second audit need not train again.
+    run folder, if it can be written to: a second audit need not train again.
 
     Args:
         run: The `OpenRun`.
@@ -102,8 +103,7 @@ def of_folds(run, folder, folds, epochs):
     logits = _stored(path, made_for, shape)
     if logits is None:
         logits = _train_folds(run, folds, epochs)
-        with replacing(path) as file:
-            np.savez(file, logits=logits, made_for=made_for)
+        _keep(path, logits, made_for)
     # `report.examine` finds the temperature and the noise rate by itself.
     return Beliefs(_probabilities(logits), np.full(count, "folds", object))
 
@@ -112,14 +112,7 @@ def _train_folds(run, folds, epochs):
     """Returns the logits of networks without the item, float32 `(N, C)`."""
     training = run.training
     count = len(training.sets)
-    groups = identical(training.data.images)
-    twins = int((np.bincount(groups)[groups] > 1).sum())
-    if twins:
-        print(
-            f"{twins:,} items are identical to another one; as far as a fold "
-            "can hold them, such come into one",
-            flush=True,
-        )
+    groups = groups_of(training.data.images, np.arange(count))
     # The part that the run holds out is to be judged too.
     everything = dataclasses.replace(
         training, trained=np.arange(count), held_out=np.arange(0)
@@ -132,6 +125,41 @@ def _train_folds(run, folds, epochs):
     )
     found = noise_rate.out_of_fold(fit, count, folds, run.settings.seed, groups)
     return found.astype("float32", copy=False)
+
+
+def _keep(path, logits, made_for):
+    """Keeps logits for the next audit, where that is possible."""
+    try:
+        with replacing(path) as file:
+            np.savez(file, logits=logits, made_for=made_for)
+    except OSError as error:
+        print(
+            f"{path} cannot be written ({error.strerror}): the networks of "
+            "--folds are not kept, and another audit trains them again",
+            flush=True,
+        )
+
+
+def groups_of(images, rows):
+    """Returns the groups that folds must not split, and says how many items.
+
+    Args:
+        images: Array or `DiskImages`, `(N, H, W, channels)`.
+        rows: Integers `(n,)`, the items that are split into folds.
+
+    Returns:
+        int64 `(n,)`, see `identical`.
+    """
+    # All, since choosing rows of an array copies it.
+    groups = identical(images)[rows]
+    twins = int((np.bincount(groups)[groups] > 1).sum())
+    if twins and backend.is_chief():
+        print(
+            f"{twins:,} items are identical to another one; as far as a fold "
+            "can hold them, such come into one",
+            flush=True,
+        )
+    return groups
 
 
 def identical(images):

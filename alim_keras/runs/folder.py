@@ -1,6 +1,7 @@
 """The run folder: who may write to it, and whether a run may go on in it."""
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -20,6 +21,8 @@ FREE = frozenset(
     "tensorboard save_candidates candidates_file memory_limit images "
     "image_cache verify".split()
 )
+# How a place that may not be written to refuses.
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def fingerprint(settings):
@@ -42,26 +45,55 @@ class RunFolder:
 
     Args:
         path: The folder.
+
+    Attributes:
+        read_only: Whether `lock` found that nothing can be written here.
     """
 
     def __init__(self, path):
         self.path = os.path.abspath(path)
+        self.read_only = False
         self.checkpoint = RunCheckpoint(self.file("checkpoints"))
 
     def file(self, *names):
         return os.path.join(self.path, *names)
 
     @contextlib.contextmanager
-    def lock(self):
-        """Keeps a second process off the folder; freed even by `kill -9`."""
+    def lock(self, to_read=False):
+        """Keeps a second process off the folder; freed even by `kill -9`.
+
+        Args:
+            to_read: Whether the caller can do without writing here. Then a
+                folder that cannot be written to needs no lock: files in it
+                are only ever replaced whole.
+
+        Raises:
+            BusyError: Another process works here.
+            ConfigError: This is a file, or cannot be written to.
+        """
         if os.path.exists(self.path) and not os.path.isdir(self.path):
             raise ConfigError(
                 "--run_dir must be a folder, new or of an earlier run, and "
                 f"this is a file. Received: --run_dir={self.path}"
             )
         made = not os.path.isdir(self.path)
-        os.makedirs(self.path, exist_ok=True)
-        with open(self.file(".lock"), "w") as file:
+        try:
+            os.makedirs(self.path, exist_ok=True)
+            file = open(self.file(".lock"), "w")
+        except OSError as error:
+            if error.errno not in _FORBIDDEN:
+                raise
+            if not to_read:
+                raise ConfigError(
+                    f"{self.path} cannot be written to: {error.strerror}. "
+                    "Give another folder, or a copy of this one that you may "
+                    "write to."
+                ) from error
+            self.read_only = True
+        if self.read_only:
+            yield self
+            return
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:

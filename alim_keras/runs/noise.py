@@ -12,6 +12,8 @@ from alim_keras.data.known_labels import read_annotations
 from alim_keras.data.sources import is_own
 from alim_keras.errors import ConfigError
 from alim_keras.noise_rate import Estimate
+from alim_keras.noise_rate.annotated import ENOUGH
+from alim_keras.runs import beliefs
 from alim_keras.runs import choice
 from alim_keras.runs.cross_fit import CrossFit
 from alim_keras.runs.folder import fingerprint
@@ -19,9 +21,6 @@ from alim_keras.runs.folder import fingerprint
 # In the run folder: the estimate in force, and what it was made for.
 FILE = "noise_rate.json"
 ESTIMATORS = {"em": noise_rate.em, "gmm": noise_rate.gmm}
-# With so many true labels their share of wrong sets says more than `auto`'s
-# estimates, which take sets for independent of the image.
-ENOUGH = 50
 
 
 def prepare(settings, folder, training):
@@ -46,7 +45,7 @@ def prepare(settings, folder, training):
     if asked == "oracle":
         return _oracle(settings, training.candidates)
     if asked == "auto":
-        if training.known is not None and np.sum(training.known >= 0) >= ENOUGH:
+        if _is_sample_known(settings, training):
             asked, why = "annotated", "enough true labels are known."
         elif settings.distribute == "multi_worker":
             asked, why = "em", "many processes train, and cv is for one."
@@ -67,6 +66,17 @@ def prepare(settings, folder, training):
         keeper.keep(found)
     keeper.show(found)
     return found.value
+
+
+def _is_sample_known(settings, training):
+    """Returns whether enough true labels are known, and stand for all.
+
+    Answers that take the place of sets are mostly those of a review list, of
+    items whose sets looked wrong.
+    """
+    if training.known is None or settings.known_as_sets:
+        return False
+    return np.sum(training.known >= 0) >= ENOUGH
 
 
 def check(settings, training):
@@ -174,6 +184,7 @@ def _once(asked, settings, training):
             CrossFit(settings, training),
             _sets(training, rows),
             seed=settings.seed,
+            groups=beliefs.groups_of(training.data.images, rows),
         )
     rows, labels = _annotations(asked.partition(":")[2], training)
     # The sets as they were given, where known labels stand in for some.

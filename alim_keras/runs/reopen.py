@@ -2,12 +2,14 @@
 
 import contextlib
 import dataclasses
+import os
 import tempfile
 
 import keras
 
 from alim_keras.data.candidate_sets import CandidateSets
 from alim_keras.errors import CheckpointError
+from alim_keras.errors import ConfigError
 from alim_keras.runs import build
 from alim_keras.runs import loading
 
@@ -33,6 +35,11 @@ class OpenRun:
 
 def check_begun(folder):
     """Raises unless the folder holds at least one finished epoch."""
+    if os.path.isfile(folder.path):
+        raise ConfigError(
+            "RUN must be the folder of a run, and this is a file in "
+            f"{os.path.dirname(folder.path)}. Received: {folder.path}"
+        )
     if not folder.checkpoint.exists():
         raise CheckpointError(
             f"There is no checkpoint in {folder.path}. Give the folder of a "
@@ -61,6 +68,10 @@ def reopen(folder, command, checkpoint="selected", **moved):
         *overrides,
     ]
     settings = command.parse(flags)
+    if folder.read_only and settings.image_cache == "disk":
+        # Its file lies there, and is written to as images are read.
+        flags.append("--image_cache=none")
+        settings = command.parse(flags)
     keras.config.set_dtype_policy(settings.precision)
     candidates = CandidateSets.load(folder.file("candidates.npz"))
     folder.check_candidates(candidates.content_hash)

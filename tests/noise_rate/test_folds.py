@@ -102,6 +102,20 @@ def test_cv_is_em_on_those_predictions():
     assert "3 networks" in found.reason
 
 
+def test_cv_keeps_twins_together():
+    stream = np.random.default_rng(0)
+    groups = np.arange(90) // 2
+    candidates = np.eye(4)[stream.integers(0, 4, 90)]
+
+    def fit_predict(train_rows, predict_rows):
+        assert not np.isin(groups[predict_rows], groups[train_rows]).any()
+        return stream.normal(size=(len(predict_rows), 4)) * 3
+
+    noise_rate.cv(fit_predict, candidates, groups=groups)
+    with pytest.raises(AssertionError):
+        noise_rate.cv(fit_predict, candidates)
+
+
 def test_choice():
     assert noise_rate.choose(999)[0] == "cv"
     assert noise_rate.choose(1000)[0] == "em"

@@ -1,24 +1,16 @@
-import csv
-import json
-
 import numpy as np
 import pytest
+from sample_examined import NAMES
+from sample_examined import SETS
+from sample_examined import examined
+from sample_examined import planted
+from sample_examined import small
 
 from alim_keras.data import SparseCandidates
 from alim_keras.data.tables import Votes
-from alim_keras.errors import DataError
 from alim_keras.noise_rate import Estimate
 from alim_keras.report import examine
 from alim_keras.report import suspicion
-
-NAMES = ["cat", "dog", "elk"]
-PROBABILITIES = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
-SETS = np.array([[0, 1, 1], [0, 1, 0], [1, 1, 1]], bool)
-
-
-def small(**options):
-    defaults = {"class_names": NAMES, "ids": ["a", "b", "c"], "kind": "folds"}
-    return examine(PROBABILITIES, SETS, **{**defaults, **options})
 
 
 def test_bayes_rule_by_hand():
@@ -88,38 +80,6 @@ def test_an_untouched_row_is_its_set():
     assert found.labels["probability"][0] == 0.5
     assert found.labels["label"][0] == "dog"
     assert found.labels["suspicion"][0] == 0
-
-
-def planted(count=2000, noise=0.1, only=None, seed=0, signal=4):
-    """Honest predictions, sets of one or two, and the truth."""
-    num_classes = 10
-    stream = np.random.default_rng(seed)
-    truth = stream.integers(0, num_classes, count)
-    logits = stream.normal(size=(count, num_classes))
-    logits[np.arange(count), truth] += signal
-    # Bayes's rule for such features.
-    probabilities = np.exp(signal * logits)
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
-    wrong = stream.random(count) < noise
-    if only is not None:
-        wrong &= truth == only
-    other = (truth + stream.integers(1, num_classes, count)) % num_classes
-    given = np.where(wrong, other, truth)
-    sets = np.eye(num_classes, dtype=bool)[given]
-    more = (truth + stream.integers(1, num_classes, count)) % num_classes
-    sets[np.arange(count), more] |= stream.random(count) < 0.5
-    return probabilities, sets, truth
-
-
-def examined(found, **options):
-    probabilities, sets, truth = found
-    return examine(
-        probabilities,
-        sets,
-        class_names=[f"c{i}" for i in range(sets.shape[1])],
-        ids=[f"{i}.png" for i in range(len(sets))],
-        **{"kind": "folds", "labels": truth, **options},
-    )
 
 
 @pytest.mark.parametrize("noise_rate", [None, 0.1])
@@ -259,147 +219,3 @@ def test_a_tie_goes_to_the_given_set():
     assert found.labels["runner_up"].tolist() == ["cat", "dog"]
     assert found.summary["outside"] == 0
     assert found.confusions.empty
-
-
-@pytest.mark.parametrize("kind", ["table", "folds", "prediction"])
-def test_nothing_at_all(kind, tmp_path):
-    found = examine(
-        np.zeros((0, 3)),
-        np.zeros((0, 3), bool),
-        class_names=NAMES,
-        ids=[],
-        kind=kind,
-    )
-    assert found.summary["num_examples"] == 0
-    assert found.summary["mean_set_size"] is None
-    assert found.labels.empty and found.review.empty
-    assert found.classes["given"].tolist() == [0, 0, 0]
-    assert len(found.write(tmp_path)) == 4
-
-
-def test_the_files(tmp_path):
-    paths = small(noise_rate=1 / 3).write(tmp_path / "audit")
-    assert [path.rsplit("/")[-1] for path in map(str, paths)] == [
-        "labels.csv",
-        "review.csv",
-        "noise_by_class.csv",
-        "confusions.csv",
-    ]
-    tables = {}
-    for path in paths:
-        with open(path, encoding="utf-8", newline="") as file:
-            tables[path.rsplit("/")[-1]] = list(csv.DictReader(file))
-    assert json.loads(tables["labels.csv"][0]["candidates"]) == ["dog", "elk"]
-    assert tables["review.csv"][0]["reason"] == (
-        "outside its set, 0.70 sure of cat"
-    )
-    # The settled label of no example that misses it: no share to state.
-    by_class = {row["class"]: row for row in tables["noise_by_class.csv"]}
-    assert by_class["cat"]["outside_share"] == "1.0000"
-    assert tables["confusions.csv"] == [
-        {
-            "given": "dog",
-            "settled": "cat",
-            "count": "0.5000",
-            "share": f"{0.5 / (0.5 + 1 + 1 / 3):.4f}",
-        },
-        {
-            "given": "elk",
-            "settled": "cat",
-            "count": "0.5000",
-            "share": f"{0.5 / (0.5 + 1 / 3):.4f}",
-        },
-    ]
-
-
-def test_a_class_that_does_not_occur_has_empty_cells(tmp_path):
-    found = examine(
-        [[0.9, 0.1, 0.0]],
-        [[True, True, False]],
-        class_names=NAMES,
-        ids=["a"],
-        kind="table",
-    )
-    found.write(tmp_path)
-    with open(tmp_path / "noise_by_class.csv", encoding="utf-8") as file:
-        rows = {row["class"]: row for row in csv.DictReader(file)}
-    assert rows["elk"] == {
-        "class": "elk",
-        "given": "0",
-        "settled": "0",
-        "outside": "0",
-        "outside_share": "",
-        "given_wrong": "0",
-        "given_wrong_share": "",
-        "mean_set_size": "",
-        "confusions": "",
-    }
-
-
-@pytest.mark.parametrize(
-    "change, words",
-    [
-        ({"kind": "guess"}, "'table', 'folds', 'prediction'"),
-        ({"ids": ["a", "b"]}, r"2 ids .* \(3, 3\)"),
-        ({"class_names": NAMES[:2]}, "2 class names"),
-        ({"labels": [0]}, "1 labels, 3 ids"),
-        ({"labels": [0, 3, -1]}, "from 0 to 2 .* Received: 3 in row 1"),
-        ({"labels": [0, 1, -2]}, "Received: -2 in row 2"),
-        ({"labels": [0.0, 1.0, -1.0]}, "must be integers.* float64"),
-        ({"labels": [[0], [1], [2]]}, r"int64 of shape \(3, 1\)"),
-        ({"kind": ["table", "folds"]}, r"`kind` .* of 3 .* shape \(2,\)"),
-        ({"kind": ["table", "folds", 1]}, r"'table', .* \['1'\]"),
-        ({"known": [True]}, r"`known` must be .* shape \(1,\)"),
-        ({"ratio": [1.0, 2.0]}, r"`ratio` must be .* shape \(2,\)"),
-        ({"ids": ["a", "b", "a"]}, r"1 examples .* ids a \(row 2\); give"),
-        ({"noise_rate": 1.0}, "noise_rate=1.0"),
-        ({"noise_rate": float("nan")}, "noise_rate=nan"),
-    ],
-)
-def test_what_does_not_fit_is_named(change, words):
-    with pytest.raises(DataError, match=words) as error:
-        small(**change)
-    assert "\n" not in str(error.value)
-
-
-def test_rows_that_are_no_distribution_are_named():
-    bad = PROBABILITIES.copy()
-    bad[1, 0] = np.nan
-    options = {"class_names": NAMES, "ids": ["a", "b", "c"], "kind": "table"}
-    with pytest.raises(DataError, match=r"not finite, ids b \(row 1\)"):
-        examine(bad, SETS, **options)
-    empty = SETS.copy()
-    empty[2] = False
-    with pytest.raises(DataError, match=r"empty candidate set, ids c"):
-        examine(PROBABILITIES, empty, **options)
-
-
-@pytest.mark.parametrize("count, num_classes", [(1, 1), (1, 2), (3, 2), (2, 1)])
-def test_few_examples_and_few_classes(count, num_classes):
-    stream = np.random.default_rng(0)
-    probabilities = stream.dirichlet(np.ones(num_classes), count)
-    sets = np.zeros((count, num_classes), bool)
-    sets[:, 0] = True
-    nobody = Votes(
-        np.zeros(0, "int64"),
-        np.zeros(0, "int32"),
-        np.zeros(0, "int32"),
-        None,
-        ("ann",),
-    )
-    for votes in (None, nobody):
-        found = examine(
-            probabilities,
-            sets,
-            class_names=NAMES[:num_classes],
-            ids=list("abc")[:count],
-            kind="folds",
-            votes=votes,
-        )
-        shares = found.labels[["probability", "suspicion"]].to_numpy()
-        assert np.isfinite(shares).all()
-        assert (found.labels["candidates"].str.len() == 1).all()
-        if num_classes == 1:
-            assert (found.labels["suspicion"] == 0).all()
-    assert found.annotators["votes"].tolist() == [0]
-    assert np.isnan(found.annotators["agreement"][0])

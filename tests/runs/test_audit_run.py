@@ -13,6 +13,7 @@ import pandas
 import pytest
 
 from alim_keras import cli
+from alim_keras import noise_rate
 from alim_keras import train
 from alim_keras.cli import audit_flags
 from alim_keras.cli import train_flags
@@ -185,7 +186,17 @@ def test_files_that_hold_no_folds(damage, tmp_path, capsys):
     assert f"{path} cannot be read" in capsys.readouterr().out
 
 
-def test_the_noise_rate_by_cv_of_few_items(folder, tmp_path, capsys):
+def test_the_noise_rate_by_cv_of_few_items(
+    folder, tmp_path, monkeypatch, capsys
+):
+    asked = []
+    usual = noise_rate.folds.out_of_fold
+
+    def spy(fit, count, folds, seed, groups):
+        asked.append(np.bincount(groups)[groups])
+        return usual(fit, count, folds, seed, groups)
+
+    monkeypatch.setattr(noise_rate.folds, "out_of_fold", spy)
     # Two thirds of 72 items do not fill a batch of 64.
     flags = ("--epochs=1", "--noise_rate=cv", f"--run_dir={tmp_path / 'run'}")
     assert run_train(folder, *flags) == 0
@@ -194,8 +205,12 @@ def test_the_noise_rate_by_cv_of_few_items(folder, tmp_path, capsys):
         "Estimating the noise rate: network 1: in batches of 48, since 48 "
         "items do not fill one of 64",
         " by cv: ",
+        "2 items are identical to another one",
     ):
         assert line in out
+    # Of the two no network learns the other's set.
+    (sizes,) = asked
+    assert len(sizes) == 72 and (sizes == 2).sum() == 2
 
 
 def test_folds_of_another_shape_are_not_taken(tmp_path):

@@ -99,8 +99,10 @@ def test_cv_of_another_wish_is_not_taken(tmp_path, monkeypatch):
     """Killed before the first epoch, the folder may begin another run."""
     asked = []
 
-    def cv(fit_predict, candidates, seed):
+    def cv(fit_predict, candidates, seed, groups):
         asked.append(seed)
+        # One for each that is trained on; digits has no twins.
+        assert len(set(groups.tolist())) == len(groups) == 86
         assert candidates.shape == (86, 10)
         return noise_rate.Estimate(seed / 10, 0.0, 1.0, "cv", "it was told so.")
 
@@ -181,7 +183,7 @@ def test_annotated_and_the_default_for_sets_of_a_file(
 
     # Told nothing, it estimates; with a fixed lambda it need not.
     estimate = noise_rate.Estimate(0.125, 0.1, 0.2, "cv", "it was told so.")
-    monkeypatch.setattr(noise_rate, "cv", lambda *_, seed: estimate)
+    monkeypatch.setattr(noise_rate, "cv", lambda *_, **options: estimate)
     assert prepared(tmp_path / "auto", given)[0] == 0.125
     assert "takes cv" in capsys.readouterr().out
     assert prepared(tmp_path / "fixed", given, "--lam=0.5") == (None, None)

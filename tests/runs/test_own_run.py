@@ -202,48 +202,6 @@ def test_labels_are_fed_back(first, audited, folder, tmp_path):
     }
 
 
-def test_known_labels_report_and_tell_the_noise_rate(folder, tmp_path, capsys):
-    place = tmp_path / "known"
-    truth = own.read_rows(folder / "truth.csv")[:60]
-    known = own.write_rows(
-        tmp_path / "known.csv",
-        [("id", "label"), *((row["id"], row["label"]) for row in truth)],
-    )
-    code = run_train(
-        place,
-        folder / "labels.csv",
-        f"--images={folder / 'photos'}",
-        f"--known_labels={known}",
-        f"--test_labels={folder / 'test.csv'}",
-        "--noise_rate=auto",
-        "--known_as_sets",
-        # Nothing would stay in its set but what is known.
-        "--lam=1",
-        "--epochs=4",
-    )
-    assert code == 0
-    assert "auto takes annotated" in capsys.readouterr().out
-    given = {}
-    for row in own.read_rows(folder / "labels.csv"):
-        given.setdefault(row["image"], set()).add(row["label"])
-    wrong = sum(row["label"] not in given[row["id"]] for row in truth)
-    results = json.loads((place / "results.json").read_text())
-    assert results["noise_rate"] == pytest.approx(wrong / 60)
-    assert results["test_accuracy"] is not None
-    assert results["pseudo_label_accuracy"] is not None
-    with np.load(place / "candidates.npz") as found:
-        sizes = dict(zip(found["ids"].tolist(), found["sets"].sum(axis=1)))
-    assert all(sizes[row["id"]] == 1 for row in truth)
-    rows = {row["id"]: row for row in own.read_rows(place / "labels.csv")}
-    for row in truth:
-        found = rows[row["id"]]
-        assert (found["label"], found["source"]) == (row["label"], "known")
-        assert (found["probability"], found["outside"]) == ("1.0000", "0")
-    others = {row["source"] for row in rows.values()}
-    assert others == {"known", "table", "prediction"}
-    assert sum(row["outside"] == "1" for row in rows.values()) > 10
-
-
 def test_a_run_of_folders_exports_again(folder, tmp_path, capsys):
     for row in own.read_rows(folder / "truth.csv")[:48]:
         place = tmp_path / "sorted" / row["label"]
