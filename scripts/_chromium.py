@@ -119,11 +119,7 @@ class Page:
                 }
             ],
         )
-        # The page hears of it (`change` of `matchMedia`) with the next frame.
-        self.run(
-            "new Promise(done => requestAnimationFrame("
-            "() => requestAnimationFrame(() => done(true))))"
-        )
+        self._settle()
 
     def open(self, path):
         """Loads a file; returns the seconds until its `load` event."""
@@ -160,6 +156,7 @@ class Page:
                 windowsVirtualKeyCode=codes[key],
                 **(text if kind == "keyDown" else {}),
             )
+        self._settle()
 
     def screenshot(self, path, whole=False):
         """Stores a PNG of the window, or of the whole page."""
@@ -180,6 +177,16 @@ class Page:
         """Stores what would be printed."""
         data = self._ask("Page.printToPDF", printBackground=False)["data"]
         pathlib.Path(path).write_bytes(base64.b64decode(data))
+
+    def _settle(self):
+        """Waits for what the page hears of later, at the latest in a frame.
+
+        Such are `change` of `matchMedia` and `close` of a dialog.
+        """
+        self.run(
+            "new Promise(done => requestAnimationFrame("
+            "() => requestAnimationFrame(() => setTimeout(done, 0, true))))"
+        )
 
     def _ask(self, method, **parameters):
         self._number += 1

@@ -63,7 +63,9 @@ def paragraphs(audit):
         f"({_share(undecided, total)}) {_verb(undecided, 'is', 'are')} "
         "undecided: no class holds half of the probability."
     )
-    return [f"{looked}.", found, _noise(facts, total)]
+    texts = [f"{looked}.", found, _noise(facts, total)]
+    counts = counted.in_words(facts)
+    return [*texts, counts] if counts else texts
 
 
 def _noise(facts, total):
@@ -82,7 +84,7 @@ def _noise(facts, total):
             f" Added up over the examples, {words.count(suspect)} sets "
             f"({_share(suspect, total)}) are expected to miss it."
         )
-    return f"{text} {counted.in_words(facts)}".rstrip()
+    return text
 
 
 def kinds(audit):

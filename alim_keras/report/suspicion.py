@@ -121,8 +121,8 @@ class Settler:
         self._lambda = instance_lambda(by_size, sizes, num_classes, "size")
         if votes is not None and len(rows) and _agree_or_not(votes):
             self.reason += (
-                " Where there are votes it is not used: what each annotator "
-                "takes for what decides."
+                " Examples with votes do without it: there the habits of "
+                "each annotator count."
             )
             self._votes = VoteModel(
                 votes,

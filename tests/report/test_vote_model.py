@@ -152,3 +152,18 @@ def test_one_answer_to_an_item_is_left_to_the_model_of_sets():
     pandas.testing.assert_frame_equal(told.labels, plain.labels)
     # She is in the table of annotators all the same.
     assert told.annotators["votes"].tolist() == [count]
+
+
+def test_votes_decide_whatever_noise_rate_is_given():
+    votes, probabilities, _ = crowd(300)
+    sets = np.zeros((300, 3), bool)
+    sets[np.arange(300), probabilities.argmin(axis=1)] = True
+    options = {"class_names": list("abc"), "kind": "prediction"}
+    options.update(ids=[str(row) for row in range(300)], noise_rate=0.0)
+    alone = examine(probabilities, sets, **options)
+    assert alone.labels["suspicion"].max() == 0
+    voted = examine(probabilities, sets, votes=votes, **options)
+    assert voted.labels["suspicion"].max() > 0.9
+    reason = "Examples with votes do without it"
+    assert reason in voted.summary["noise_rate_reason"]
+    assert reason not in alone.summary["noise_rate_reason"]
