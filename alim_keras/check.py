@@ -22,6 +22,7 @@ _SHOWN = 20
 def main(settings):
     """Checks the data that the settings describe."""
     from alim_keras.data.sources import is_own
+    from alim_keras.data.sources.own_images import UnreadableError
     from alim_keras.runs import loading
 
     if settings.problems:
@@ -30,11 +31,15 @@ def main(settings):
         warnings.simplefilter("always")
         found = None
         if is_own(settings.dataset):
-            with cli.bar("Looking at images") as progress:
-                found = loading.own_data(settings, progress, refuse=False)
+            try:
+                with cli.bar("Looking at images") as progress:
+                    found = loading.own_data(settings, progress, refuse=False)
+            except UnreadableError as error:
+                # Not one can be read: the list is all that there is to say.
+                _write(settings, error.problems)
+                raise
         problems = _problems(found)
-        if settings.problems:
-            write_atomically(settings.problems, _as_csv(problems))
+        _write(settings, problems)
         refused = bool(problems) and settings.on_bad_image == "error"
         if not refused:
             cli.load(settings)
@@ -60,12 +65,14 @@ def _problems(found):
     return [(found.files[n], why) for n, why in found.scan.problems.items()]
 
 
-def _as_csv(problems):
+def _write(settings, problems):
+    if not settings.problems:
+        return
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(
         [("file", "problem"), *problems]
     )
-    return out.getvalue()
+    write_atomically(settings.problems, out.getvalue())
 
 
 def _what_happens(settings, training):

@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 
 from alim_keras.data import candidate_file
+from alim_keras.data.checks import check_text
 from alim_keras.data.messages import first_five
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
@@ -25,21 +26,6 @@ def numbered_ids(places, split):
     """Returns the ids of some official places, as a string array."""
     digits = max(5, len(str(max(places, default=0))))
     return np.array([f"{split}_{place:0{digits}d}" for place in places], str)
-
-
-def _check_text(source, what, texts):
-    """Refuses strings with half of a surrogate pair: no file can hold them."""
-    points = np.ascontiguousarray(texts).view(np.uint32)
-    if points.max(initial=0) < 0xD800:
-        return  # As nearly always, and quick for a million.
-    points = points.reshape(len(texts), -1)
-    rows = np.flatnonzero((points >> 11 == 0xD800 >> 11).any(1))
-    if len(rows):
-        shown = [ascii(str(one)) for one in texts[rows[:6]]]
-        raise DataError(
-            f"{source}: {len(rows)} {what} are no UTF-8 text: "
-            f"{first_five(shown)}; rename them"
-        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -91,8 +77,8 @@ class CandidateSets:
             )
         if not len(sets):
             raise DataError(f"{self.source}: there are no candidate sets")
-        _check_text(self.source, "ids", ids)
-        _check_text(self.source, "class names", np.array(names, str))
+        check_text(self.source, "ids", ids)
+        check_text(self.source, "class names", np.array(names, str))
         values, counts = np.unique(ids, return_counts=True)
         if np.any(counts > 1):
             raise DataError(

@@ -100,6 +100,7 @@ def validate_features(features, ids=None):
             f"num_features). Received: dtype={features.dtype}, shape={shape}"
         )
     features = features.reshape(len(features), 1, 1, shape[-1])
+    given = features
     with np.errstate(over="ignore"):
         # What float32 cannot hold becomes infinite.
         features = features.astype(np.float32, copy=False)
@@ -107,10 +108,17 @@ def validate_features(features, ids=None):
     if wrong.any():
         rows = np.flatnonzero(wrong.any(axis=(1, 2, 3)))
         raise DataError(
-            f"{len(rows)} feature vectors hold NaN or infinite values, "
-            f"{first_rows(rows, ids)}; fill these in or leave the rows out"
+            f"{len(rows)} feature vectors hold "
+            f"{_what_is_wrong(given, wrong)}, {first_rows(rows, ids)}; fill "
+            "these in or leave the rows out"
         )
     return features
+
+
+def _what_is_wrong(given, wrong):
+    if np.isfinite(given[wrong]).all():
+        return "values too large for float32"
+    return "NaN or infinite values"
 
 
 def _check_shape(shape):

@@ -6,6 +6,7 @@ import numpy as np
 
 from alim_keras.data.messages import first_five
 from alim_keras.data.messages import nearest
+from alim_keras.data.tables import encoding
 from alim_keras.data.tables.class_names import numbers_are_names
 from alim_keras.data.tables.classes import Lookup
 from alim_keras.errors import DataError
@@ -30,10 +31,35 @@ def read_annotations(path, ids, class_names):
             id is unknown or comes twice; a label is no class. It names up to
             five lines of the file.
     """
+    return match_annotations(path, ids, class_names, None)
+
+
+def match_annotations(path, ids, class_names, find):
+    """Reads the same kind of file, whose ids may be written in another way.
+
+    Args:
+        path: The file.
+        ids: Strings `(N,)`, of the training set.
+        class_names: The classes.
+        find: Function of a list of ids, which returns a dict to their rows;
+            unknown ones are not in it. None to know only `ids` themselves.
+
+    Returns:
+        As `read_annotations`; rows are what `find` says.
+    """
     places = {str(one): row for row, one in enumerate(ids)}
-    found, labels = _read_known(path, class_names, places)
+    example = first_five(list(places)[:6])
+    if find is not None:
+        found = find(annotated_ids(path))
+        places = found if found else {}
+    found, labels = _read_known(path, class_names, places, example)
     rows = np.array([places[one] for one in found], np.int64)
     return rows, labels
+
+
+def annotated_ids(path):
+    """Returns the ids of a file of labels, without those that are blank."""
+    return list(dict.fromkeys(one for _, one, _ in _read(path) if one))
 
 
 def read_test_labels(path, class_names):
@@ -49,27 +75,32 @@ def read_test_labels(path, class_names):
     return np.array(ids, str), labels
 
 
-def _read_known(path, class_names, places=None):
-    """Returns ids and labels; ids that are not in `places` are refused."""
+def _read_known(path, class_names, places=None, example=""):
+    """Returns ids and labels; ids that are not in `places` are refused.
+
+    So are two ids of one row, unless it is below 0.
+    """
     ids, labels = [], []
     names = [str(name) for name in class_names]
     lookup = Lookup(names)
     seen, problems = {}, {"id": [], "twice": [], "label": []}
     for line, one, label in _read(path):
+        key = one
+        if places is not None and places.get(one, -1) >= 0:
+            key = places[one]
         if not one or (places is not None and one not in places):
             problems["id"].append(f"{one!r} (line {line})")
-        elif one in seen:
-            problems["twice"].append(f"{one!r} (lines {seen[one]} and {line})")
+        elif key in seen:
+            problems["twice"].append(f"{one!r} (lines {seen[key]} and {line})")
         elif (number := lookup.class_of(label)) is None:
             problems["label"].append(f"{label!r} (line {line})")
         else:
             ids.append(one)
             labels.append(number)
-        seen.setdefault(one, line)
+        seen.setdefault(key, line)
     unknown = ("ids are empty", "a name for each item")
-    if places:
-        such = f"such as {first_five(list(places))}"
-        unknown = ("ids are not of the training set", such)
+    if places is not None:
+        unknown = ("ids are not of the training set", f"such as {example}")
     classes = f"one of {first_five(names)}"
     if not numbers_are_names(names):
         classes += f", or a number from 0 to {len(names) - 1}"
@@ -117,6 +148,7 @@ def _read(path):
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             head = file.readline()
+            encoding.check_no_nul(path, head)
             file.seek(0)
             reader = csv.DictReader(file, delimiter=_delimiter(path, head))
             columns = reader.fieldnames or []
@@ -153,4 +185,4 @@ def _read(path):
             "quotation mark may be missing"
         ) from error
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is not UTF-8 text; save it as CSV") from error
+        raise encoding.not_utf8(path, error) from error

@@ -140,3 +140,20 @@ def test_what_a_network_settled_on_is_no_true_label(tmp_path):
 def test_no_file_of_test_labels_is_no_item():
     ids, labels = read_test_labels(None, NAMES)
     assert len(ids) == len(labels) == 0
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf16_is_called_so(tmp_path, coding):
+    path = tmp_path / "labels.csv"
+    path.write_bytes("id,label\na1,cat\n".encode(coding))
+    with pytest.raises(DataError, match="is UTF-16.*save it as UTF-8"):
+        read_annotations(path, IDS, NAMES)
+
+
+def test_codes_are_no_places(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("id,label\na1,02\n", encoding="utf-8")
+    assert read_annotations(path, IDS, ["01", "02"])[1].tolist() == [1]
+    path.write_text("id,label\na1,1\n", encoding="utf-8")
+    with pytest.raises(DataError, match="1 labels are no class: '1'.*mean 01"):
+        read_annotations(path, IDS, ["01", "02"])

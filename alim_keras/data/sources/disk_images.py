@@ -10,6 +10,7 @@ from alim_keras.data.sources import image_files
 from alim_keras.data.sources import resize
 from alim_keras.data.sources.decoded_cache import make_cache
 from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
 
 
 class DiskImages:
@@ -34,6 +35,9 @@ class DiskImages:
             form are the same (of encoded images, the contents); else it is
             made anew. Defaults to None.
 
+        remedy: String, what messages about images that cannot be decoded end
+            with. Defaults to replacing them or leaving them out.
+
     Attributes:
         shape: Tuple `(N, image_size, image_size, channels)`.
         dtype: `np.uint8`.
@@ -51,7 +55,15 @@ class DiskImages:
     ((2, 32, 32, 3), (1, 32, 32, 3))
     """
 
-    def __init__(self, files, image_size, channels=3, folder=None, cache=None):
+    def __init__(
+        self,
+        files,
+        image_size,
+        channels=3,
+        folder=None,
+        cache=None,
+        remedy=None,
+    ):
         size = resize.check_size(image_size)
         if size is None or channels not in (1, 3):
             raise ConfigError(
@@ -64,6 +76,7 @@ class DiskImages:
         self._cache = make_cache(cache, files, folder, form)
         self._rows = np.arange(len(files), dtype=np.int64)
         self._form = form
+        self._remedy = {} if remedy is None else {"remedy": remedy}
 
     @property
     def shape(self):
@@ -108,11 +121,14 @@ class DiskImages:
         view.__dict__.update(self.__dict__, _rows=chosen)
         return view
 
-    def read(self, index=None):
+    def read(self, index=None, problems=None):
         """Returns decoded images.
 
         Args:
             index: Integer array `(n,)`, slice or mask. Defaults to all.
+            problems: Dict to which the places in `index` are added of images
+                that cannot be decoded, with why; these are left zero.
+                Defaults to None: the first one is an error.
 
         Returns:
             uint8 `(n, image_size, image_size, channels)`.
@@ -126,7 +142,13 @@ class DiskImages:
 
         def fill(part):
             for place in part:
-                found[place] = self._decode(rows[place])
+                try:
+                    found[place] = self._decode(rows[place])
+                except DataError as error:
+                    if problems is None:
+                        raise
+                    found[place] = 0
+                    problems[place] = image_files.reason(error)
 
         workers = num_workers()
         if len(rows) < 4 or workers == 1:
@@ -184,7 +206,9 @@ class DiskImages:
                 source = os.path.join(self._folder, source)
                 name = source
         channels = self._form[2]
-        return image_files.decode(source, size, channels, name, enlarge)
+        return image_files.decode(
+            source, size, channels, name, enlarge, **self._remedy
+        )
 
 
 def image_rows(images, index):

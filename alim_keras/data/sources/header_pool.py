@@ -8,6 +8,7 @@ import sys
 import threading
 
 from alim_keras.data.sources import header_worker
+from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
 
 # Files that are asked for at once.
@@ -27,11 +28,16 @@ def by_threads(sources, hashed, full, workers, tick):
         tick: Function, called a few times a second.
     """
 
+    def look(place):
+        try:
+            source = sources[place]
+        except DataError as error:
+            # A row of a dataset may lack its image.
+            return header_worker.Record(reason=str(error))
+        return header_worker.describe(source, full, bool(hashed[place]))
+
     def act(start, stop):
-        return [
-            header_worker.describe(sources[place], full, bool(hashed[place]))
-            for place in range(start, stop)
-        ]
+        return list(map(look, range(start, stop)))
 
     yield from _in_parallel(act, len(sources), workers, tick)
 

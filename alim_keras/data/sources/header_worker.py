@@ -30,6 +30,8 @@ _FORMATS = (
 )
 GREY = ("1", "L", "LA", "La", "F", "I", "I;16", "I;16L", "I;16B", "I;16N")
 _COLOUR = ("P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV")
+# Modes that may hold any number.
+_WIDE = ("I", "F")
 _ORIENTATION = 0x0112
 _FRAME = struct.Struct("<I")
 _RECORD = struct.Struct("<IIB16sQH")
@@ -96,7 +98,21 @@ def open_image(file):
     image = PIL.Image.open(file, formats=_formats())
     if image.mode not in GREY and image.mode not in _COLOUR:
         raise UnreadableError(f"pixels of mode {image.mode} are not supported")
+    if image.mode in _WIDE and not has_16_bits(image):
+        # Nothing says what is white there, and images of one data set must
+        # not be scaled each by its own values.
+        kind = "floats" if image.mode == "F" else "integers of 32 bits"
+        raise UnreadableError(
+            f"its pixels are {kind}, save it with 8 or 16 bits for each channel"
+        )
     return image
+
+
+def has_16_bits(image):
+    """Returns whether the pixels are grey, of 0 to 65535."""
+    # Pillow opens PNM as 32 bits, once PNG too, and these cannot hold more.
+    is_less = image.mode == "I" and image.format in ("PNG", "PPM")
+    return is_less or image.mode.startswith("I;16")
 
 
 def orientation(image):

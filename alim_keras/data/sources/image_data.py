@@ -204,9 +204,7 @@ def channel_statistics(images):
     ((0.5,), (0.5,))
     """
     if hasattr(images, "read"):
-        count = min(len(images), _SAMPLE)
-        places = np.linspace(0, len(images) - 1, count).astype(np.int64)
-        images = images.read(places)
+        images = images.read(sample_places(len(images)))
     step = max(1, _BLOCK // max(1, int(np.prod(images.shape[1:]))))
     sums = np.zeros((2, images.shape[-1]))
     for start in range(0, len(images), step):
@@ -215,6 +213,12 @@ def channel_statistics(images):
     std = np.sqrt(np.maximum(square - np.square(mean), 0.0))
     std = np.where(std > 1e-6, std, 1.0)
     return tuple(mean.tolist()), tuple(std.tolist())
+
+
+def sample_places(count):
+    """Returns which of `count` images stand for all, evenly spread, int64."""
+    places = np.linspace(0, max(count - 1, 0), min(count, _SAMPLE))
+    return places.astype(np.int64)
 
 
 def feature_statistics(features):

@@ -13,12 +13,17 @@ from alim_keras.errors import DataError
 _SPARE = 2
 
 
-def decode(source, size, channels=3, name=None, enlarge=True):
+# What a message about one image ends with.
+_REMEDY = "replace it or leave it out"
+
+
+def decode(source, size, channels=3, name=None, enlarge=True, remedy=_REMEDY):
     """Returns an image file's pixels, brought to one square size.
 
     Grey, palette, CMYK and YCbCr images are converted, transparent ones laid
     on white, 16-bit ones shifted to 8 bits, images turned as their EXIF
-    orientation says; of an animation it is the first frame.
+    orientation says; of an animation it is the first frame. Floats and
+    integers of 32 bits are refused.
 
     Args:
         source: Path, or the encoded bytes.
@@ -28,6 +33,7 @@ def decode(source, size, channels=3, name=None, enlarge=True):
         name: String, what to call it in messages. Defaults to the path.
         enlarge: Whether an image whose shorter side is below `size` is
             enlarged; else that side is kept. Defaults to `True`.
+        remedy: String, what a message ends with.
 
     Returns:
         uint8 `(size, size, channels)`.
@@ -56,15 +62,23 @@ def decode(source, size, channels=3, name=None, enlarge=True):
         if name is None:
             is_path = isinstance(source, str | os.PathLike)
             name = os.fspath(source) if is_path else "an encoded image"
-        raise unreadable(name, error) from error
+        raise unreadable(name, error, remedy) from error
 
 
-def unreadable(name, error):
+def unreadable(name, error, remedy=_REMEDY):
     """Returns the `DataError` about an image that an error was about."""
     return DataError(
         f"{name}: cannot be read as an image: {header_worker.explain(error)}; "
-        "replace it or leave it out"
+        f"{remedy}"
     )
+
+
+def reason(error):
+    """Returns why an image cannot be read, from what reading it raised."""
+    cause = error.__cause__
+    # One that is not from `unreadable` says it itself.
+    known = cause is not None and header_worker.explain(cause)
+    return known if known and known in str(error) else str(error)
 
 
 def _pixels(image, size, channels):
@@ -106,8 +120,10 @@ def _plain(image, channels):
     mode = "L" if channels == 1 else "RGB"
     if image.mode == mode and "transparency" not in image.info:
         return image
-    if image.mode[0] in "IF":
-        levels = _eight_bits(np.asarray(image), image.mode, image.format)
+    if header_worker.has_16_bits(image):
+        # They lose the lower eight.
+        levels = (np.asarray(image).astype(np.int64) >> 8).clip(0, 255)
+        levels = levels.astype(np.uint8)
         return resize.pillow().fromarray(levels).convert(mode)
     if image.mode in ("La", "RGBa"):
         image = image.convert("LA" if image.mode == "La" else "RGBA")
@@ -117,24 +133,3 @@ def _plain(image, channels):
         white.alpha_composite(image)
         image = white.convert("RGB")
     return image.convert(mode)
-
-
-def _eight_bits(levels, mode, kind):
-    """Returns numbers of 16 or 32 bits as uint8.
-
-    Sixteen bits lose the lower eight. Of other numbers the range is not
-    known: up to 1 (fractions) they are shares of white, up to 255 they stay,
-    up to 65535 they are sixteen bits, and else the least becomes black, the
-    greatest white.
-    """
-    if mode.startswith("I;16") or (mode == "I" and kind == "PPM"):
-        return (levels.astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)
-    levels = np.nan_to_num(levels.astype(np.float64), posinf=0, neginf=0)
-    low, high = levels.min(), levels.max()
-    if low < 0 or high > 65535:
-        levels = (levels - low) * (255 / (high - low))
-    elif high > 255:
-        levels = np.floor(levels / 256)
-    elif mode == "F" and high <= 1:
-        levels = levels * 255
-    return np.rint(levels).clip(0, 255).astype(np.uint8)

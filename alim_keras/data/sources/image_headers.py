@@ -53,6 +53,26 @@ class Scan:
     def __len__(self):
         return len(self.width)
 
+    def with_problems(self, more):
+        """Returns the scan with further rows that cannot be read.
+
+        Args:
+            more: Dict from a row to why; what is known of a row stays.
+        """
+        if not more:
+            return self
+        rows = list(more)
+        known = {}
+        for name in ("width", "height", "channels"):
+            known[name] = getattr(self, name).copy()
+            known[name][rows] = 0
+        problems = dict(sorted({**more, **self.problems}.items()))
+        same = [one[~np.isin(one, rows)] for one in self.identical]
+        same = [one for one in same if len(one) > 1]
+        return dataclasses.replace(
+            self, problems=problems, identical=same, **known
+        )
+
 
 def scan(files, verify="headers", progress=None, workers=None, folder=None):
     """Looks at image files; one that is listed often is opened once.

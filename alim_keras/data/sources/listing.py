@@ -1,37 +1,20 @@
 """The images of a folder, and which of them the ids of a table mean."""
 
 import bisect
-import collections
 import dataclasses
 import os
 import re
-import unicodedata
 
 import numpy as np
 
 from alim_keras.data.messages import first_five
 from alim_keras.data.messages import nearest
+from alim_keras.data.sources import id_rules
+from alim_keras.data.sources.id_rules import SUFFIXES
 from alim_keras.data.tables.table import is_clean
 from alim_keras.errors import DataError
 
-SUFFIXES = (
-    ".jpg",
-    ".jpeg",
-    ".jpe",
-    ".png",
-    ".gif",
-    ".bmp",
-    ".webp",
-    ".tif",
-    ".tiff",
-    ".ppm",
-    ".pgm",
-)
 _DIGITS = re.compile("[0-9]+")
-# What Label Studio puts before the name of a file that is uploaded.
-_CODE = re.compile("^[0-9a-f]{8}-")
-# And where it says that they are, wherever they are exported to.
-_UPLOADS = re.compile("(^|/)upload/[0-9]+$")
 # Near names are looked for among this many neighbours in the alphabet.
 _NEIGHBOURS = 500
 
@@ -170,9 +153,9 @@ def match_ids(ids, images, where="the table", keep_missing=False):
         ids: Sequence of N strings.
         images: An `ImageListing`, or the folder to list.
         where: String, the table's name for messages.
-        keep_missing: Whether an id without a file is returned as it is, for
-            `scan` to report, by the rule that finds most; else, and where
-            no id has one, it is an error.
+        keep_missing: Whether an id that means no file by any rule is returned
+            as it is, which is no file of the listing; else, and where no id
+            has one, it is an error.
 
     Returns:
         A pair: a list of N strings, relative to the folder, and the rule as
@@ -180,7 +163,7 @@ def match_ids(ids, images, where="the table", keep_missing=False):
 
     Raises:
         DataError: Ids without a file, with both counts, the first five and
-            near names.
+            near names; or two spellings of one file.
 
     Example:
 
@@ -190,34 +173,68 @@ def match_ids(ids, images, where="the table", keep_missing=False):
     if not isinstance(images, ImageListing):
         images = list_images(images)
     files = images.files
-    own = os.path.abspath(images.folder).replace(os.sep, "/") + "/"
-    ids = [_relative(str(one), own) for one in ids]
-    listed = list(map(_composed, files))
-    if len(set(listed)) == len(files):
-        ids = list(map(_composed, ids))
-    else:
-        listed = files
+    spelled = list(map(str, ids))
+    ids, listed = id_rules.comparable(spelled, files, images.folder, where)
     tried = []
-    for text, of_id, of_file in _RULES:
-        rows, num_wrong = _apply(ids, listed, of_id, of_file)
+    for text, of_id, of_file in id_rules.RULES:
+        rows, num_wrong = id_rules.apply(ids, listed, of_id, of_file)
         if not num_wrong:
+            _check_spelling(spelled, rows, files, where)
             return [files[row] for row in rows], text
         tried.append((num_wrong, rows.count(None), of_id, of_file, text, rows))
     *_, of_id, of_file, text, rows = min(tried, key=lambda one: one[0])
-    wrong = _explain(ids, listed, of_id, of_file)
+    wrong = id_rules.explain(ids, listed, of_id, of_file)
     if keep_missing and len(wrong) < len(set(ids)) and not any(wrong.values()):
+        others = id_rules.by_any_rule(wrong, listed)
+        if others:
+            # That rule for all would leave these out, though they are there.
+            raise DataError(
+                f"{where}: {len(others)} of {len(set(ids))} ids are written in "
+                f"another way than the others, of which {text}: "
+                f"{first_five(_pairs(others))}; write all in one way"
+            )
+        _check_spelling(spelled, rows, files, where)
         pairs = zip(ids, rows, strict=True)
         return [one if row is None else files[row] for one, row in pairs], text
     # Doubt tells more than absence.
     *_, of_id, of_file, _, _ = min(tried, key=lambda one: one[:2])
-    wrong = _explain(ids, listed, of_id, of_file)
+    wrong = id_rules.explain(ids, listed, of_id, of_file)
     bad = [f"{one} ({why})" if why else one for one, why in wrong.items()]
     near = _nearest(next(iter(wrong)), listed)
+    mend = ""
+    if len(wrong) < len(set(ids)) and not any(wrong.values()):
+        mend = "; --on_bad_image=skip leaves out items without one"
     raise DataError(
         f"{where}: {len(wrong)} of {len(set(ids))} ids have no image of their "
         f"own among the {len(files)} in {images.folder}: {first_five(bad)}"
         f"{near} An id is a path in the folder or a file name, with or "
-        "without its ending"
+        f"without its ending, all written in one way{mend}"
+    )
+
+
+def _pairs(files):
+    return [f"{one} ({file})" for one, file in files.items()]
+
+
+def _check_spelling(ids, rows, files, where):
+    """Refuses ids that differ and mean one file.
+
+    They would be two items, perhaps with sets that contradict each other.
+    """
+    if len(set(ids)) == len(set(rows)):
+        return
+    pairs = [one for one in zip(rows, ids, strict=True) if one[0] is not None]
+    first, twice = {}, []
+    for row, one in dict.fromkeys(pairs):
+        other = first.setdefault(row, one)
+        if other != one:
+            twice.append(f"{other!r} and {one!r} ({files[row]})")
+    if not twice:
+        return
+    raise DataError(
+        f"{where}: {len(twice)} files are named in several ways: "
+        f"{first_five(twice)}; write each in one way, so that its rows have "
+        "one id"
     )
 
 
@@ -236,112 +253,9 @@ def unused_images(files, images):
     return len(left), left[:5]
 
 
-def _relative(name, own):
-    """Returns an id as paths in a listing are written."""
-    name = name.replace("\\", "/").removeprefix(own)
-    while name.startswith("./"):
-        name = name[2:]
-    return name
-
-
-def _composed(name):
-    """Returns a name with accents as one character; macOS takes them apart."""
-    return name if name.isascii() else unicodedata.normalize("NFC", name)
-
-
-def _without_ending(name):
-    ending = name[name.rfind(".") :].lower() if "." in name else ""
-    return name[: -len(ending)] if ending in SUFFIXES else name
-
-
-def _base(name):
-    return name.rpartition("/")[2]
-
-
-def _stem(name):
-    return _without_ending(_base(name))
-
-
-def _uploaded(name):
-    return _CODE.sub("", _base(name))
-
-
-def _same(name):
-    return name
-
-
-_RULES = (
-    ("each id is the path of a file in the folder", _same, _same),
-    ("each id is a path without its ending", _same, _without_ending),
-    ("each id is a file name, in whatever folder", _base, _base),
-    ("each id is a file name, without folder and ending", _stem, _stem),
-    ("each id is a file name behind an upload's code", _uploaded, _base),
-)
-
-
-def _apply(ids, files, of_id, of_file):
-    """Returns the row in `files` of each id, and how many ids have none.
-
-    Rows are None, or the last of several, where an id has not just one.
-    """
-    names = list(map(of_file, files))
-    rows = dict(zip(names, range(len(files)), strict=True))
-    found = list(map(rows.get, map(of_id, ids)))
-    num_wrong = found.count(None)
-    if len(rows) < len(names):
-        twice = _twice(names)
-        num_wrong += sum(of_id(one) in twice for one in ids)
-    if not num_wrong:
-        # Ids that come twice mean the same file; others must not.
-        num_wrong = len(set(ids)) - len(set(found))
-    if not num_wrong and of_id not in (_same, _without_ending):
-        pairs = zip(ids, found, strict=True)
-        num_wrong = sum(
-            "/" in one and _is_elsewhere(one, files[row]) for one, row in pairs
-        )
-    return found, num_wrong
-
-
-def _is_elsewhere(one, file):
-    """Returns whether an id names another folder than that of a file.
-
-    The one may know more of the way to it than the other: /home/me/cats/1.png
-    is cats/1.png.
-    """
-    named = one.rpartition("/")[0].strip("/")
-    folder = file.rpartition("/")[0]
-    if not named or not folder or _UPLOADS.search(named):
-        return False
-    named, folder = f"/{named}", f"/{folder}"
-    return not (named.endswith(folder) or folder.endswith(named))
-
-
-def _twice(names):
-    counts = collections.Counter(names)
-    return {name for name, count in counts.items() if count > 1}
-
-
-def _explain(ids, files, of_id, of_file):
-    """Returns a dict of ids without a file of their own, to why; "" is none."""
-    places, owners, wrong = {}, {}, {}
-    for name, file in zip(map(of_file, files), files, strict=True):
-        places.setdefault(name, []).append(file)
-    for one in ids:
-        found = places.get(of_id(one), ())
-        if not found:
-            wrong[one] = ""
-        elif len(found) > 1:
-            wrong[one] = f"could be {found[0]} or {found[1]}"
-        elif owners.setdefault(found[0], one) != one:
-            wrong[one] = f"means {found[0]}, as does {owners[found[0]]}"
-        elif of_id is not _same and _is_elsewhere(one, found[0]):
-            wrong[one] = f"is in another folder than {found[0]}"
-    return wrong
-
-
 def _nearest(name, files):
     """Returns ", did you mean ...?", looking at the neighbours only."""
-    known = sorted(set(map(_base, files)) if "/" not in name else files)
+    known = sorted(set(map(id_rules.base, files)) if "/" not in name else files)
     place = bisect.bisect(known, name)
     near = known[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS]
     return nearest(name, near) or "."

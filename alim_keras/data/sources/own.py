@@ -11,9 +11,9 @@ import numpy as np
 
 from alim_keras.data import tables
 from alim_keras.data.candidate_sets import CandidateSets
-from alim_keras.data.known_labels import read_annotations
 from alim_keras.data.known_labels import read_test_labels
 from alim_keras.data.messages import first_five
+from alim_keras.data.sources import own_files
 from alim_keras.data.sources import own_images
 from alim_keras.data.sources.image_data import UNKNOWN
 from alim_keras.data.sources.image_data import ImageData
@@ -38,7 +38,8 @@ class OwnData:
             without such a file. `data.labels` may know more.
         notes: Tuple of strings, a line each: what was found and done.
         scan: The `Scan` of the image files, or None.
-        files: The files it is about: those of the items, then the tested.
+        files: Strings, what it is about: the files of the items, then of the
+            tested; ids where the table holds the images.
     """
 
     data: ImageData
@@ -82,7 +83,8 @@ def load_own(
             their own, if all are square and of one size, and else to 224.
         known_labels: CSV file with `id` and `label`: true labels of some of
             the items. They are for reports, and for the noise rate.
-        known_as_sets: Whether these stand in place of the items' sets.
+        known_as_sets: Whether these stand in place of the items' sets, which
+            may then be empty.
         test_labels: CSV file with `id` and `label`: items to test on, which
             are not trained on. Of a table that holds its images, a HuggingFace
             dataset, they are items of the table.
@@ -108,6 +110,7 @@ def load_own(
     train = alim_keras.data.train_dataset(own.data.images, own.candidates.sets)
     ```
     """
+    skip = on_bad_image == "skip"
     listing = None
     if os.path.isdir(table) and not huggingface.is_dataset(table):
         listing = list_images(table)
@@ -117,7 +120,14 @@ def load_own(
                 f"--dataset, or leave --images out. Received: --images={images}"
             )
         labels = _from_folders(table, listing, reading.get("class_names"))
+        item_files = own_files.ItemFiles(listing, table, skip)
     else:
+        folder = images or os.path.dirname(os.path.abspath(table))
+        item_files = own_files.ItemFiles(folder, table, skip)
+        if known_as_sets and known_labels:
+            reading["answered"] = own_files.answered_by(
+                known_labels, item_files
+            )
         labels = tables.read_labels(table, **reading)
     notes = list(labels.notes)
     names = labels.candidates.class_names
@@ -126,33 +136,42 @@ def load_own(
             f"{table}: {names[0]!r} is the only class, so there is nothing to "
             "tell apart; give the other classes with --class_names"
         )
-    known = _known(known_labels, labels)
+    known, num_lost = own_files.known_of(known_labels, labels, item_files)
+    num_known = 0 if known is None else np.sum(known != UNKNOWN)
     test_ids, test = read_test_labels(test_labels, names)
     # Taken before the items that are tested on leave the table.
     embedded = own_images.embedded(labels, test_ids, table, test_labels)
-    if len(test_ids):
-        kept = np.flatnonzero(~np.isin(labels.ids, test_ids))
+    resolved = own_files.resolve(labels, test_ids, item_files, test_labels)
+    kept, files = resolved.kept, resolved.files
+    notes += resolved.notes
+    if not len(kept):
+        raise DataError(
+            f"{test_labels}: names every item of {table}, so that nothing "
+            "is left to train on; keep some items out of it"
+        )
+    if len(kept) < len(labels.ids):
         left_out = len(labels.ids) - len(kept)
-        if not len(kept):
-            raise DataError(
-                f"{test_labels}: names every item of {table}, so that nothing "
-                "is left to train on; keep some items out of it"
-            )
-        if left_out:
-            labels, known = _part_of(labels, kept), _part(known, kept)
-            notes.append(f"{left_out} items are tested on, not trained on")
-    found = files = None
+        notes.append(f"{left_out} items are tested on, not trained on")
+        labels, known = _part_of(labels, kept), _part(known, kept)
+    found = names_of = mean = std = None
     if labels.features is not None or _has_arrays(labels):
         pixels, test_pixels = _in_arrays(labels, test_labels)
     else:
+        if embedded is None:
+            looked_at = [files[row] for row in kept] + resolved.tested
+            missing, names_of = item_files.missing(looked_at), looked_at
+        else:
+            looked_at, missing = embedded, []
+            names_of = [*labels.ids.tolist(), *test_ids.tolist()]
         opened = own_images.open_images(
-            labels,
-            test_ids,
-            listing or images or os.path.dirname(os.path.abspath(table)),
+            looked_at,
+            names_of,
+            len(labels),
             table,
-            on_bad_image == "skip",
+            skip,
             notes,
-            embedded=embedded,
+            folder=item_files.folder,
+            missing=missing,
             image_size=image_size,
             cache=image_cache,
             verify=verify,
@@ -162,13 +181,19 @@ def load_own(
         known = _part(known, opened.kept)
         test_ids, test = test_ids[opened.tested], test[opened.tested]
         pixels, test_pixels = opened.images, opened.test_images
-        found, files = opened.scan, opened.files
+        found, mean, std = opened.scan, opened.mean, opened.std
     truths, candidates = labels.labels, labels.candidates
     if known is not None:
         others = UNKNOWN if truths is None else truths
         truths = np.where(known == UNKNOWN, others, known)
         count = np.sum(known != UNKNOWN)
         notes.append(f"{count} true labels are known, from {known_labels}")
+        num_lost += num_known - count
+        if num_lost:
+            notes.append(
+                f"{num_lost} further true labels are of items that are left "
+                "out or tested on"
+            )
         if known_as_sets:
             candidates = _settled(candidates, known)
             notes.append("they are trained on in place of their items' sets")
@@ -181,6 +206,8 @@ def load_own(
         test_images=test_pixels,
         test_labels=test,
         test_ids=test_ids,
+        mean=mean,
+        std=std,
         protocol="size",
         source=str(table),
         kind="images" if labels.features is None else "features",
@@ -193,7 +220,7 @@ def load_own(
         known,
         tuple(notes),
         found,
-        files,
+        names_of,
     )
 
 
@@ -248,17 +275,6 @@ def _in_arrays(labels, test_labels):
     if labels.features is not None:
         values = labels.features.reshape(len(labels.ids), 1, 1, -1)
     return values, values[:0]
-
-
-def _known(path, labels):
-    """Returns the labels of a file about some of the items, or None."""
-    if path is None:
-        return None
-    names = labels.candidates.class_names
-    rows, values = read_annotations(path, labels.ids, names)
-    known = np.full(len(labels.ids), UNKNOWN, np.int64)
-    known[rows] = values
-    return known
 
 
 def _part(values, rows):

@@ -6,18 +6,21 @@ import numpy as np
 
 from alim_keras.data.messages import first_five
 from alim_keras.data.sources.disk_images import DiskImages
+from alim_keras.data.sources.image_data import channel_statistics
+from alim_keras.data.sources.image_data import sample_places
 from alim_keras.data.sources.image_headers import Scan
 from alim_keras.data.sources.image_headers import scan
 from alim_keras.data.sources.image_headers import unified_channels
 from alim_keras.data.sources.image_headers import unified_size
-from alim_keras.data.sources.listing import ImageListing
-from alim_keras.data.sources.listing import list_images
-from alim_keras.data.sources.listing import match_ids
-from alim_keras.data.sources.listing import unused_images
 from alim_keras.errors import DataError
 
 # Decoded images of less than this are kept in memory, unless told otherwise.
 _CACHED = 1 << 30
+# Of an image that fails while training: the look at the heads passed it.
+_REMEDY = (
+    "--verify=full finds all such images, and --on_bad_image=skip with it "
+    "leaves their items out"
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,7 +33,8 @@ class Opened:
         kept: int64, which items these are.
         tested: int64, which items of the test these are.
         scan: The `Scan` of all files.
-        files: The files: those of the items, then those of the test.
+        mean: Tuple of floats, one per channel of the items' images.
+        std: Tuple of floats.
     """
 
     images: DiskImages
@@ -38,7 +42,8 @@ class Opened:
     kept: np.ndarray
     tested: np.ndarray
     scan: Scan
-    files: object
+    mean: tuple
+    std: tuple
 
 
 def are_embedded(images):
@@ -79,31 +84,44 @@ def embedded(labels, test_ids, table, test_labels):
     return labels.images.select([*kept.tolist(), *tested])
 
 
+class UnreadableError(DataError):
+    """No image can be read; `problems` lists (file, reason) of each."""
+
+    def __init__(self, message, problems):
+        super().__init__(message)
+        self.problems = problems
+
+
 def open_images(
-    labels,
-    test_ids,
-    images,
+    files,
+    names,
+    count,
     table,
     skip,
     notes,
     *,
-    embedded,
+    folder,
+    missing,
     image_size,
     cache,
     verify,
     progress,
 ):
-    """Finds the files, looks at them, and returns what can be read.
+    """Looks at images, and returns those that can be read.
+
+    A part of the items, up to 2,000, is decoded, for mean and deviation; what
+    fails there is a problem like any other.
 
     Args:
-        labels: The `Labels` of the table.
-        test_ids: Strings, items to test on.
-        images: An `ImageListing`, or the folder of the images.
+        files: Paths, or encoded images: of the items, then of the test.
+        names: Strings, what messages call these.
+        count: Integer, how many are of items.
         table: String, for messages.
         skip: Whether files that are missing or unreadable are left out, and
             not refused.
         notes: List of strings, to which is added what was found.
-        embedded: What `embedded` returned.
+        folder: Path that relative paths start from.
+        missing: Rows that name no image of the folder.
         image_size: Side in pixels, or None for the images' own.
         cache: `"auto"`, `"none"`, `"memory"` or a path.
         verify: `"headers"` or `"full"`.
@@ -115,67 +133,99 @@ def open_images(
     Raises:
         DataError: Files that are missing or unreadable.
     """
-    is_listing = isinstance(images, ImageListing)
-    folder = images.folder if is_listing else images
-    files = embedded
-    if files is None:
-        files = _files(labels, test_ids, images, table, skip, notes)
     found = scan(files, verify=verify, progress=progress, folder=folder)
-    good = _good(found, files, skip, notes)
+    why = "it is not among the images of the folder"
+    found = found.with_problems(dict.fromkeys(missing, why))
     size = image_size or unified_size(found)
+    # Files that are not there have no place in a cache.
+    opened = np.setdiff1d(np.arange(len(files)), list(found.problems))
     everything = DiskImages(
-        files,
+        _part_of(files, opened),
         size,
         unified_channels(found),
         folder=folder,
-        cache=_cache(cache, len(files), size),
+        cache=_cache(cache, len(opened), size),
+        remedy=_REMEDY,
     )
-    count = len(labels)
+    num_items = np.sum(opened < count)
+    sample = sample_places(num_items)
+    failed = {}
+    pixels = everything.read(sample, failed)
+    damaged = {int(opened[sample[row]]): why for row, why in failed.items()}
+    found = found.with_problems(damaged)
+    good = _good(found, names, skip, notes)
+    if damaged and num_items > len(sample):
+        notes.append(
+            f"{len(damaged)} of {len(sample)} images that were decoded are "
+            f"damaged, of {num_items}; --verify=full finds all such"
+        )
+    if failed:
+        pixels = np.delete(pixels, list(failed), axis=0)
+    if not len(pixels):
+        shown = first_five(_shown(found, names))
+        raise UnreadableError(
+            f"{table}: no item has an image that can be read: {shown}; mend "
+            "them, or name another folder with --images",
+            [(names[row], why) for row, why in found.problems.items()],
+        )
+    mean, std = channel_statistics(pixels)
+    notes += _twins(found, names, count)
     kept, tested = good[good < count], good[good >= count]
-    if not len(kept):
-        raise DataError(f"{table}: no item has an image that can be read")
     return Opened(
-        everything[kept],
-        everything[tested],
+        everything[np.searchsorted(opened, kept)],
+        everything[np.searchsorted(opened, tested)],
         kept,
         tested - count,
         found,
-        files,
+        mean,
+        std,
     )
 
 
-def _files(labels, test_ids, images, table, keep_missing, notes):
-    """Returns the files of the items and of the test, in this order."""
-    named = labels.ids if labels.images is None else labels.images
-    named = [*named, *test_ids]
-    listing = images if isinstance(images, ImageListing) else None
-    listing = listing or list_images(images)
-    files, rule = match_ids(named, listing, table, keep_missing)
-    notes.append(f"{len(files)} images in {listing.folder}: {rule}")
-    count, first = unused_images(files, listing)
-    if count:
-        notes.append(
-            f"{count} images there are in no row of {table}: "
-            f"{first_five(first)}"
-        )
-    return files
+def _twins(found, names, count):
+    """Says which images of the test are those of an item, by another name."""
+    both = [
+        group for group in found.identical if group.min() < count <= group.max()
+    ]
+    if not both:
+        return []
+    shown = [f"{names[one[-1]]} ({names[one[0]]})" for one in both[:6]]
+    number = sum(int(np.sum(group >= count)) for group in both)
+    return [
+        f"{number} images are tested on that show the same as one that is "
+        f"trained on: {first_five(shown)}; leave one of them out"
+    ]
 
 
-def _good(found, files, skip, notes):
+def _part_of(files, rows):
+    if len(rows) == len(files):
+        return files
+    if are_embedded(files):
+        return files.select(rows.tolist())
+    return [files[row] for row in rows]
+
+
+def _shown(found, names):
+    return [f"{names[n]} ({why})" for n, why in [*found.problems.items()][:6]]
+
+
+def _good(found, names, skip, notes):
     """Returns the rows whose image can be used."""
+    rows = np.arange(len(names))
     if not found.problems:
-        return np.arange(len(files))
-    bad = list(found.problems)
-    shown = first_five([f"{files[n]} ({found.problems[n]})" for n in bad[:6]])
+        return rows
+    count, shown = len(found.problems), first_five(_shown(found, names))
     if not skip:
         raise DataError(
-            f"{len(bad)} of {len(files)} images cannot be read: {shown}; mend "
+            f"{count} of {len(names)} images cannot be read: {shown}; mend "
             "them, or leave their items out with --on_bad_image=skip"
         )
+    # A check says so even where training would refuse them.
     notes.append(
-        f"{len(bad)} images cannot be read, their items are left out: {shown}"
+        f"{count} images cannot be read: {shown}; --on_bad_image=skip leaves "
+        "their items out"
     )
-    return np.setdiff1d(np.arange(len(files)), bad)
+    return np.setdiff1d(rows, list(found.problems))
 
 
 def _cache(wanted, count, size):

@@ -143,8 +143,13 @@ def features(path, features, count):
             f"Received: dtype={features.dtype}, shape={features.shape}"
         )
     with np.errstate(over="ignore"):
-        features = features.astype(np.float32)
+        given, features = features, features.astype(np.float32)
     wrong = np.flatnonzero(~np.isfinite(features).all(1))
+    if len(wrong) and np.isfinite(given[wrong]).all():
+        raise DataError(
+            f"{path}: {len(wrong)} rows of 'features' hold values too large "
+            f"for float32, the first is row {wrong[0]}; scale them"
+        )
     if len(wrong):
         raise DataError(
             f"{path}: {len(wrong)} rows of 'features' hold NaN or infinite "

@@ -122,10 +122,15 @@ def _members(sets, num_classes, ids, form):
     matrix = sets if sets.ndim == 2 else sets[:, None]
     if form == "auto" and sets.ndim == 1:
         form = "ids"
-    if forms.is_multi_hot(matrix, num_classes, form):
-        rows, classes = np.nonzero(
-            forms.from_multi_hot(matrix, num_classes, ids)
-        )
+    try:
+        is_hot = forms.is_multi_hot(matrix, num_classes, form)
+        hot = forms.from_multi_hot(matrix, num_classes, ids) if is_hot else None
+    except DataError as error:
+        # What is an argument in Python is a flag here.
+        text = str(error).replace("pass form='ids'", "say --layout=list")
+        raise DataError(text) from error
+    if is_hot:
+        rows, classes = np.nonzero(hot)
         return rows, classes, matrix.shape[1], "multi_hot"
     rows = np.repeat(np.arange(len(matrix)), matrix.shape[1])
     numbers = matrix.reshape(-1)

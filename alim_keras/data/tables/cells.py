@@ -75,24 +75,26 @@ class Tokens:
 
 
 def single(table, name, vocabulary, known):
-    """Returns the tokens of a column with one class, or none, in a cell."""
+    """Returns the tokens of a column with one class, or none, in a cell.
+
+    Only a cell of Label Studio's may hold several: a vote for each.
+    """
     column = table.column(name)
-    numbers = np.full(len(column.values), -1, np.int32)
-    filled = []
+    lists = [[]] * len(column.values)
     for index, value in enumerate(column.values):
         if value in known or not is_blank(value):
-            if isinstance(value, (list, tuple, dict)):
+            lists[index] = [value]
+            choices = None if value in known else splitting.choices_of(value)
+            if choices is not None:
+                lists[index] = choices
+            elif isinstance(value, (list, tuple, dict)):
                 raise DataError(
                     f"{table.path}: column {name!r} must name one class in a "
                     f"cell. Received: {splitting.show(value)} in "
                     f"{splitting.where(table, column, index)}; is it "
                     f"--layout=list --candidates_column={name}?"
                 )
-            filled.append(index)
-    numbers[filled] = vocabulary.number([column.values[i] for i in filled])
-    codes = numbers[column.codes]
-    rows = np.flatnonzero(codes >= 0)
-    return Tokens(rows, codes[rows])
+    return _tokens(column, lists, vocabulary)
 
 
 def several(table, name, vocabulary, known, findings):
@@ -101,6 +103,11 @@ def several(table, name, vocabulary, known, findings):
     lists, how = splitting.lists(table, name, column, known)
     if how:
         findings.note(f"column {name!r}: {how}")
+    return _tokens(column, lists, vocabulary)
+
+
+def _tokens(column, lists, vocabulary):
+    """Returns the tokens of a column from those of its distinct cells."""
     lengths = np.fromiter(map(len, lists), np.int64, len(lists))
     flat = vocabulary.number(list(itertools.chain.from_iterable(lists)))
     starts = np.cumsum(lengths) - lengths

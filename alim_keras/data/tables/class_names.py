@@ -4,6 +4,7 @@ import os
 import re
 
 from alim_keras.data.messages import first_five
+from alim_keras.data.tables import encoding
 from alim_keras.data.tables.table import is_clean
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
@@ -47,12 +48,13 @@ def read_class_names(text):
             with open(text, encoding="utf-8-sig") as file:
                 lines = one_a_line(file.read())
         except UnicodeDecodeError as error:
-            raise DataError(f"{text}: is not UTF-8 text") from error
+            raise encoding.not_utf8(text, error) from error
         except (OSError, ValueError) as error:
             raise DataError(
                 f"{text}: the file of class names cannot be read: "
                 f"{getattr(error, 'strerror', None) or error}"
             ) from error
+        encoding.check_no_nul(text, "".join(lines))
         names = [line.strip() for line in lines if line.strip()]
         if not names:
             raise DataError(f"{text}: the file of class names is empty")
@@ -107,8 +109,21 @@ def _counted(names):
 
 
 def numbers_are_names(class_names):
-    """Returns whether some class is called by a number."""
-    return any(WHOLE.fullmatch(name) for name in class_names)
+    """Returns whether some class is called by a number, be it 01 or 1e3."""
+    return any(
+        WHOLE.fullmatch(name) or number_of(name) is not None
+        for name in class_names
+    )
+
+
+def number_of(text):
+    """Returns the number that a text is, however it is written, or None."""
+    if not text[-1:].isdecimal() and text[-1:] != ".":
+        return None  # Names such as "Infinity" and "nan" stay names.
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
 
 
 def sort_names(names):

@@ -8,6 +8,7 @@ from alim_keras.data.messages import first_five
 from alim_keras.data.messages import nearest
 from alim_keras.data.tables.class_names import WHOLE
 from alim_keras.data.tables.class_names import is_one_line
+from alim_keras.data.tables.class_names import number_of
 from alim_keras.data.tables.class_names import numbers_are_names
 from alim_keras.data.tables.class_names import sort_names
 from alim_keras.data.tables.table import is_clean
@@ -19,10 +20,13 @@ NOTHING = -1
 
 
 class _Reading:
-    """What one token is: a name, a whole number, or a mistake."""
+    """What one token is: a name, a whole number, or a mistake.
+
+    A text such as 01 or 1e3 has a `code`, its value: it can be a name.
+    """
 
     def __init__(self, token):
-        self.name = self.number = self.wrong = None
+        self.name = self.number = self.code = self.wrong = None
         self.trimmed = False
         if isinstance(token, bytes):
             token = token.decode("utf-8", "replace")
@@ -56,19 +60,21 @@ class _Reading:
         elif WHOLE.fullmatch(text):
             self.name, self.number = text, int(text.partition(".")[0])
         else:
-            self.name = text
-            if _is_float(text):
-                self.wrong = "a class number must be whole"
-
-
-def _is_float(text):
-    if not text[-1:].isdecimal() and text[-1:] != ".":
-        return False  # Names such as "Infinity" and "nan" stay names.
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
+            self.name, self.code = text, number_of(text)
+            if self.code is not None and self.code < 0:
+                self.code, self.wrong = None, "classes start at 0"
+            elif self.code is not None and self.code.is_integer():
+                self.wrong = (
+                    "a class number is written without zeros before it and "
+                    "without an exponent; if it is a name, give all names "
+                    "with --class_names"
+                )
+            elif self.code is not None:
+                self.code = None
+                self.wrong = (
+                    "a class number must be whole; if it is a name, give all "
+                    "names with --class_names"
+                )
 
 
 class Lookup:
@@ -209,13 +215,16 @@ def _refuse_number(token, readings, class_names, by_name, places):
 
 def _found(vocabulary, readings, is_none, places):
     """Returns the sorted names that occur, or refuses an unclear mixture."""
-    names, numbers, first = set(), set(), {}
+    names, numbers, coded, first = set(), set(), {}, {}
     for token, reading in enumerate(readings):
         if is_none[token]:
             continue
-        if reading.wrong:
+        if reading.code is not None:
+            first.setdefault(reading.name, token)
+            coded.setdefault(reading.name, reading.code)
+        elif reading.wrong:
             _refuse(vocabulary[token], reading.wrong, places(token))
-        if reading.number is None:
+        elif reading.number is None:
             names.add(reading.name)
             first.setdefault(reading.name, token)
         elif reading.number < NOTHING:
@@ -223,6 +232,11 @@ def _found(vocabulary, readings, is_none, places):
         elif reading.number != NOTHING:
             numbers.add(reading.number)
             first.setdefault(str(reading.number), token)
+    if coded:
+        _check_codes(coded, numbers, first, places)
+    if coded and not names:
+        # Codes of one length, 01 to 12: all are names.
+        names, numbers = set(map(str, numbers)), set()
     if names and numbers:
         name, number = min(names), str(min(numbers))
         raise DataError(
@@ -230,6 +244,7 @@ def _found(vocabulary, readings, is_none, places):
             f"{places(first[name])}, {number} in {places(first[number])}; "
             "say what the numbers mean with --class_names"
         )
+    names |= set(coded)
     if not names and not numbers:
         raise DataError(
             "No class is named anywhere; are the columns the right ones?"
@@ -246,6 +261,19 @@ def _found(vocabulary, readings, is_none, places):
                 "them the same, or give both in --class_names"
             )
     return sort_names(names or {str(number) for number in numbers})
+
+
+def _check_codes(coded, numbers, first, places):
+    """Refuses two texts that are one number, such as 01 and 1."""
+    owner = {float(number): str(number) for number in numbers}
+    for name, value in coded.items():
+        other = owner.setdefault(value, name)
+        if other != name:
+            raise DataError(
+                f"{other!r} in {places(first[other])} and {name!r} in "
+                f"{places(first[name])} are the same number; write them the "
+                "same, or give both in --class_names"
+            )
 
 
 def _alike(name):

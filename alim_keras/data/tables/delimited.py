@@ -7,6 +7,7 @@ import numpy as np
 
 from alim_keras.data.messages import one_line
 from alim_keras.data.tables import columns
+from alim_keras.data.tables import encoding
 from alim_keras.data.tables.table import Column
 from alim_keras.data.tables.table import Numbering
 from alim_keras.data.tables.table import Table
@@ -42,10 +43,7 @@ def read(path, findings):
             reader = csv.reader(lines, delimiter=delimiter, strict=True)
             table = _table(reader, path, skipped)
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}: is not UTF-8 text ({one_line(error)}); save it as UTF-8, "
-            "in Excel as 'CSV UTF-8'"
-        ) from error
+        raise encoding.not_utf8(path, error) from error
     except csv.Error as error:
         line = skipped + reader.line_num
         raise DataError(
@@ -71,16 +69,13 @@ def _is_tsv(path):
 def _header(file, path):
     """Returns how many lines stand above the header, and the header."""
     for number, line in enumerate(file):
-        if "\0" in line:
-            break
+        encoding.check_no_nul(path, line)
         if line.strip() and not line.startswith(("#", "sep=")):
             return number, line.rstrip("\r\n")
-    else:
-        raise DataError(
-            f"{path}: the file is empty; a line with the names of the columns "
-            "was expected, then a line for each item"
-        )
-    raise DataError(f"{path}: holds NUL characters, so it is no text file")
+    raise DataError(
+        f"{path}: the file is empty; a line with the names of the columns "
+        "was expected, then a line for each item"
+    )
 
 
 def _delimiter(header, path):

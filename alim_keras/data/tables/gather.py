@@ -129,7 +129,7 @@ def _list(table, plan, vocabulary, known, findings):
 def _long(table, plan, vocabulary, known, findings):
     (name,) = plan.cells
     tokens = cells.single(table, name, vocabulary, known)
-    blank = len(table) - len(tokens.rows)
+    blank = len(table) - len(np.unique(tokens.rows))
     if blank:
         findings.note(f"{blank} rows have a blank label: no vote")
         findings.count("blank_votes", blank)

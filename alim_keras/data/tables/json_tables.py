@@ -5,6 +5,7 @@ import json
 import numpy as np
 
 from alim_keras.data.messages import one_line
+from alim_keras.data.tables import encoding
 from alim_keras.data.tables import label_studio
 from alim_keras.data.tables.table import Column
 from alim_keras.data.tables.table import Table
@@ -25,6 +26,7 @@ def _once(pairs):
 
 
 def _parse(text, path, where=""):
+    encoding.check_no_nul(path, text)
     try:
         return json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
@@ -43,9 +45,7 @@ def read_lines(path, findings):
                     rows.append(_parse(line, path, f" line {number}"))
                     lines.append(number)
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}: is not UTF-8 text ({one_line(error)}); save it as UTF-8"
-        ) from error
+        raise encoding.not_utf8(path, error) from error
     return from_records(path, rows, np.array(lines, np.int64))
 
 
@@ -55,9 +55,7 @@ def read(path, findings):
         with open(path, encoding="utf-8-sig") as file:
             text = file.read()
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}: is not UTF-8 text ({one_line(error)}); save it as UTF-8"
-        ) from error
+        raise encoding.not_utf8(path, error) from error
     if not text.strip():
         raise DataError(f"{path}: the file is empty; write it again")
     rows = _parse(text, path)

@@ -113,6 +113,7 @@ class Labels:
         notes: Lines of text: what was found, dropped and merged.
         counts: Dict of integers: rows, items, votes, annotators, and how many
             were left out for which reason.
+        left_out: Strings, the ids of items that an empty set left out.
     """
 
     ids: np.ndarray
@@ -123,6 +124,7 @@ class Labels:
     labels: np.ndarray = None
     notes: tuple = ()
     counts: dict = dataclasses.field(default_factory=dict)
+    left_out: tuple = ()
 
     def __len__(self):
         return len(self.ids)

@@ -32,6 +32,7 @@ def read_labels(
     none_of_these=(),
     empty_set="error",
     duplicates="error",
+    answered=None,
     where=None,
 ):
     r"""Reads a file in which people, searches or models named candidates.
@@ -70,6 +71,10 @@ def read_labels(
             `"all"` (it may be anything) or `"drop"`.
         duplicates: What happens to an id with rows that differ: `"error"`,
             `"union"` or `"first"`. In a long table an id has many rows.
+        answered: Function of the ids, strings `(N,)`, and the images as in
+            `Labels`, that returns bool `(N,)`: items whose true class is to
+            stand in place of their set, which may then be empty (such a one
+            becomes the set of all classes). Defaults to None: none is.
         where: What the messages call the file. Defaults to `path`.
 
     Returns:
@@ -103,7 +108,12 @@ def read_labels(
                 f"A list of names was expected. Received: {name}={value!r}"
             )
     rules = votes.Rules(
-        min_votes, min_confidence, tuple(none_of_these), empty_set, duplicates
+        min_votes,
+        min_confidence,
+        tuple(none_of_these),
+        empty_set,
+        duplicates,
+        answered,
     )
     if class_names is not None:
         class_names = check_names(class_names)

@@ -52,12 +52,26 @@ def settle(
     findings.count("votes", len(answers.rows))
     if answers.annotator_names is not None:
         findings.count("annotators", len(answers.annotator_names))
-    sets, found, kept = votes.to_sets(answers, class_names, rules, findings)
+    answered = None
+    if rules.answered is not None:
+        values = images if features is None else features
+        answered = rules.answered(answers.ids, values)
+    sets, found, kept = votes.to_sets(
+        answers, class_names, rules, findings, answered
+    )
+    left_out = np.delete(np.asarray(answers.ids, str), kept)
     ids = np.asarray(answers.ids, str)[kept]
     if not len(ids):
         raise DataError("the table is empty once empty sets are left out")
     findings.count("items", len(ids))
-    validate_candidates(sets, ids=ids, form="multi_hot")
+    said = sets
+    if answered is not None:
+        # Those without a set are open to all classes only until answered.
+        is_open = answered[kept] & sets.all(1)
+        said, of = sets[~is_open], ids[~is_open]
+    if len(said):
+        of = ids if said is sets else of
+        validate_candidates(said, ids=of, form="multi_hot")
     candidates = CandidateSets(
         ids,
         sets,
@@ -86,4 +100,5 @@ def settle(
         labels=None if labels is None else labels[kept],
         notes=tuple(findings.notes),
         counts=dict(findings.counts),
+        left_out=tuple(left_out.tolist()),
     )

@@ -31,6 +31,8 @@ def lists(table, name, column, known):
     for index, value in enumerate(column.values):
         if isinstance(value, (list, tuple)):
             found[index] = list(value)
+        elif (inside := choices_of(value)) is not None:
+            found[index] = inside
         elif value in known:
             texts[index] = value
         elif is_blank(value):
@@ -77,6 +79,22 @@ def lists(table, name, column, known):
     if separator is None:
         return found, "one candidate in each cell, no separator was found"
     return found, f"the candidates are separated by {separator!r}"
+
+
+def choices_of(value):
+    """Returns the names in a cell as Label Studio writes several, or None.
+
+    They are `{"choices": ["cat", "dog"]}` in its JSON-MIN and CSV exports.
+    """
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(value, dict) or set(value) != {"choices"}:
+        return None
+    names = value["choices"]
+    return names if isinstance(names, list) else [names]
 
 
 def check_single(table, tokens, places):

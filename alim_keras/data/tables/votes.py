@@ -22,6 +22,7 @@ class Rules:
     none_of_these: tuple = ()
     empty_set: str = "error"
     duplicates: str = "error"
+    answered: object = None
 
     def __post_init__(self):
         for name, known in (
@@ -194,8 +195,16 @@ def count_once(answers, findings):
     return answers.only(order[~same])
 
 
-def to_sets(answers, class_names, rules, findings):
+def to_sets(answers, class_names, rules, findings, answered=None):
     """Returns the sets, the votes behind them and which items are kept.
+
+    Args:
+        answers: `Answers`.
+        class_names: Strings.
+        rules: `Rules`.
+        findings: `Findings`.
+        answered: bool `(num_items,)`: whose true class is to be their set.
+            Without a class of their own they are open to any until then.
 
     Returns:
         Bool `(num_kept, num_classes)`, `Votes` or None, and int64
@@ -230,6 +239,16 @@ def to_sets(answers, class_names, rules, findings):
         )
     kept = np.arange(num_items)
     empty = np.flatnonzero(~sets.any(1))
+    if answered is not None:
+        open_ones = empty[answered[empty]]
+        empty = empty[~answered[empty]]
+        sets[open_ones] = True
+        if len(open_ones):
+            findings.note(
+                f"{len(open_ones)} sets are empty, ids "
+                f"{answers.named(open_ones)}: their true labels are known"
+            )
+            findings.count("empty_sets_answered", len(open_ones))
     if len(empty):
         if rules.empty_set == "error":
             why = f" at --min_votes={rules.min_votes}"

@@ -139,24 +139,6 @@ def test_sixteen_bits_lose_the_lower_eight():
     assert first_pixel(png(1, 1, 2, 16, [colour])) == [0x12, 0xFF, 0]
 
 
-@pytest.mark.parametrize(
-    "mode, levels, expected",
-    [
-        ("F", [0.0, 0.2, 1.0], [0, 51, 255]),
-        ("F", [0.0, 99.6, 255.0], [0, 100, 255]),
-        ("F", [float("nan"), 3.0, 4.0], [0, 3, 4]),
-        ("I", [0, 7, 255], [0, 7, 255]),
-        ("I", [0, 0x1234, 65535], [0, 0x12, 255]),
-        # From the least to the greatest: (0 + 100) x 255 / 1000 = 25.5
-        ("I", [-100, 0, 900], [0, 26, 255]),
-    ],
-)
-def test_numbers_without_a_known_range(mode, levels, expected):
-    content = saved(grey([levels] * 3, mode), "TIFF")
-    found = image_files.decode(content, 3, 1)
-    assert found[2, :, 0].tolist() == expected
-
-
 # Orientation, animation, sizes.
 
 

@@ -271,6 +271,32 @@ def test_missing_ids_are_kept_for_the_scan(folder):
         match_ids(["gone", "lost"], top, keep_missing=True)
 
 
+def test_names_with_spaces_and_backslashes(folder):
+    top = folder(" lead.png", "b.png ", r"sub\1.png")
+    # As readers of tables give the first, and as they are.
+    ids = ["lead.png", r"sub\1.png"]
+    assert match_ids(ids, top)[0] == [" lead.png", r"sub\1.png"]
+    ids = [" lead.png", r"sub\1.png"]
+    assert match_ids(ids, top)[0] == [" lead.png", r"sub\1.png"]
+    top = folder("lead.png", "2.png")
+    assert match_ids(["2.png"], top)[0] == ["2.png"]
+    with pytest.raises(DataError, match="' lead.png' or 'lead.png'; rename"):
+        match_ids(["lead.png"], top)
+
+
+def test_a_file_has_one_spelling(folder):
+    top = folder("1.png", "b/2.png")
+    with pytest.raises(
+        DataError, match=r"t.csv: 2 files .*'1.png' and './1.png' \(1.png\)"
+    ):
+        match_ids(["1.png", "b/2.png", "./1.png", r"b\2.png"], top, "t.csv")
+    with pytest.raises(DataError, match="1 files are named in several ways"):
+        match_ids(["1.png", "gone.png", "./1.png"], top, keep_missing=True)
+    ids = ["1.png", "gone", "1.png", "lost"]
+    found, _ = match_ids(ids, top, keep_missing=True)
+    assert found == ["1.png", "gone", "1.png", "lost"]
+
+
 def test_unused_images(folder):
     found = list_images(folder(*(f"{n}.png" for n in range(9))))
     files, _ = match_ids(["3", "1"], found)

@@ -7,6 +7,8 @@ from PIL import Image
 
 from alim_keras.data import load
 from alim_keras.data import load_own
+from alim_keras.data.sources import image_data
+from alim_keras.data.sources import image_files
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
@@ -106,7 +108,7 @@ def test_bad_images_are_named_or_left_out_with_their_votes(tmp_path):
     (photos / "test_0001.png").write_bytes(b"")
     # Not all of them occur among twelve digits.
     files = {"test_labels": tmp_path / "test.csv", "class_names": own.NAMES}
-    with pytest.raises(DataError, match="1 of 14 ids have no image.*0009.png"):
+    with pytest.raises(DataError, match="1 of 12 ids have no image.*0009.png"):
         load_folder(tmp_path, **files)
     Image.new("L", (8, 8)).save(photos / "0009.png")
     with pytest.raises(
@@ -236,3 +238,98 @@ def test_a_class_folder_of_two_lines_is_refused(tmp_path):
         Image.new("L", (4, 4)).save(tmp_path / name / f"{len(name)}.png")
     with pytest.raises(DataError, match=r"1 class folders .*'a\\nb'"):
         load_own(tmp_path)
+
+
+def cut_short(path):
+    """Leaves the head of a picture sound, and half of its pixels."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+
+
+@pytest.fixture
+def twelve(tmp_path):
+    """Twelve pictures of noise, 0.png to 11.png, and their table."""
+    (tmp_path / "photos").mkdir()
+    stream = np.random.default_rng(0)
+    for row in range(12):
+        pixels = stream.integers(0, 256, (32, 32), "uint8")
+        Image.fromarray(pixels).save(tmp_path / "photos" / f"{row}.png")
+    sets = ("cat|dog", "dog|owl", "cat")
+    rows = [(f"{row}.png", sets[row % 3]) for row in range(12)]
+    return own.write_rows(tmp_path / "t.csv", [("id", "candidates"), *rows])
+
+
+def test_pictures_decoded_for_their_mean_are_looked_at(twelve, monkeypatch):
+    photos = twelve.parent / "photos"
+    cut_short(photos / "3.png")
+    (photos / "5.png").write_bytes(b"")
+    with pytest.raises(
+        DataError,
+        match="2 of 12 images cannot be read: 3.png .it is cut short., 5.png",
+    ):
+        load_own(twelve, photos)
+    decoded = []
+    decode = image_files.decode
+
+    def noted(source, *args, **more):
+        decoded.append(source)
+        return decode(source, *args, **more)
+
+    monkeypatch.setattr(image_files, "decode", noted)
+    found = load_own(twelve, photos, on_bad_image="skip", image_cache="none")
+    # Once, and not those that are known to be bad.
+    assert len(decoded) == len(set(decoded)) == 11
+    left = [row for row in range(12) if row not in (3, 5)]
+    assert found.data.ids.tolist() == [f"{row}.png" for row in left]
+    assert list(found.scan.problems) == [3, 5]
+    pixels = found.data.images.read()
+    expected = [np.asarray(Image.open(photos / f"{n}.png")) for n in left]
+    np.testing.assert_array_equal(pixels[..., 0], expected)
+    assert found.data.mean[0] == pytest.approx(pixels.mean() / 255, abs=1e-9)
+    assert found.data.std[0] == pytest.approx(pixels.std() / 255, abs=1e-9)
+
+
+def test_a_picture_that_fails_later_says_how_to_find_all(twelve, monkeypatch):
+    photos = twelve.parent / "photos"
+    cut_short(photos / "4.png")
+    cut_short(photos / "11.png")
+    # 0, 3, 7 and 11 stand for all.
+    monkeypatch.setattr(image_data, "_SAMPLE", 4)
+    with pytest.raises(DataError, match="1 of 12 images .*: 11.png"):
+        load_own(twelve, photos)
+    found = load_own(twelve, photos, on_bad_image="skip")
+    assert len(found.data.ids) == 11
+    assert "1 of 4 images that were decoded are damaged, of 12" in " ".join(
+        found.notes
+    )
+    with pytest.raises(
+        DataError, match="4.png.*cut short; --verify=full .*on_bad_image=skip"
+    ):
+        found.data.images.read()
+    found = load_own(twelve, photos, on_bad_image="skip", verify="full")
+    assert found.data.images.read().shape == (10, 32, 32, 1)
+
+
+def test_all_pictures_bad(twelve):
+    photos = twelve.parent / "photos"
+    for row in range(12):
+        cut_short(photos / f"{row}.png")
+    with pytest.raises(
+        DataError, match="no item has an image .*: 0.png .it is cut short"
+    ) as found:
+        load_own(twelve, photos, on_bad_image="skip")
+    assert found.value.problems[11] == ("11.png", "it is cut short")
+    assert len(found.value.problems) == 12
+
+
+def test_a_cache_on_disk_without_those_left_out(twelve, tmp_path):
+    photos = twelve.parent / "photos"
+    (photos / "4.png").unlink()
+    found = load_own(
+        twelve, photos, on_bad_image="skip", image_cache=str(tmp_path / "kept")
+    )
+    plain = load_own(twelve, photos, on_bad_image="skip", image_cache="none")
+    assert len(found.data.ids) == 11
+    np.testing.assert_array_equal(
+        found.data.images.read(), plain.data.images.read()
+    )

@@ -154,7 +154,8 @@ def test_ids_that_repeat(save, sets_of):
         ({"sets": [[1, 0]], "labels": ["x"]}, "1 class numbers"),
         ({"sets": [[1, 0]], "labels": [0, 1]}, "1 class numbers"),
         ({"sets": [[1, 0]], "features": [[np.nan]]}, "NaN.*row 0"),
-        ({"sets": [[1, 0]], "features": [[1e300]]}, "infinite.*row 0"),
+        ({"sets": [[1, 0]], "features": [[np.inf]]}, "infinite.*row 0"),
+        ({"sets": [[1, 0]], "features": [[1e39]]}, "large for float32.*row 0"),
         ({"sets": [[1, 0]], "features": [1.0]}, r"\(1, num_features\)"),
         ({"sets": [[1, 0]], "provenance": "[1]"}, "no JSON object"),
     ],
@@ -215,3 +216,13 @@ def test_the_stored_names_are_kept(tmp_path):
     )
     found = read_labels(tmp_path / "t.npz")
     assert found.candidates.class_names == ("x, y", "\u00e9")
+
+
+def test_what_looks_multi_hot_names_a_flag(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez(path, candidates=[[0, 1], [1, 0]])
+    with pytest.raises(DataError, match="numbers, say --layout=list$"):
+        read_labels(path, class_names=["a", "b", "c"])
+    np.savez(path, candidates=[[0, 3], [1, 0]])
+    with pytest.raises(DataError, match="or say --layout=list if these"):
+        read_labels(path, layout="multi_hot")

@@ -243,3 +243,60 @@ def test_only_a_line_end_ends_a_name(write):
     text = table(*(f'"{name}"' for name in names))
     found = read_labels(write(text))
     assert found.candidates.class_names == names
+
+
+@pytest.mark.parametrize(
+    "cells, names",
+    [
+        (("01|02", "02", "01"), ("01", "02")),
+        (("01|10", "10", "12|01"), ("01", "10", "12")),
+        (("1e3", "5"), ("1e3", "5")),
+        (("01", "cat"), ("01", "cat")),
+        (("007|01", "-1"), ("007", "01")),
+    ],
+)
+def test_codes_are_names_where_names_are_found(write, sets_of, cells, names):
+    found = read_labels(write(table(*cells)), empty_set="drop")
+    assert found.candidates.class_names == names
+    expected = {
+        str(row): set(cell.split("|"))
+        for row, cell in enumerate(cells)
+        if cell != "-1"
+    }
+    assert sets_of(found) == expected
+    # As they do where they are given.
+    again = read_labels(
+        write(table(*cells)), class_names=names, empty_set="drop"
+    )
+    assert sets_of(again) == expected
+
+
+def test_codes_as_json(write, sets_of):
+    path = write('{"id": "a", "candidates": ["01", "02"]}\n', "t.jsonl")
+    assert sets_of(read_labels(path)) == {"a": {"01", "02"}}
+
+
+@pytest.mark.parametrize(
+    "cells, why",
+    [
+        (("01", "1"), r"'1' in line 3 .*'01' in line 2 .* the same number"),
+        (("1e3", "1000"), "are the same number.*--class_names"),
+        (("01|001",), "'01' .*'001' .*are the same number"),
+        (("01", "cat", "2"), "mixed: 'cat' in line 3"),
+        (("1.5", "2"), "1.5.*must be whole; if it is a name.*--class_names"),
+        (("-01", "2"), "classes start at 0"),
+    ],
+)
+def test_codes_that_could_be_numbers_are_refused(write, cells, why):
+    with pytest.raises(DataError, match=why):
+        read_labels(write(table(*cells)))
+
+
+def test_codes_beside_given_names(write):
+    with pytest.raises(
+        DataError, match="'01' .*no class: .*without zeros.*--class_names"
+    ):
+        read_labels(write(table("01", "1")), class_names=("1", "2"))
+    # With codes for names a number is no place: 1 would be 02.
+    with pytest.raises(DataError, match="class name '1' .*did you mean 01"):
+        read_labels(write(table("1", "02")), class_names=("01", "02"))

@@ -1,5 +1,7 @@
 """Every kind of file, and what text files may look like."""
 
+import csv
+import io
 import json
 import sys
 
@@ -191,3 +193,63 @@ def test_label_studio_with_two_questions(write):
     task["annotations"][0]["result"][0]["from_name"] = "colour"
     with pytest.raises(DataError, match="colour, kind"):
         read_labels(write(json.dumps([task]), "t.json"))
+
+
+def min_export(*choices):
+    """Label Studio's JSON-MIN: a row for each annotation, columns flat."""
+    return [
+        {
+            "image": f"/data/upload/1/0a1b2c3d-{row // 2}.png",
+            "id": row // 2,
+            "choice": one,
+            "annotator": 1 + row % 2,
+            "annotation_id": 7 + row,
+            "lead_time": 2.5,
+        }
+        for row, one in enumerate(choices)
+    ]
+
+
+CHOICES = ({"choices": ["cat", "dog"]}, "cat", "owl", {"choices": ["dog"]})
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_label_studio_with_flat_columns(write, sets_of, kind):
+    rows = min_export(*CHOICES)
+    text = json.dumps(rows)
+    if kind == "csv":
+        cells = [
+            [v if type(v) is str else json.dumps(v) for v in row.values()]
+            for row in rows
+        ]
+        out = io.StringIO()
+        csv.writer(out).writerows([list(rows[0]), *cells])
+        text = out.getvalue()
+    found = read_labels(write(text, f"t.{kind}"))
+    assert sets_of(found) == {"0": {"cat", "dog"}, "1": {"owl", "dog"}}
+    assert found.images[0] == "/data/upload/1/0a1b2c3d-0.png"
+    assert found.votes.rows.tolist() == [0, 0, 0, 1, 1]
+    assert found.votes.annotators.tolist() == [0, 0, 1, 0, 1]
+    # As a list, too; rows of one id are then to be united.
+    found = read_labels(
+        write(text, f"t.{kind}"),
+        layout="list",
+        candidates_column="choice",
+        duplicates="union",
+    )
+    assert sets_of(found) == {"0": {"cat", "dog"}, "1": {"owl", "dog"}}
+
+
+def test_other_objects_in_a_cell_are_refused(write):
+    for cell in ({"choices": ["cat"], "x": 1}, {"labels": ["cat"]}):
+        path = write(json.dumps(min_export("dog", cell)), "t.json")
+        with pytest.raises(DataError, match="must name one class in a cell"):
+            read_labels(path)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.json"])
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf16_is_called_so(write, coding, name):
+    text = PLAIN if name == "t.csv" else '{"id": "a", "candidates": ["cat"]}'
+    with pytest.raises(DataError, match="is UTF-16.*save it as UTF-8"):
+        read_labels(write(text.encode(coding), name))

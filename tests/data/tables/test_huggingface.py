@@ -231,3 +231,24 @@ def test_all_items_of_a_dataset_without_a_test(four):
     found = load_own(four, image_size=2)
     assert found.data.images.read()[:, 0, 0, 0].tolist() == [10, 20, 30, 40]
     assert len(found.data.test_ids) == len(found.data.test_images) == 0
+
+
+def test_rows_without_an_image_are_left_out(saved):
+    path = saved(
+        {
+            "id": [*"abcd"],
+            "image": [picture(10), None, picture(30), picture(40)],
+            "label": [0, 1, 0, 2],
+        },
+        {
+            "id": datasets.Value("string"),
+            "image": datasets.Image(),
+            "label": datasets.ClassLabel(names=NAMES),
+        },
+    )
+    with pytest.raises(DataError, match="1 of 4 images .*: b .Row 1 of the"):
+        load_own(path)
+    found = load_own(path, on_bad_image="skip", image_size=2)
+    assert found.data.ids.tolist() == ["a", "c", "d"]
+    assert found.data.images.read()[:, 0, 0, 0].tolist() == [10, 30, 40]
+    assert list(found.scan.problems) == [1] and found.files[1] == "b"
