@@ -119,8 +119,13 @@ def test_cmyk():
 
 def test_ycbcr():
     image = PIL.Image.new("YCbCr", (8, 8), (90, 128, 128))
-    # No colour difference: grey of 90.
-    assert first_pixel(saved(image, "TIFF")) == [90, 90, 90]
+    # No colour difference: grey of 90. Uncompressed, older Pillows write it
+    # cut short.
+    assert first_pixel(saved(image, "TIFF", compression="tiff_lzw")) == [
+        90,
+        90,
+        90,
+    ]
 
 
 def test_sixteen_bits_lose_the_lower_eight():
