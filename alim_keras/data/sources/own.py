@@ -86,8 +86,8 @@ def load_own(
         known_as_sets: Whether these stand in place of the items' sets, which
             may then be empty.
         test_labels: CSV file with `id` and `label`: items to test on, which
-            are not trained on. Of a table that holds its images, a HuggingFace
-            dataset, they are items of the table.
+            are not trained on. Of a table that holds images or features
+            itself (arrays, a HuggingFace dataset) they are items of the table.
         on_bad_image: `"error"`, or `"skip"` to leave out items whose file is
             missing or unreadable.
         verify: `"headers"`, or `"full"` to decode every image first.
@@ -141,6 +141,10 @@ def load_own(
     test_ids, test = read_test_labels(test_labels, names)
     # Taken before the items that are tested on leave the table.
     embedded = own_images.embedded(labels, test_ids, table, test_labels)
+    test_pixels = None
+    if _arrays(labels) is not None:
+        tested = own_images.tested_rows(labels, test_ids, table, test_labels)
+        test_pixels = _arrays(labels)[tested]
     resolved = own_files.resolve(labels, test_ids, item_files, test_labels)
     kept, files = resolved.kept, resolved.files
     notes += resolved.notes
@@ -154,8 +158,8 @@ def load_own(
         notes.append(f"{left_out} items are tested on, not trained on")
         labels, known = _part_of(labels, kept), _part(known, kept)
     found = names_of = mean = std = None
-    if labels.features is not None or _has_arrays(labels):
-        pixels, test_pixels = _in_arrays(labels, test_labels)
+    if test_pixels is not None:
+        pixels = _arrays(labels)
     else:
         if embedded is None:
             looked_at = [files[row] for row in kept] + resolved.tested
@@ -184,18 +188,15 @@ def load_own(
         found, mean, std = opened.scan, opened.mean, opened.std
     truths, candidates = labels.labels, labels.candidates
     if known is not None:
-        others = UNKNOWN if truths is None else truths
-        truths = np.where(known == UNKNOWN, others, known)
         count = np.sum(known != UNKNOWN)
+        truths, candidates = _told(labels, known, known_as_sets)
         notes.append(f"{count} true labels are known, from {known_labels}")
-        num_lost += num_known - count
-        if num_lost:
+        if num_lost + num_known > count:
             notes.append(
-                f"{num_lost} further true labels are of items that are left "
-                "out or tested on"
+                f"{num_lost + num_known - count} further true labels are of "
+                "items that are left out or tested on"
             )
         if known_as_sets:
-            candidates = _settled(candidates, known)
             notes.append("they are trained on in place of their items' sets")
     data = ImageData(
         name=table,
@@ -259,22 +260,11 @@ def _from_folders(folder, listing, class_names):
     return tables.Labels(ids=found.ids, candidates=found, notes=(note,))
 
 
-def _has_arrays(labels):
-    return isinstance(labels.images, np.ndarray)
-
-
-def _in_arrays(labels, test_labels):
-    """Returns images or features that the table itself holds, and no test."""
-    if test_labels is not None:
-        # Items that are tested on were taken out, with their arrays.
-        raise DataError(
-            "--test_labels names image files; arrays to test on go into a file "
-            "with train_images, train_labels, test_images and test_labels"
-        )
-    values = labels.images
+def _arrays(labels):
+    """Returns the images or features that the table itself holds, or None."""
     if labels.features is not None:
-        values = labels.features.reshape(len(labels.ids), 1, 1, -1)
-    return values, values[:0]
+        return labels.features.reshape(len(labels.ids), 1, 1, -1)
+    return labels.images if isinstance(labels.images, np.ndarray) else None
 
 
 def _part(values, rows):
@@ -298,18 +288,24 @@ def _part_of(labels, rows):
 
 
 def _images_of(labels, rows):
-    if labels.images is None or _has_arrays(labels):
+    if labels.images is None or isinstance(labels.images, np.ndarray):
         return _part(labels.images, rows)
     if own_images.are_embedded(labels.images):
         return labels.images.select(rows)
     return [labels.images[row] for row in rows]
 
 
-def _settled(candidates, truths):
-    """Returns the sets with those of known truth replaced by it."""
-    sets = candidates.sets.copy()
-    rows = np.flatnonzero(truths != UNKNOWN)
+def _told(labels, known, as_sets):
+    """Returns the true labels, and the sets to train on, with what is known."""
+    others = UNKNOWN if labels.labels is None else labels.labels
+    truths = np.where(known == UNKNOWN, others, known)
+    if not as_sets:
+        return truths, labels.candidates
+    sets = labels.candidates.sets.copy()
+    rows = np.flatnonzero(known != UNKNOWN)
     sets[rows] = False
-    sets[rows, truths[rows]] = True
-    provenance = {**candidates.provenance, "known_as_sets": len(rows)}
-    return dataclasses.replace(candidates, sets=sets, provenance=provenance)
+    sets[rows, known[rows]] = True
+    provenance = {**labels.candidates.provenance, "known_as_sets": len(rows)}
+    return truths, dataclasses.replace(
+        labels.candidates, sets=sets, provenance=provenance
+    )

@@ -62,26 +62,39 @@ def embedded(labels, test_ids, table, test_labels):
 
     Returns:
         Those of the items that are not tested on, then those of the test.
-
-    Raises:
-        DataError: An item of the test is not in the table, which alone could
-            hold its image.
     """
     if not are_embedded(labels.images):
         return None
     if not len(test_ids):
         return labels.images
+    tested = tested_rows(labels, test_ids, table, test_labels)
+    kept = np.setdiff1d(np.arange(len(labels)), tested)
+    return labels.images.select([*kept.tolist(), *tested.tolist()])
+
+
+def tested_rows(labels, test_ids, table, test_labels):
+    """Returns where a table holds the items to test on, int64 `(n,)`.
+
+    Args:
+        labels: The `Labels` of a table that holds images or features.
+        test_ids: Strings, items to test on.
+        table: String, for messages.
+        test_labels: String, the file of these, for messages.
+
+    Raises:
+        DataError: An item is not in the table, which alone could hold its
+            image or its features.
+    """
     rows = {one: row for row, one in enumerate(labels.ids.tolist())}
     unknown = [one for one in test_ids.tolist() if one not in rows]
     if unknown:
+        what = "images" if labels.features is None else "features"
         raise DataError(
             f"{test_labels}: {len(unknown)} ids are not in {table}, which "
-            f"holds the images itself: {first_five(unknown)}; name ids of the "
+            f"holds the {what} itself: {first_five(unknown)}; name ids of the "
             f"table, such as {first_five(labels.ids)}"
         )
-    tested = [rows[one] for one in test_ids.tolist()]
-    kept = np.setdiff1d(np.arange(len(labels)), tested)
-    return labels.images.select([*kept.tolist(), *tested])
+    return np.array([rows[one] for one in test_ids.tolist()], np.int64)
 
 
 class UnreadableError(DataError):
