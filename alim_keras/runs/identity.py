@@ -1,5 +1,6 @@
 """Whether a run's data are still those that it began with."""
 
+import functools
 import hashlib
 import os
 
@@ -27,7 +28,8 @@ def of_files(settings):
     named = list(_FILES)
     if sources.is_own(settings["dataset"]):
         named.append("dataset")
-    found = {name: _of_path(settings[name]) for name in named}
+    # Runs of earlier versions lack flags.
+    found = {name: _of_path(settings.get(name)) for name in named}
     return {name: digest for name, digest in found.items() if digest}
 
 
@@ -68,10 +70,20 @@ def _of_path(path):
             return digest.hexdigest()
     files = list(filter(os.path.isfile, files))
     for one in files:
-        with open(one, "rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
+        about = os.stat(one)
+        digest.update(_of_file(one, about.st_size, about.st_mtime_ns))
     return digest.hexdigest() if files else None
+
+
+@functools.lru_cache
+def _of_file(path, size, changed):
+    """Returns a digest; a comparison asks for that of one file many times."""
+    del size, changed
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.digest()
 
 
 def _of_rows(ids, labels=None):

@@ -4,6 +4,7 @@ import pytest
 
 from alim_keras.cli import compare_flags
 from alim_keras.comparisons import grid
+from alim_keras.runs import identity
 
 # Cells of seconds; a test adds what it is about.
 TINY = (
@@ -35,7 +36,11 @@ def leave_results():
     def leave(settings, folder, accuracy):
         folder.write(
             "run.json",
-            {"settings": settings.as_dict(), "data": {"trained_on": 70}},
+            {
+                "settings": settings.as_dict(),
+                "data": {"trained_on": 70},
+                "files": identity.of_files(settings.as_dict()),
+            },
         )
         # 2 batches of 32 in an epoch: 64 / 320, 64 / 128 and 64 / 64 seconds.
         rates = "images_per_second\n320\n128\n64\n"

@@ -131,6 +131,20 @@ def test_sets_from_a_file_are_one_column(flag, make_grid):
     assert os.path.basename(grid.cells[1].path) == "rc-human-seed1"
 
 
+def test_cells_of_other_labels_are_refused(make_grid, leave_results, tmp_path):
+    table = tmp_path / "human.csv"
+    table.write_text("id,candidates\na.png,cat|dog\n")
+    flags = (f"--dataset={table}", "--methods=rc", "--seeds=1")
+    (cell,) = make_grid(*flags).cells
+    os.makedirs(cell.path)
+    leave_results(cell.settings, cell.folder, 0.5)
+    make_grid(*flags)
+    table.write_text("id,candidates\na.png,cat\n")
+    said = "is finished, and .*human.csv has changed since.*another --out"
+    with pytest.raises(CheckpointError, match=said):
+        make_grid(*flags)
+
+
 def test_cells_of_other_settings_are_refused(make_grid, leave_results):
     (cell,) = make_grid("--methods=rc", "--seeds=1").cells
     os.makedirs(cell.path)
