@@ -83,7 +83,15 @@ def test_a_closed_stderr_is_no_error():
     assert (result.returncode, result.stdout) == (0, "inside\n")
 
 
-def test_an_interrupt_waits_for_the_import_and_is_not_lost():
+@pytest.fixture
+def interrupts():
+    """Ctrl-C as in a shell, also where the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_waits_for_the_import_and_is_not_lost(interrupts):
     done = []
     with pytest.raises(KeyboardInterrupt):
         with environment_module.interrupts_kept():
