@@ -52,7 +52,17 @@ def make_backbone(name, input_shape, width=None, weights=None):
     if name not in NETWORKS:
         return application(name, input_shape, width, weights), False
     arguments = {} if width is None else {"width": width}
-    backbone = NETWORKS[name](tuple(input_shape), **arguments)
+    try:
+        backbone = NETWORKS[name](tuple(input_shape), **arguments)
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise ConfigError(
+            f"{name} cannot be built for images of "
+            f"{' x '.join(map(str, input_shape))}: "
+            f"{str(error).strip().splitlines()[0]}; use larger ones, "
+            "--image_size, or another network"
+        ) from error
     if weights == "imagenet":
         raise ConfigError(
             f"There are no ImageNet weights for {name}; use a network of "

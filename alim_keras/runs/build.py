@@ -66,6 +66,8 @@ def table(settings, num_examples, num_classes, max_set_size):
         *size,
         max_set_size=max_set_size,
         num_others=settings.table_others,
+        # Answers need a factor of lambda for each example.
+        quantile="exact" if settings.known_as_sets else "histogram",
         table_dtype=dtype,
         name=name,
     )

@@ -188,13 +188,25 @@ class RunFolder:
         A run that goes on is asked about its data instead, since a table may
         have been sorted meanwhile; here nothing would be read.
         """
-        before = run.get("files", {})
-        for name, digest in identity.of_files(settings).items():
-            if before.get(name, digest) != digest:
+        before, given = run.get("files"), run.get("settings", {})
+        now = identity.of_files(settings)
+        for name in sorted({*now, *(before or {}), "candidates_file"}):
+            path = settings.get(name)
+            changed = (path is None) != (given.get(name) is None)
+            if before is not None and not changed:
+                # A file that is no longer there tells nothing of a change.
+                lost = name not in now and path == given.get(name)
+                changed = not lost and now.get(name) != before.get(name)
+            if changed:
+                what = "has changed since"
+                if path is None:
+                    path, what = given.get(name), "was read then"
+                elif given.get(name) is None:
+                    what = "was not read then"
                 raise CheckpointError(
-                    f"The run in {self.path} is finished, and {settings[name]} "
-                    "has changed since. To train on it as it is now, choose "
-                    f"another --run_dir. Received: --{name}={settings[name]}"
+                    f"The run in {self.path} is finished, and {path} {what}. "
+                    "To train on what is given now, choose another "
+                    f"--run_dir. Received: --{name}={settings.get(name)}"
                 )
 
     def check_data(self, now):

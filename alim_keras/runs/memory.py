@@ -115,6 +115,8 @@ def table(settings, num_classes, num_examples, max_set_size):
     slots = min(max_set_size + settings.table_others, num_classes)
     number = 2 if num_classes <= 2048 else 4
     counts = np.dtype(backend.INTEGER).itemsize * (quantile.NUM_BINS + 2)
+    if settings.known_as_sets:
+        counts = 12 * num_examples
     return num_examples * (slots * (size + number) + size) + counts
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from alim_keras import networks
+from alim_keras.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,9 @@ def test_it_serialises():
     again.set_weights(network.get_weights())
     images = np.random.default_rng(0).random((2, 8, 8, 1)).astype("float32")
     np.testing.assert_array_equal(again(images), network(images))
+
+
+def test_images_that_are_too_small_are_refused_in_a_sentence():
+    said = "small_cnn cannot be built for images of 1 x 1 x 3: .*--image_size"
+    with pytest.raises(ConfigError, match=said):
+        networks.make_backbone("small_cnn", (1, 1, 3))

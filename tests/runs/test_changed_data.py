@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import own
 import pytest
 from own_runs import run_train
@@ -10,6 +11,7 @@ from own_runs import stop_after_an_epoch
 from PIL import Image
 
 from alim_keras.cli import train_flags
+from alim_keras.errors import CheckpointError
 from alim_keras.runs import identity
 from alim_keras.runs import loading
 from alim_keras.runs.folder import RunFolder
@@ -112,6 +114,34 @@ def test_a_finished_run_says_that_its_labels_have_changed(again, capsys):
         (again / name).write_bytes(kept)
     assert (again / "run" / "results.json").read_bytes() == results
     assert goes_on(again) == 0
+
+
+def test_a_file_of_sets_that_comes_or_goes_is_a_change(again, tmp_path, capsys):
+    assert goes_on(again) == 0
+    with np.load(again / "run" / "candidates.npz") as found:
+        ids = found["ids"].tolist()
+    rows = [(one, f"{own.NAMES[0]}|{own.NAMES[1]}") for one in ids]
+    sets = own.write_rows(tmp_path / "s.csv", [("id", "candidates"), *rows])
+    folder = RunFolder(again / "run")
+    values = json.loads((again / "run" / "run.json").read_text())["settings"]
+    folder.check_same(values)
+    for path in (sets, tmp_path / "nowhere.csv"):
+        with pytest.raises(CheckpointError, match=f"{path} was not read then"):
+            folder.check_same({**values, "candidates_file": str(path)})
+    # As if it had been trained on these.
+    run = folder.read("run.json")
+    run["settings"]["candidates_file"] = str(sets)
+    run["files"] = identity.of_files(run["settings"])
+    folder.write("run.json", run)
+    with pytest.raises(CheckpointError, match="s.csv was read then"):
+        folder.check_same(values)
+    values["candidates_file"] = str(sets)
+    folder.check_same(values)
+    moved = shutil.copy(sets, tmp_path / "moved.csv")
+    folder.check_same({**values, "candidates_file": str(moved)})
+    sets.unlink()
+    folder.check_same(values)
+    capsys.readouterr()
 
 
 def test_the_network_keeps_the_mean_it_was_trained_with(again):

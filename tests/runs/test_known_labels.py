@@ -81,3 +81,28 @@ def test_auto_takes_known_labels_unless_they_are_answers(
     )
     assert code == 0
     assert f"auto takes {taken}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flags", [(), ("--lam=instance", "--update=epoch")])
+def test_answers_stay_in_a_sparse_table(folder, tmp_path, flags):
+    rows = own.read_rows(folder / "truth.csv")[:60]
+    known = own.write_rows(
+        tmp_path / "known.csv",
+        [("id", "label"), *((row["id"], row["label"]) for row in rows)],
+    )
+    code = run_train(
+        tmp_path / "run",
+        folder / "labels.csv",
+        f"--images={folder / 'photos'}",
+        f"--known_labels={known}",
+        "--known_as_sets",
+        "--table=sparse",
+        "--epochs=3",
+        *flags,
+    )
+    assert code == 0
+    found = {
+        row["id"]: row["label"]
+        for row in own.read_rows(tmp_path / "run" / "labels.csv")
+    }
+    assert all(found[row["id"]] == row["label"] for row in rows)

@@ -106,6 +106,10 @@ def test_a_million_examples_of_a_thousand_classes():
     assert rows("--table_dtype=float16") == 2000
     assert rows("--table=sparse") == 262
     assert rows("--table=sparse", "--table_dtype=float16") == 174
+    # Ratio, rival and posterior of each example in place of the histogram.
+    flags = ("--table=sparse", "--known_as_sets", "--known_labels=k.csv")
+    size = memory.table(settings(*flags), 1000, 10**6, 35)
+    assert size == (262 + 12) * 10**6
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,24 @@ RULES = (
 )
 
 
+def behind_folders(ids):
+    """Yields rules as `RULES` that take away folders before all the ids.
+
+    For paths of another machine, where file names repeat in the folders below.
+    """
+    common = os.path.commonprefix(ids)
+    ends = [place for place, sign in enumerate(common) if sign == "/"]
+    for end in ends:
+        prefix = common[: end + 1]
+
+        def of_id(one, prefix=prefix):
+            return one.removeprefix(prefix)
+
+        text = f"each id is a path behind {prefix}"
+        yield text, of_id, _same
+        yield f"{text}, without its ending", of_id, _without_ending
+
+
 def by_any_rule(ids, files):
     """Returns the file that some rule finds for an id, as a dict."""
     found = {}

@@ -143,7 +143,8 @@ def match_ids(ids, images, where="the table", keep_missing=False):
     One rule holds for all ids, the first that finds every one: the id is the
     path in the folder; or that without its ending; or the file name in
     whatever folder; or the file name without folder and ending; or the file
-    name behind the code that Label Studio gives to uploads. A rule that leaves
+    name behind the code that Label Studio gives to uploads; or the path in the
+    folder behind folders that all ids begin with. A rule that leaves
     two files for an id, or one file for two ids, does not count. Nor does one
     that takes `train/1.jpg` for `test/1.jpg`: where the id and the file both
     have folders, one must be the end of the other, as in
@@ -182,6 +183,11 @@ def match_ids(ids, images, where="the table", keep_missing=False):
             _check_spelling(spelled, rows, files, where)
             return [files[row] for row in rows], text
         tried.append((num_wrong, rows.count(None), of_id, of_file, text, rows))
+    for text, of_id, of_file in id_rules.behind_folders(ids):
+        rows, num_wrong = id_rules.apply(ids, listed, of_id, of_file)
+        if not num_wrong:
+            _check_spelling(spelled, rows, files, where)
+            return [files[row] for row in rows], text
     *_, of_id, of_file, text, rows = min(tried, key=lambda one: one[0])
     wrong = id_rules.explain(ids, listed, of_id, of_file)
     if keep_missing and len(wrong) < len(set(ids)) and not any(wrong.values()):

@@ -315,3 +315,22 @@ def test_many_ids():
     assert made == [files[n] for n in order]
     with pytest.raises(DataError, match="1 of 50000 .*img_50001"):
         match_ids([f"img_{n + 2 * (n == 49_999)}" for n in order], found)
+
+
+@pytest.mark.parametrize("prefix", ["p/", "/home/me/p/", "C:/x y/p/", "a/b/"])
+@pytest.mark.parametrize("ending", [".png", ""])
+def test_names_that_repeat_behind_folders_of_another_machine(
+    prefix, ending, tmp_path
+):
+    for name in ("sub/a", "other/a", "other/deep/a", "b"):
+        path = tmp_path / f"{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    names = ["sub/a", "other/deep/a", "other/a"]
+    ids = [f"{prefix}{name}{ending}" for name in names]
+    files, rule = match_ids(ids, tmp_path)
+    assert files == [f"{name}.png" for name in names]
+    assert rule.startswith(f"each id is a path behind {prefix}")
+    # Nothing is guessed where a folder is another one.
+    with pytest.raises(DataError, match="1 of 4 ids|2 of 4 ids|4 of 4 ids"):
+        match_ids([*ids, f"{prefix}third/a{ending}"], tmp_path)
