@@ -15,13 +15,16 @@ def folder(tmp_path_factory):
     return place
 
 
+def known_file(folder, rows):
+    """Writes the true labels of some rows of truth.csv."""
+    labels = [(row["id"], row["label"]) for row in rows]
+    return own.write_rows(folder / "known.csv", [("id", "label"), *labels])
+
+
 def test_known_labels_report_and_tell_the_noise_rate(folder, tmp_path, capsys):
     place = tmp_path / "known"
     truth = own.read_rows(folder / "truth.csv")[:60]
-    known = own.write_rows(
-        tmp_path / "known.csv",
-        [("id", "label"), *((row["id"], row["label"]) for row in truth)],
-    )
+    known = known_file(tmp_path, truth)
     code = run_train(
         place,
         folder / "labels.csv",
@@ -66,10 +69,7 @@ def test_auto_takes_known_labels_unless_they_are_answers(
 ):
     """Answers to a review list are no random sample."""
     rows = own.read_rows(folder / "truth.csv")[:60]
-    known = own.write_rows(
-        tmp_path / "known.csv",
-        [("id", "label"), *((row["id"], row["label"]) for row in rows)],
-    )
+    known = known_file(tmp_path, rows)
     code = run_train(
         tmp_path / "run",
         folder / "labels.csv",
@@ -86,10 +86,7 @@ def test_auto_takes_known_labels_unless_they_are_answers(
 @pytest.mark.parametrize("flags", [(), ("--lam=instance", "--update=epoch")])
 def test_answers_stay_in_a_sparse_table(folder, tmp_path, flags):
     rows = own.read_rows(folder / "truth.csv")[:60]
-    known = own.write_rows(
-        tmp_path / "known.csv",
-        [("id", "label"), *((row["id"], row["label"]) for row in rows)],
-    )
+    known = known_file(tmp_path, rows)
     code = run_train(
         tmp_path / "run",
         folder / "labels.csv",

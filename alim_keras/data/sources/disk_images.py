@@ -34,7 +34,6 @@ class DiskImages:
             as long as the list of files, their sizes, times of change and the
             form are the same (of encoded images, the contents); else it is
             made anew. Defaults to None.
-
         remedy: String, what messages about images that cannot be decoded end
             with. Defaults to replacing them or leaving them out.
 
