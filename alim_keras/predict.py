@@ -80,18 +80,15 @@ def _check(settings):
             f"--candidates_file. Received: {given or 'neither'}"
             f"{' and --candidates_file' if given else ''}"
         )
-    unread = {}
+    unread = "would not be read, since"
     if settings.rank:
-        unread["top_k"] = "--rank lists every candidate"
+        settings.refuse_typed(
+            ["top_k"], f"{unread} --rank lists every candidate"
+        )
     if settings.paths:
-        table = dict.fromkeys(predict_flags.OF_TABLE, "PATHS are no table")
-        unread.update(table)
-    for name, why in unread.items():
-        if settings.is_typed(name):
-            raise ConfigError(
-                f"--{name} would not be read, since {why}; leave it out. "
-                f"Received: --{name}={getattr(settings, name)}"
-            )
+        settings.refuse_typed(
+            predict_flags.OF_TABLE, f"{unread} PATHS are no table"
+        )
     if settings.out:
         check_is_no_folder(settings.out, "--out")
 

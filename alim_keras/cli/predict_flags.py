@@ -1,14 +1,20 @@
 """The flags of `python -m alim_keras.predict MODEL [PATHS...]`."""
 
+from absl import flags
+
 from alim_keras.cli import own_flags
 from alim_keras.cli.command import Command
 from alim_keras.cli.kinds import Group
 
+
+def _of_table():
+    found = flags.FlagValues()
+    own_flags.define_table(Group(found, "Table"))
+    return tuple(name for name in found if name != "class_names")
+
+
 # Read for --candidates_file only.
-OF_TABLE = (
-    "images layout id_column candidates_column annotator_column label_column "
-    "min_votes min_confidence none_of_these empty_set duplicates"
-).split()
+OF_TABLE = _of_table()
 
 
 def define(flag_values):

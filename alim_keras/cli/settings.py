@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from alim_keras.errors import ConfigError
+
 COMMAND_LINE = "command line"
 DEFAULT = "default"
 # Not part of what a run computes, so run.flags leaves them out; `preset` is
@@ -46,6 +48,19 @@ class Settings:
     def is_typed(self, name):
         """Returns whether the flag `name` stands on the command line."""
         return self.origins[name] == COMMAND_LINE
+
+    def refuse_typed(self, names, why):
+        """Raises `ConfigError` for flags on the command line that go unread.
+
+        Args:
+            names: Flags; what a file or a preset says of them may stand.
+            why: String, the end of a sentence that begins with the flag.
+        """
+        for name in filter(self.is_typed, names):
+            raise ConfigError(
+                f"--{name} {why}; leave it out. Received: "
+                f"--{name}={getattr(self, name)}"
+            )
 
     def as_dict(self):
         """Returns a dict of every flag's value."""

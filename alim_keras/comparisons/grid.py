@@ -147,7 +147,7 @@ def check_same(cell):
 
 def _check_flags(settings):
     for flag, instead in _OWN.items():
-        if settings.origin(flag) == "command line":
+        if settings.is_typed(flag):
             hint = f"use --{instead}" if instead else "each makes its own sets"
             raise ConfigError(
                 f"--{flag} is not for all cells: {hint}. Received: "
@@ -156,7 +156,7 @@ def _check_flags(settings):
     for flag, own in _LISTS.items():
         if getattr(settings, own) is None:
             continue
-        if settings.origin(flag) == "command line":
+        if settings.is_typed(flag):
             raise ConfigError(
                 f"Either --{own} or --{flag}. Received: --{own}="
                 f"{getattr(settings, own)} --{flag}={getattr(settings, flag)}"

@@ -102,12 +102,10 @@ def training_data(
             f"takes. Received: --network={settings.network}"
         )
     if data.kind == "features":
-        for name in filter(settings.is_typed, _OF_FILES):
-            raise ConfigError(
-                f"--{name} is about images, and {settings.dataset} holds "
-                "feature vectors; leave it out. Received: "
-                f"--{name}={getattr(settings, name)}"
-            )
+        settings.refuse_typed(
+            _OF_FILES,
+            f"is about images, and {settings.dataset} holds feature vectors",
+        )
     if ids is None and candidates is not None:
         ids = candidates.ids
     if found is not None and ids is not None:
@@ -164,14 +162,12 @@ def check_use(settings):
             )
     if is_own or settings.candidates_file:
         file = settings.candidates_file or settings.dataset
-        for name in _OF_SIMULATION:
-            # A preset may set them for the data set whose sets are given.
-            if settings.is_typed(name):
-                raise ConfigError(
-                    f"--{name} is about simulated candidate sets, and those "
-                    f"of {file} are as they are; leave it out. Received: "
-                    f"--{name}={getattr(settings, name)}"
-                )
+        # A preset may set them for the data set whose sets are given.
+        settings.refuse_typed(
+            _OF_SIMULATION,
+            f"is about simulated candidate sets, and those of {file} are as "
+            "they are",
+        )
     if settings.known_as_sets and not settings.known_labels:
         raise ConfigError(
             "--known_as_sets needs the true labels of some items; give them "
