@@ -6,6 +6,7 @@ callers catch the class.
 """
 
 import collections
+import difflib
 
 
 class AlimError(Exception):
@@ -68,3 +69,38 @@ def original(error):
         if str(kept) in text:
             return kept
     return None
+
+
+class DataWarning(UserWarning):
+    """Data that can be used but look as if they were not what was meant."""
+
+
+def first_five(items):
+    """Returns up to five items as text, with "..." if there are more."""
+    text = ", ".join(str(item) for item in items[:5])
+    return text + ", ..." if len(items) > 5 else text
+
+
+def first_rows(rows, ids=None):
+    """Returns the names of up to five rows, by id where there are ids."""
+    if ids is None:
+        return "rows " + first_five([int(row) for row in rows[:6]])
+    return "ids " + first_five([f"{ids[row]} (row {row})" for row in rows[:6]])
+
+
+def one_line(error):
+    """Returns the first line of an exception's text, or its class."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else type(error).__name__
+
+
+def nearest(name, candidates, count=3):
+    """Returns "; did you mean ...?" with near matches, or an empty string."""
+    lowered = {str(word).lower(): str(word) for word in candidates}
+    matches = difflib.get_close_matches(
+        str(name).lower(), list(lowered), n=count, cutoff=0.6
+    )
+    if not matches:
+        return ""
+    words = " or ".join(lowered[match] for match in matches)
+    return f"; did you mean {words}?"

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from alim_keras.data.messages import first_five
 from alim_keras.errors import ConfigError
+from alim_keras.errors import first_five
 
 # Source: Krizhevsky, "Learning multiple layers of features from tiny
 # images", 2009, and the data set's page.
