@@ -80,7 +80,7 @@ class TableConfig:
             frame of votes. Without it: chosen by the file's ending and keys.
         layout: Form of the table: a list of candidates for each item, a column
             for each annotator, a row for each answer, or a column of 0 and 1
-            for each class. Without it: recognised by the columns' names.
+            for each class. auto recognises it by the names of the columns.
         id_column: Column of the items. Without it: found by name.
         candidates_column: Column of --layout=list with the candidates, for
             example suggested, in a labels.csv of the audit. Without it: found
@@ -275,16 +275,16 @@ class MethodConfig:
     width: int | None = whole(None, low=1)
     weights: str | None = file_or_text()
     mixup_weight: float | None = number(None, low=0)
-    mixup_alpha: float | None = number(None, low=0, open_low=True)
+    mixup_alpha: float = number(4.0, low=0, open_low=True)
     logit_adjustment: float = number(0.0, low=0)
-    contrastive_weight: float | None = number(None, low=0)
-    temperature: float | None = number(None, low=0, open_low=True)
+    contrastive_weight: float = number(0.5, low=0)
+    temperature: float = number(0.07, low=0, open_low=True)
     prototype_temperature: float | None = number(None, low=0, open_low=True)
-    prototype_momentum: float | None = number(None, low=0, high=1)
+    prototype_momentum: float = number(0.99, low=0, high=1)
     prototype_start: int = whole(1, low=1)
-    key_momentum: float | None = number(None, low=0, high=1)
+    key_momentum: float = number(0.999, low=0, high=1)
     queue_size: int = whole(1024, low=1)
-    embedding_dim: int | None = whole(None, low=1)
+    embedding_dim: int = whole(128, low=1)
 
 
 @dataclasses.dataclass(frozen=True)

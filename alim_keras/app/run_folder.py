@@ -1,0 +1,452 @@
+"""The run folder: who may write to it, and whether a run may go on in it."""
+
+import contextlib
+import errno
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import stat
+
+import numpy as np
+
+from alim_keras import backend
+from alim_keras import files
+from alim_keras.app import cli
+from alim_keras.callbacks import RunCheckpoint
+from alim_keras.data import CandidateSets
+from alim_keras.data import known_data
+from alim_keras.data.matching import list_images
+from alim_keras.errors import AlimError
+from alim_keras.errors import CheckpointError
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+
+# Settings that may differ between a run and its continuation: they choose
+# where and how it runs, not what it computes.
+FREE = frozenset(
+    "run_dir data_dir download progress save_candidates candidates_file "
+    "images".split()
+)
+# Settings that name files of labels.
+_FILES = "candidates_file known_labels test_labels class_names".split()
+# How a folder that may not be written to refuses.
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_BLOCK = 1 << 20
+# So many files of images are read for their digest.
+_SAMPLE = 1000
+
+
+def fingerprint(settings):
+    """Returns six hexadecimal digits that stand for what a run computes.
+
+    Args:
+        settings: Dict of every setting's value, `Config.as_dict()`.
+    """
+    fixed = {k: v for k, v in settings.items() if k not in FREE}
+    text = json.dumps(fixed, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+class BusyError(CheckpointError):
+    """Another process works in the run folder."""
+
+
+class RunFolder:
+    """Paths of a run, and its identity.
+
+    Somebody else may have written the folder: what is read here must be a
+    regular file, never a link or a pipe.
+
+    Args:
+        path: The folder.
+
+    Attributes:
+        read_only: Whether `lock` found that nothing can be written here.
+    """
+
+    def __init__(self, path):
+        self.path = os.path.abspath(path)
+        self.read_only = False
+        self.checkpoint = RunCheckpoint(self.file("checkpoints"))
+
+    def file(self, *names):
+        """Returns a path in the folder."""
+        return os.path.join(self.path, *names)
+
+    def existing(self, name):
+        """Returns the path of a file here, or None if it is missing.
+
+        Raises:
+            CheckpointError: It is no regular file.
+        """
+        path = self.file(name)
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(mode):
+            raise CheckpointError(
+                f"{path} must be a regular file, and it is a link, a folder "
+                "or a device. Remove it, if you did not make it."
+            )
+        return path
+
+    @contextlib.contextmanager
+    def lock(self, to_read=False):
+        """Keeps a second process off the folder; freed even by `kill -9`.
+
+        Args:
+            to_read: Whether the caller can do without writing here. Then a
+                folder that cannot be written to needs no lock: files in it
+                are only ever replaced whole.
+
+        Raises:
+            BusyError: Another process works here.
+            ConfigError: This is a file, or cannot be written to.
+        """
+        if os.path.exists(self.path) and not os.path.isdir(self.path):
+            raise ConfigError(
+                "--run_dir must be a folder, new or of an earlier run, and "
+                f"this is a file. Received: --run_dir={self.path}"
+            )
+        made = not os.path.isdir(self.path)
+        try:
+            os.makedirs(self.path, exist_ok=True)
+            handle = self._open_lock()
+        except OSError as error:
+            if error.errno not in _FORBIDDEN:
+                raise
+            if not to_read:
+                raise ConfigError(
+                    f"{self.path} cannot be written to: {error.strerror}. "
+                    "Give another folder, or a copy of this one that you may "
+                    "write to."
+                ) from error
+            self.read_only = True
+            yield self
+            return
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise BusyError(
+                    f"Another process is training in {self.path}. Wait for "
+                    "it, or give this run its own --run_dir."
+                ) from error
+            files.remove_partial(self.path)
+            yield self
+            # A run that was refused before it began leaves no folder.
+        finally:
+            os.close(handle)
+            if made and os.listdir(self.path) == [".lock"]:
+                os.remove(self.file(".lock"))
+                os.rmdir(self.path)
+
+    def _open_lock(self):
+        self.existing(".lock")
+        # Neither through a link that appeared meanwhile, nor waiting for the
+        # other end of a pipe, nor emptying what is there.
+        how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        return os.open(self.file(".lock"), how, 0o666)
+
+    def read_text(self, name):
+        """Returns the text of a file here, or None if it is missing.
+
+        Raises:
+            CheckpointError: It cannot be read.
+        """
+        path = self.existing(name)
+        if path is None:
+            return None
+        try:
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{path} cannot be read: {error}") from error
+
+    def read(self, name):
+        """Returns the dict in a JSON file here, or None if it is missing.
+
+        Raises:
+            CheckpointError: It cannot be read.
+        """
+        text = self.read_text(name)
+        try:
+            content = None if text is None else json.loads(text)
+        except ValueError:
+            content = ()
+        if content is not None and not isinstance(content, dict):
+            raise CheckpointError(
+                f"{self.file(name)} is damaged. Remove this file: the same "
+                "train command goes on without it and writes it again."
+            )
+        return content
+
+    def read_if_sound(self, name):
+        """Returns the dict in a JSON file here; None if missing or damaged."""
+        try:
+            return self.read(name)
+        except CheckpointError as error:
+            print(f"{error} It is left out of account.", flush=True)
+            return None
+
+    def write(self, name, content):
+        """Writes a JSON file here, whole or not at all."""
+        text = json.dumps(content, indent=2, allow_nan=False)
+        files.write_atomically(self.file(name), text + "\n")
+
+    def candidates(self):
+        """Returns the `CandidateSets` of the run, or None if missing.
+
+        Raises:
+            CheckpointError: The file is damaged.
+        """
+        path = self.existing("candidates.npz")
+        if path is None:
+            return None
+        try:
+            return CandidateSets.load(path)
+        except DataError as error:
+            raise CheckpointError(
+                f"{path} is damaged ({error}). Remove it: the train command "
+                "of run.flags with this --run_dir writes it again."
+            ) from error
+
+    def begun(self):
+        """Returns whether there is work here that could be spoilt."""
+        return self.checkpoint.exists() or self.finished() is not None
+
+    def finished_epochs(self):
+        """Returns how many epochs the last checkpoint has behind it."""
+        if not self.checkpoint.exists():
+            return 0
+        self.checkpoint.read_state()
+        return self.checkpoint.state["epochs"]
+
+    def finished(self):
+        """Returns the results of a finished run, or None."""
+        return self.read_if_sound("results.json")
+
+    def normalisation(self):
+        """Returns mean and deviation of a run that goes on, or None.
+
+        They belong to the network; those of the data may have changed since
+        with the order or the number of the images.
+        """
+        found = (self.read("run.json") or {}).get("identity")
+        if found is None or not self.begun():
+            return None
+        return tuple(found["mean"]), tuple(found["std"])
+
+    def check_same(self, config):
+        """Raises if the run that is here was started with other settings."""
+        run = self.read("run.json")
+        if run is None or not self.begun():
+            return
+        before, settings = run.get("settings", {}), config.as_dict()
+        for name, value in settings.items():
+            if name not in FREE and before.get(name) != value:
+                raise CheckpointError(
+                    f"The run in {self.path} was started with "
+                    f"{_flag(name, before.get(name))}. Continue it with the "
+                    "same settings, or choose another --run_dir. Received: "
+                    f"{_flag(name, value)}"
+                )
+        if self.finished() is not None:
+            self._check_files(run, settings)
+
+    def _check_files(self, run, settings):
+        """Raises if a file of labels is not what a finished run was given.
+
+        A run that goes on is asked about its data instead, since a table may
+        have been sorted meanwhile; here nothing would be read.
+        """
+        before, given = run.get("files"), run.get("settings", {})
+        now = digests_of_files(settings)
+        for name in sorted({*now, *(before or {}), "candidates_file"}):
+            path = settings.get(name)
+            changed = (path is None) != (given.get(name) is None)
+            if before is not None and not changed:
+                # A file that is no longer there shows no change.
+                lost = name not in now and path == given.get(name)
+                changed = not lost and now.get(name) != before.get(name)
+            if changed:
+                what = "has changed since"
+                if path is None:
+                    path, what = given.get(name), "was read then"
+                elif given.get(name) is None:
+                    what = "was not read then"
+                raise CheckpointError(
+                    f"The run in {self.path} is finished, and {path} {what}. "
+                    "To train on what is given now, choose another "
+                    f"--run_dir. Received: {_flag(name, settings.get(name))}"
+                )
+
+    def check_data(self, identity, content_hash):
+        """Raises if the run that is here was started with other data.
+
+        Args:
+            identity: Dict, see `identity_of`.
+            content_hash: That of the candidate sets.
+        """
+        run = self.read("run.json")
+        if run is None or not self.begun():
+            return
+        before = run.get("identity", {})
+        for name, what in (
+            ("items", "other items"),
+            ("tests", "another test set"),
+            ("known", "other true labels"),
+            ("images", "other pixels under the same names"),
+        ):
+            if before.get(name, identity[name]) != identity[name]:
+                counts = ""
+                if name == "items" and before["listed"] != identity["listed"]:
+                    counts = (
+                        f", {before['listed']:,} and not "
+                        f"{identity['listed']:,}"
+                    )
+                raise CheckpointError(
+                    f"The run in {self.path} was started with {what} than "
+                    f"now{counts}. Restore the files, or choose "
+                    "another --run_dir."
+                )
+        if run["candidates_hash"] != content_hash:
+            raise CheckpointError(
+                f"The run in {self.path} was started with the candidate sets "
+                f"{run['candidates_hash'][:12]}..., not {content_hash[:12]}... "
+                "Restore them, or choose another --run_dir."
+            )
+
+
+def check_agreement(config, folder, candidates):
+    """Raises, in every process, unless all are set to do the same run.
+
+    Args:
+        config: The `Config`.
+        folder: The `RunFolder`; it must lie where all processes see it.
+        candidates: The `CandidateSets`.
+    """
+    mine = (
+        int(fingerprint(config.as_dict()), 16),
+        int(candidates.content_hash[:7], 16),
+        folder.finished_epochs(),
+    )
+    everyones = backend.gather_processes(list(mine))
+    errors = (
+        (ConfigError, "was started with other settings", "the same flags"),
+        (DataError, "has other images or candidate sets", "the same data"),
+        (
+            CheckpointError,
+            f"sees other finished epochs in {folder.path}",
+            "one --run_dir, on a file system that they share",
+        ),
+    )
+    for column, (error, what, remedy) in enumerate(errors):
+        others = np.flatnonzero(everyones[:, column] != everyones[0, column])
+        if len(others):
+            raise error(
+                f"Worker {others[0]} {what} than worker 0. Give all workers "
+                f"{remedy}, and the same version."
+            )
+
+
+def digests_of_files(settings):
+    """Returns a digest of each file of labels that the settings name.
+
+    Of a folder with a folder for each class, its list of images is digested.
+
+    Args:
+        settings: Dict of every setting's value.
+
+    Returns:
+        Dict from a setting's name to hexadecimal digits.
+    """
+    names = list(_FILES)
+    if known_data.is_table(settings["dataset"]):
+        names.append("dataset")
+    # Runs of earlier versions lack settings.
+    digests = {name: _digest_of_path(settings.get(name)) for name in names}
+    return {name: digest for name, digest in digests.items() if digest}
+
+
+def identity_of(training, listed):
+    """Returns the numbers that a run rests on beside its candidate sets.
+
+    Args:
+        training: The `TrainingSet`.
+        listed: Strings, the ids of all items of the data set, of which
+            `training` may be a part.
+
+    Returns:
+        Dict, fit for JSON: `mean` and `std` of the channels; `listed`, how
+        many items the data set lists; `items`, `tests`, `known` and `images`,
+        digests of their ids, of the test set, of the true labels, and of the
+        pixels (of image files all sizes, and the content of a sample).
+    """
+    return {
+        "mean": list(training.mean),
+        "std": list(training.std),
+        "listed": len(listed),
+        "items": _digest_of_rows(listed),
+        "tests": _digest_of_rows(training.test_ids, training.test_labels),
+        "known": _digest_of_rows(training.ids, training.labels),
+        "images": _digest_of_images(training.images),
+    }
+
+
+def _flag(name, value):
+    return f"--{name}=none" if value is None else cli.flag_text(name, value)
+
+
+def _digest_of_path(path):
+    if not path:
+        return None
+    if os.path.isdir(path):
+        names = sorted(list_images(path))
+        text = "".join(f"{name}\0" for name in names)
+        return hashlib.sha256(
+            text.encode("utf-8", "surrogateescape")
+        ).hexdigest()
+    if not os.path.isfile(path):
+        return None
+    about = os.stat(path)
+    return _digest_of_file(path, about.st_size, about.st_mtime_ns)
+
+
+@functools.lru_cache
+def _digest_of_file(path, size, changed):
+    """Returns a digest; a comparison asks for that of one file many times."""
+    del size, changed
+    return files.digest(path)
+
+
+def _digest_of_rows(ids, labels=None):
+    """Returns a digest that does not depend on the order of the rows."""
+    ids = np.asarray(ids, str)
+    order = np.argsort(ids)
+    digest = hashlib.sha256("\0".join(ids[order].tolist()).encode("utf-8"))
+    if labels is not None:
+        digest.update(np.asarray(labels, np.int64)[order].tobytes())
+    return digest.hexdigest()
+
+
+def _digest_of_images(images):
+    digest = hashlib.sha256()
+    if isinstance(images, np.ndarray):
+        digest.update(np.ascontiguousarray(images))
+        return digest.hexdigest()
+    for file in images.files:
+        is_content = isinstance(file, bytes)
+        size = len(file) if is_content else os.path.getsize(file)
+        digest.update(size.to_bytes(8, "little"))
+    for file in images.files[:: max(1, len(images) // _SAMPLE)]:
+        if isinstance(file, bytes):
+            digest.update(file)
+        else:
+            with open(file, "rb") as opened:
+                while block := opened.read(_BLOCK):
+                    digest.update(block)
+    return digest.hexdigest()
