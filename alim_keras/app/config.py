@@ -91,6 +91,8 @@ class TableConfig:
             by name.
         class_names: The classes: a file with a name on each line, a number C
             for 0 to C-1, or names separated by commas. Without it: those found.
+        where: Conditions on columns, with commas between them, such as
+            split=train,votes>2 (also != and <): other rows are left out.
         min_votes: How many annotators must have named a class for it to be a
             candidate; 1 takes the union.
         min_confidence: Leave out answers whose confidence is lower. Without it:
@@ -117,12 +119,13 @@ class TableConfig:
 
     images: str | None = path()
     format: str | None = code()
-    layout: str | None = choice(None, ("list", "wide", "long", "multi_hot"))
+    layout: str = choice("auto", ("auto", "list", "wide", "long", "multi_hot"))
     id_column: str | None = text()
     candidates_column: str | None = text()
     annotator_column: str | None = text()
     label_column: str | None = text()
     class_names: str | None = file_or_text()
+    where: str | None = text()
     min_votes: int = whole(1, low=1)
     min_confidence: float | None = number(None)
     none_of_these: str | None = text()
@@ -251,22 +254,18 @@ class MethodConfig:
         mixup_weight: Weight of the mixup loss, with any method. Without it: the
             method's own, 1 for pico and 0 for most.
         mixup_alpha: The mixup coefficient is drawn from Beta(alpha, alpha).
-            Without it: the method's own.
         logit_adjustment: tau: adds tau x log of each class's share among the
             pseudo labels to the logits of the loss, for data in which some
             classes are rare.
-        contrastive_weight: Weight of the contrastive loss. Without it: the
-            method's own.
-        temperature: tau of the contrastive loss. Without it: the method's own.
+        contrastive_weight: Weight of the contrastive loss.
+        temperature: tau of the contrastive loss.
         prototype_temperature: Temperature of the prototypes' softmax. Without
             it: the method's own.
-        prototype_momentum: Moving average of the prototypes. Without it: the
-            method's own.
+        prototype_momentum: Moving average of the prototypes.
         prototype_start: First epoch, from 1, that updates the pseudo labels.
-        key_momentum: Moving average of the key encoder. Without it: the
-            method's own.
+        key_momentum: Moving average of the key encoder.
         queue_size: Embeddings kept for the contrastive loss.
-        embedding_dim: Width of an embedding. Without it: the method's own.
+        embedding_dim: Width of an embedding.
     """
 
     method: str = code("pico")

@@ -18,7 +18,6 @@ from alim_keras.callbacks import RunCheckpoint
 from alim_keras.data import CandidateSets
 from alim_keras.data import known_data
 from alim_keras.data.matching import list_images
-from alim_keras.errors import AlimError
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
@@ -305,8 +304,7 @@ class RunFolder:
                 counts = ""
                 if name == "items" and before["listed"] != identity["listed"]:
                     counts = (
-                        f", {before['listed']:,} and not "
-                        f"{identity['listed']:,}"
+                        f", {before['listed']:,} and not {identity['listed']:,}"
                     )
                 raise CheckpointError(
                     f"The run in {self.path} was started with {what} than "
