@@ -4,13 +4,13 @@ import dataclasses
 
 import numpy as np
 
-from alim_keras import data
 from alim_keras.app.config import Config
 from alim_keras.data import known_data
 from alim_keras.data import simulate
 from alim_keras.data import tables
 from alim_keras.data import training_set as own_data
 from alim_keras.data.class_names import read_class_names
+from alim_keras.data.validation import check_truth_inside
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_rows
@@ -25,14 +25,18 @@ _OF_FILES = "images image_size on_bad_image".split()
 _OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()
 
 
-def training_set(config, candidates=None, normalisation=None, table=None):
+def training_set(
+    config, ids=None, candidates=None, normalisation=None, table=None
+):
     """Loads images, makes or reads candidate sets, and holds a part out.
 
     Args:
         config: The `Config`.
-        candidates: `CandidateSets` of a run that goes on or is opened again,
-            or None. Its items come in their order, since what a run learnt
-            goes by row, and a table may have been sorted anew meanwhile.
+        ids: Strings, the items of a run that goes on, in its order. What a
+            run learnt goes by row, and a table may have been sorted anew
+            meanwhile. Defaults to those of `candidates`.
+        candidates: `CandidateSets` of a run that is opened again, in place of
+            those that the settings ask for. A table must still hold them.
         normalisation: Mean and deviation of the channels of a run that goes
             on. Defaults to those of the images.
         table: What `table_set` returned, if it was called already.
@@ -48,7 +52,10 @@ def training_set(config, candidates=None, normalisation=None, table=None):
     if table is not None:
         training = table
     elif is_table:
-        training = table_set(config)
+        # The file of names may be gone, or about other classes now.
+        is_named = candidates is not None and config.table.class_names
+        names = candidates.class_names if is_named else None
+        training = table_set(config, class_names=names)
     else:
         # Known data come at the size they were published at, and the views
         # and the network resize; others are unified as they are read.
@@ -66,8 +73,10 @@ def training_set(config, candidates=None, normalisation=None, table=None):
                 "--network=mlp takes. Received: --network="
                 f"{config.method.network}"
             )
-    if candidates is not None:
-        training = training.take(_rows_of_run(training, candidates.ids))
+    if ids is None and candidates is not None:
+        ids = candidates.ids
+    if ids is not None:
+        training = training.take(_rows_of_run(training, ids))
     else:
         training = _part(config, training)
     if normalisation is not None:
@@ -81,7 +90,10 @@ def training_set(config, candidates=None, normalisation=None, table=None):
         training = training.with_candidates(_simulated(config, training))
     if candidates is not None:
         _check_unchanged(training, candidates)
-    _check_truth(config, training)
+    if training.labels is not None:
+        check_truth_inside(
+            training.sets, training.labels, config.alim.noise_rate
+        )
     training = training.hold_out(config.train.holdout, config.run.seed)
     if len(training.trained) < config.train.batch_size:
         raise ConfigError(
@@ -92,14 +104,18 @@ def training_set(config, candidates=None, normalisation=None, table=None):
     return training
 
 
-def table_set(config, on_bad_image=None, progress=None):
+def table_set(config, on_bad_image=None, progress=None, class_names=None):
     """Loads labels of one's own, as the configuration says.
 
     Args:
         config: The `Config`.
         on_bad_image: `"error"` or `"skip"`. Defaults to the setting.
         progress: Function of (done, total), called as images are looked at.
+        class_names: Strings. Defaults to the setting.
     """
+    options = reading(config.table)
+    if class_names is not None:
+        options["class_names"] = class_names
     return own_data.load_table(
         config.data.dataset,
         config.table.images,
@@ -109,7 +125,7 @@ def table_set(config, on_bad_image=None, progress=None):
         test_labels=config.table.test_labels,
         on_bad_image=on_bad_image or config.table.on_bad_image,
         progress=progress,
-        **reading(config.table),
+        **options,
     )
 
 
@@ -228,15 +244,6 @@ def _check_unchanged(training, candidates):
 
 def _lists(sets):
     return np.split(sets.indices, sets.indptr[1:-1])
-
-
-def _check_truth(config, training):
-    if training.labels is not None:
-        rows = np.flatnonzero(training.labels >= 0)
-        data.check_truth_inside(
-            training.sets.contains(rows, training.labels[rows]),
-            config.alim.noise_rate,
-        )
 
 
 def _read_candidates(config, training):

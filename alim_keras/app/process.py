@@ -16,6 +16,7 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
 from alim_keras.errors import EnvironmentLacksError
+from alim_keras.errors import original
 
 # oneDNN: TensorFlow leaves it off on processors without AVX-512 VNNI or AMX,
 # where it still makes a ResNet step about a third faster. It changes results
@@ -86,6 +87,9 @@ def explain(error, verbose=False):
         error: The exception.
         verbose: Whether the traceback is shown too.
     """
+    if not isinstance(error, AlimError):
+        # tf.data hands on the text of an error only.
+        error = original(error) or error
     if isinstance(error, AlimError):
         return error.exit_code, f"error: {_one_line(error)}"
     lacks = EnvironmentLacksError.exit_code
@@ -236,6 +240,29 @@ def _without_stderr():
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
+
+
+@contextlib.contextmanager
+def progress_bar(text):
+    """Gives a function of (done, total) that draws a bar on a terminal.
+
+    Yields:
+        The function, or None if stderr is no terminal.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    # Keras brings it along.
+    from rich import console
+    from rich import progress
+
+    with progress.Progress(
+        console=console.Console(stderr=True), transient=True
+    ) as drawn:
+        task = drawn.add_task(text, total=None)
+        yield lambda done, total: drawn.update(
+            task, completed=done, total=total
+        )
 
 
 @contextlib.contextmanager

@@ -32,7 +32,6 @@ FREE = frozenset(
 _FILES = "candidates_file known_labels test_labels class_names".split()
 # How a folder that may not be written to refuses.
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
-_BLOCK = 1 << 20
 # So many files of images are read for their digest.
 _SAMPLE = 1000
 
@@ -370,13 +369,11 @@ def digests_of_files(settings):
     return {name: digest for name, digest in digests.items() if digest}
 
 
-def identity_of(training, listed):
-    """Returns the numbers that a run rests on beside its candidate sets.
+def identity_of(training):
+    """Returns what a run's numbers rest on beside its candidate sets.
 
     Args:
         training: The `TrainingSet`.
-        listed: Strings, the ids of all items of the data set, of which
-            `training` may be a part.
 
     Returns:
         Dict, fit for JSON: `mean` and `std` of the channels; `listed`, how
@@ -387,11 +384,11 @@ def identity_of(training, listed):
     return {
         "mean": list(training.mean),
         "std": list(training.std),
-        "listed": len(listed),
-        "items": _digest_of_rows(listed),
+        "listed": len(training.listed),
+        "items": _digest_of_rows(training.listed),
         "tests": _digest_of_rows(training.test_ids, training.test_labels),
         "known": _digest_of_rows(training.ids, training.labels),
-        "images": _digest_of_images(training.images),
+        "images": _digest_of_images(training),
     }
 
 
@@ -431,20 +428,16 @@ def _digest_of_rows(ids, labels=None):
     return digest.hexdigest()
 
 
-def _digest_of_images(images):
-    digest = hashlib.sha256()
+def _digest_of_images(training):
+    images, digest = training.images, hashlib.sha256()
     if isinstance(images, np.ndarray):
         digest.update(np.ascontiguousarray(images))
         return digest.hexdigest()
-    for file in images.files:
-        is_content = isinstance(file, bytes)
-        size = len(file) if is_content else os.path.getsize(file)
-        digest.update(size.to_bytes(8, "little"))
-    for file in images.files[:: max(1, len(images) // _SAMPLE)]:
-        if isinstance(file, bytes):
-            digest.update(file)
-        else:
-            with open(file, "rb") as opened:
-                while block := opened.read(_BLOCK):
-                    digest.update(block)
+    # Not their times: a folder that was copied is the same.
+    sizes = [size for _, size, _ in training.stamps()]
+    digest.update(np.array(sizes, np.int64))
+    for row in range(0, len(images), max(1, len(images) // _SAMPLE)):
+        path = images.path(row)
+        if path is not None:
+            digest.update(files.digest(path).encode())
     return digest.hexdigest()
