@@ -1,6 +1,6 @@
 """Lists the commands, and runs one: `alim-keras train ...`."""
 
-import importlib
+import runpy
 import sys
 
 import alim_keras
@@ -22,8 +22,9 @@ def main():
 
     word = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if word in COMMANDS:
-        command = importlib.import_module(f"alim_keras.{word}")
-        return process.run(command.COMMAND, command.main, sys.argv[2:])
+        # Run, not imported: `alim_keras.audit` is a function.
+        names = runpy.run_module(f"alim_keras.{word}")
+        return process.run(names["COMMAND"], names["main"], sys.argv[2:])
     if word == "--version":
         print(f"alim_keras {alim_keras.__version__}")
         return 0
