@@ -56,7 +56,7 @@ def main(line):
     """Checks the data of a command line."""
     from alim_keras.app import load
     from alim_keras.data import known_data
-    from alim_keras.data.images import UnreadableError
+    from alim_keras.data.own_data import UnreadableError
     from alim_keras.report import findings
 
     config, problems_file = line.config, line.options.problems
@@ -68,7 +68,11 @@ def main(line):
         try:
             with process.progress_bar("Looking at images") as progress:
                 table = load.table_set(config, "skip", progress)
-            problems = table.problems
+            if table.scan is not None:
+                problems = [
+                    (table.scan.names[row], why)
+                    for row, why in table.scan.problems.items()
+                ]
         except UnreadableError as error:
             # Not one can be read: the list is all that there is to say.
             _write(problems_file, error.problems)

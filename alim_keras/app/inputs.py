@@ -6,7 +6,7 @@ import os
 import numpy as np
 
 from alim_keras.data import arrays as array_files
-from alim_keras.data import training_set
+from alim_keras.data import own_data
 from alim_keras.data import validation
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import check_ids
@@ -125,7 +125,7 @@ def from_table(path, images, predictor, on_bad_image, **reading):
         **reading: Further arguments of `data.load_table`.
     """
     reading["class_names"] = predictor.class_names
-    table = training_set.load_table(
+    table = own_data.load_table(
         path,
         images,
         image_size=None if predictor.takes_features else _form(predictor)[0],

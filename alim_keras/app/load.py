@@ -6,9 +6,9 @@ import numpy as np
 
 from alim_keras.app.config import Config
 from alim_keras.data import known_data
+from alim_keras.data import own_data
 from alim_keras.data import simulate
 from alim_keras.data import tables
-from alim_keras.data import training_set as own_data
 from alim_keras.data.class_names import read_class_names
 from alim_keras.data.validation import check_truth_inside
 from alim_keras.errors import ConfigError
