@@ -77,12 +77,11 @@ def validate_candidates(
         sets = CandidateSets.from_dense(values, ids, class_names)
     else:
         sets = CandidateSets.from_lists(values, ids, class_names)
-    warn_of_odd_sets(sets)
+    _warn(sets)
     return sets
 
 
-def warn_of_odd_sets(sets):
-    """Warns of many full sets, and of a class that is in nearly all sets."""
+def _warn(sets):
     count, num_classes = sets.shape
     if count < 10 or num_classes < 2:
         return  # Too few to say what is usual.

@@ -1,136 +1,149 @@
-"""What `check` says of data: one screen of text."""
+"""The text of `check`: one screen on a training set."""
 
 import numpy as np
 
-from alim_keras.data.messages import first_five
+from alim_keras.errors import first_five
 from alim_keras.report.classes import given_counts
 
-# Classes shown in full; of more, the commonest and the rarest.
+# Classes listed in full; of more, the commonest and the rarest.
 _CLASSES = 12
 
 
-def describe(training, own=None):
-    """Returns what was found of a training set as lines of text.
+def describe(training):
+    """Describes a training set as lines of text.
 
     Args:
-        training: The `TrainingData`.
-        own: The `OwnData` it was made of, or None.
+        training: The `TrainingSet`, with candidates.
     """
-    data, given = training.data, training.given
-    lines = [*training.notes]
-    lines.append(
-        f"{'items':<15}{len(data.ids):,}, {len(data.class_names)} classes, "
-        f"from {given.source}"
-    )
-    lines += _set_sizes(given)
-    lines += _truth(training)
+    given = training.candidates
+    lines = [
+        *training.notes,
+        _line(
+            "items",
+            f"{len(given):,}, {given.num_classes} classes, from {given.source}",
+        ),
+        *_set_sizes(given),
+        _truth(training),
+    ]
     if training.votes is not None:
-        lines.append(_votes(training.votes, len(data.ids)))
-    if own is not None and own.scan is not None:
-        lines += _images(own)
-    elif data.kind == "features":
-        lines.append(f"{'features':<15}{data.images.shape[-1]} for each item")
+        lines.append(_votes(training))
+    lines += _images(training)
     lines += _classes(given)
-    lines.append(f"{'content hash':<15}{given.content_hash}")
+    lines.append(_line("content hash", given.content_hash))
     return "\n".join(lines)
 
 
+def _line(name, text):
+    return f"{name:<15}{text}"
+
+
 def _set_sizes(given):
-    sizes = given.sets.sum(axis=1)
+    sizes = given.sizes
     common = [
         f"{size}: {np.mean(sizes == size):.1%}" for size in np.unique(sizes)[:6]
     ]
-    found = given.statistics()
+    full = np.mean(sizes == given.num_classes)
     return [
-        f"{'set sizes':<15}min {found['size_min']}, mean "
-        f"{found['size_mean']:.3f}, max {found['size_max']}; "
-        f"{', '.join(common)}",
-        f"{'all classes':<15}{found['share_full']:.2%} of the sets hold every "
-        "class and say nothing",
+        _line(
+            "set sizes",
+            f"min {sizes.min()}, mean {sizes.mean():.3f}, max {sizes.max()}; "
+            f"{', '.join(common)}",
+        ),
+        _line(
+            "all classes",
+            f"{full:.2%} of the sets hold every class and carry no information",
+        ),
     ]
 
 
 def _truth(training):
-    labels = training.data.labels
-    if labels is None:
-        return [f"{'true labels':<15}none known, none needed"]
-    known = int(np.sum(labels >= 0))
-    noise = training.given.statistics(labels)["realised_noise"]
-    return [
-        f"{'true labels':<15}{known:,} known; {noise:.2%} of their sets leave "
-        "the truth out"
-    ]
-
-
-def _votes(votes, count):
-    each = np.bincount(votes.annotators, minlength=len(votes.annotator_names))
-    per_item = np.bincount(votes.rows, minlength=count)
-    return (
-        f"{'annotators':<15}{len(each):,} with {each.min():,} to "
-        f"{each.max():,} votes each; {per_item.min()} to {per_item.max()} "
-        f"votes an item, {len(votes):,} in all"
+    labels = training.labels
+    if labels is None or not (labels >= 0).any():
+        return _line("true labels", "none known, none needed")
+    rows = np.flatnonzero(labels >= 0)
+    wrong = ~training.candidates.contains(rows, labels[rows])
+    return _line(
+        "true labels",
+        f"{len(rows):,} known; {wrong.mean():.2%} of their sets leave the "
+        "truth out",
     )
 
 
-def _images(own):
-    """Says what the image files are like."""
-    scan = own.scan
+def _votes(training):
+    votes = training.votes.dropna(subset=["annotator", "label"])
+    each = votes["annotator"].value_counts()
+    per_item = votes["item"].value_counts()
+    fewest = per_item.min() if len(per_item) >= len(training.ids) else 0
+    if not len(votes):
+        return _line("annotators", "no votes")
+    return _line(
+        "annotators",
+        f"{len(each):,} with {each.min():,} to {each.max():,} votes each; "
+        f"{fewest} to {per_item.max()} votes an item, {len(votes):,} in all",
+    )
+
+
+def _images(training):
+    shape, scan = training.images.shape, training.scan
+    if training.kind == "features":
+        return [_line("features", f"{shape[-1]} for each item")]
+    size = " x ".join(map(str, shape[1:]))
+    if scan is None:
+        return [_line("images", f"{shape[0]:,} of {size}")]
     good = scan.width > 0
     width, height = scan.width[good], scan.height[good]
-    lines = []
-    if good.any():
-        grey = np.mean(scan.channels[good] == 1)
-        shape = own.data.images.shape
-        same = np.ptp(width) == 0 and np.ptp(height) == 0
-        sides = (
-            f"{width[0]} x {height[0]} pixels"
-            if same
-            else f"{width.min()} x {height.min()} to {width.max()} x "
-            f"{height.max()} pixels"
+    sides = f"{width.min()} x {height.min()}"
+    if np.ptp(width) or np.ptp(height):
+        sides += f" to {width.max()} x {height.max()}"
+    grey = np.mean(scan.channels[good] == 1)
+    lines = [
+        _line(
+            "images",
+            f"{len(scan):,} of {scan.bytes.sum() / 2**20:,.1f} MiB, "
+            f"{scan.num_files:,} different files, {sides} pixels, {grey:.0%} "
+            f"grey; read as {size}",
         )
-        lines.append(
-            f"{'images':<15}{len(scan):,} of {scan.bytes.sum() / 2**20:,.1f} "
-            f"MiB, {scan.num_files:,} different files, {sides}, {grey:.0%} "
-            f"grey; "
-            f"read as {shape[1]} x {shape[2]} x {shape[3]}"
-        )
+    ]
     if scan.identical:
         rows = sum(len(group) for group in scan.identical)
-        group = scan.identical[0]
-        names = first_five([own.files[row] for row in group[:6]])
         compared = "contents" if scan.compared else "links only"
+        ids = [*training.ids, *training.test_ids]
+        names = first_five([ids[row] for row in scan.identical[0][:6]])
         lines.append(
-            f"{'identical':<15}{rows:,} images in {len(scan.identical):,} "
-            f"groups show the same ({compared} compared), such as {names}"
+            _line(
+                "identical",
+                f"{rows:,} images in {len(scan.identical):,} groups show the "
+                f"same ({compared} compared), such as {names}",
+            )
         )
     return lines
 
 
 def _classes(given):
     """Lists how often each class is a candidate."""
-    count, mass = given_counts(given.sets)
+    count, mass = given_counts(given)
     names = given.class_names
-    order = np.argsort(-count, kind="stable")
-    shown = order
-    if len(order) > _CLASSES:
-        half = _CLASSES // 2
-        shown = [*order[:half], None, *order[-half:]]
-    width = max(len(names[n]) for n in shown if n is not None)
-    width = min(max(width, 5), 30)
-    head = f"{'class':<{width}}  in sets   share    mass"
-    lines = [f"{'classes':<15}{head}"]
-    for number in shown:
-        if number is None:
-            text = f"... {len(order) - len(shown) + 1} more"
-        else:
-            text = (
-                f"{names[number][:width]:<{width}}  {count[number]:>7,}  "
-                f"{count[number] / len(given):>6.1%}  {mass[number]:>6,.0f}"
+    order = np.argsort(-count, kind="stable").tolist()
+    half = _CLASSES // 2
+    left_out = max(0, len(order) - _CLASSES)
+    if left_out:
+        order = [*order[:half], *order[-half:]]
+    width = min(max(5, *(len(names[c]) for c in order)), 30)
+    lines = [
+        _line("classes", f"{'class':<{width}}  in sets   share    mass"),
+        *(
+            _line(
+                "",
+                f"{names[c][:width]:<{width}}  {count[c]:>7,}  "
+                f"{count[c] / len(given):>6.1%}  {mass[c]:>6,.0f}",
             )
-        lines.append(f"{'':<15}{text}")
-    unused = [names[n] for n in np.flatnonzero(count == 0)]
+            for c in order
+        ),
+    ]
+    if left_out:
+        lines.insert(1 + half, _line("", f"... {left_out} more"))
+    unused = [names[c] for c in np.flatnonzero(count == 0)]
     if unused:
-        lines.append(
-            f"{'':<15}{len(unused)} classes are in no set: {first_five(unused)}"
-        )
+        text = f"{len(unused)} classes are in no set: {first_five(unused)}"
+        lines.append(_line("", text))
     return lines

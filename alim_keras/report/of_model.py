@@ -1,19 +1,22 @@
 """The audit of a model and the data that it was trained on."""
 
+import dataclasses
+
 import keras
 import numpy as np
 
-from alim_keras.data import DiskImages
 from alim_keras.data import eval_dataset
 from alim_keras.data import image_rows
-from alim_keras.data.batches import Examples
+from alim_keras.data.checks import row_ids
+from alim_keras.data.pipeline import examples_of
 from alim_keras.errors import DataError
 from alim_keras.methods import PartialLabelModel
-from alim_keras.report.examine import examine
+from alim_keras.report.examination import examine
+from alim_keras.report.labels import blocks
 
 
 def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
-    """Says what is in each training example, and which sets look wrong.
+    """Settles each training example's label and ranks sets that look wrong.
 
     Labels come from `folds` where these are given; else from the pseudo
     labels of a model that keeps some; else from the model's predictions. A
@@ -23,12 +26,13 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
     Args:
         model: A `PartialLabelModel`, or any `keras.Model` from images to
             class probabilities `(B, C)`; with `folds` it may be None.
-        dataset: What `train_dataset` or `eval_dataset` returned, or a pair
-            (images, candidates): all N examples, in the order of the pseudo
-            labels' rows. Candidates are multi-hot `(N, C)` or
-            `SparseCandidates`.
-        class_names: C strings. Defaults to the numbers from 0.
-        ids: N strings. Defaults to the numbers from 0.
+        dataset: The data set that `train_dataset` or `eval_dataset` returned,
+            or a pair (images, candidates): all N examples, in the order of
+            the pseudo labels' rows. Candidates are multi-hot `(N, C)` or
+            `CandidateSets`.
+        class_names: C strings. Defaults to those of the sets, if they have
+            any, or the numbers from 0.
+        ids: N strings. Defaults likewise.
         folds: Floats `(N, C)`, probabilities from networks that were trained
             without the example they predict, see `noise_rate.out_of_fold`.
         **options: `votes`, `noise_rate`, `labels`, `known`, `history`,
@@ -43,76 +47,58 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
 
     Example:
 
-    >>> found = alim_keras.audit(model, train, class_names=["cat", "dog"])
-    >>> found.labels[found.labels["outside"]]
-    >>> found.review.head()
-    >>> text = found.to_html("report.html", images)
+    >>> audit = alim_keras.audit(model, train, class_names=["cat", "dog"])
+    >>> audit.labels[audit.labels["outside"]]
+    >>> audit.review.head()
+    >>> text = audit.to_html("report.html", images)
     """
-    examples = _examples(dataset)
-    count, num_classes = len(examples), examples.num_classes
-    sets = _Sets(examples) if examples.dense is None else examples.dense
-    ratio = None
+    images, sets = examples_of(dataset)
+    ratio = table = None
     if folds is not None:
         kind, probabilities = "folds", np.asarray(folds, "float32")
-    elif getattr(model, "keeps_pseudo_labels", False):
-        kind = "table"
-        probabilities, ratio = _table(model, count)
+    elif isinstance(model, PartialLabelModel) and model.keeps_pseudo_labels:
+        kind, table = "table", model.pseudo_label_table
+        probabilities, ratio = _table(model, len(sets))
     else:
         kind = "prediction"
-        probabilities = _predict(model, examples, num_classes)
-    if kind != "table":
-        _check_sums(probabilities)
-    if ids is None:
-        ids = [str(row) for row in range(count)]
-    if class_names is None:
-        class_names = [str(one) for one in range(num_classes)]
-    found = examine(
+        probabilities = _predict(model, images, sets.num_classes)
+    result = examine(
         probabilities,
-        sets,
-        class_names=class_names,
-        ids=ids,
+        _named(sets, ids, class_names),
         kind=kind,
         ratio=ratio,
         **options,
     )
-    if kind == "table":
-        table = model.pseudo_label_table
+    if table is not None:
         for fact, weight in (
             ("lambda", table.lam),
             ("noise_rate", table.noise_rate),
         ):
-            if found.summary[fact] is None and float(weight) > 0:
-                found.summary[fact] = float(weight)
-    return found
+            if result.summary[fact] is None and float(weight) > 0:
+                result.summary[fact] = float(weight)
+    return result
 
 
-def _examples(dataset):
-    """Returns the `Examples` behind a data set."""
-    if isinstance(dataset, (tuple, list)) and len(dataset) == 2:
-        return Examples(*dataset)
-    found = getattr(dataset, "examples", None)
-    if found is None:
+def _named(sets, ids, class_names):
+    """Returns the sets with the ids and class names that were asked for."""
+    if ids is None:
+        ids = sets.ids
+        if np.array_equal(ids, row_ids(len(sets))):
+            # The sets were given without ids.
+            ids = [str(row) for row in range(len(sets))]
+    if class_names is None:
+        class_names = sets.class_names
+    if (len(ids), len(class_names)) != sets.shape:
         raise DataError(
-            "The data set must be what alim_keras.data.train_dataset or "
-            "eval_dataset returned, without further map or batch, or a pair "
-            f"(images, candidates). Received: {type(dataset).__name__}"
+            f"An id for each of {len(sets)} examples and a name for each of "
+            f"{sets.num_classes} classes were expected. Received: {len(ids)} "
+            f"ids, {len(class_names)} class names"
         )
-    return found
-
-
-class _Sets:
-    """Candidate sets of `Examples` that keep them in another form."""
-
-    def __init__(self, examples):
-        self.shape = (len(examples), examples.num_classes)
-        self.rows = examples.sets
-
-    def __len__(self):
-        return self.shape[0]
+    return dataclasses.replace(sets, ids=ids, class_names=class_names)
 
 
 def _table(model, count):
-    """Returns the pseudo labels, and the candidate ratios if there are any."""
+    """Returns the pseudo labels and the candidate ratios, NaN if unknown."""
     table = model.pseudo_label_table
     if table.num_examples != count:
         raise DataError(
@@ -120,45 +106,19 @@ def _table(model, count):
             f"on, in their order. Received: {count} examples, a table of "
             f"{table.num_examples}"
         )
-    ratio = getattr(table, "candidate_ratio", None)
-    if ratio is not None:
-        ratio = keras.ops.convert_to_numpy(ratio)
+    ratio = keras.ops.convert_to_numpy(table.candidate_ratio)
     return np.asarray(model.pseudo_labels.numpy(), "float32"), ratio
 
 
-def _predict(model, examples, num_classes):
+def _predict(model, images, num_classes):
     """Returns the model's probabilities for all examples, `(N, C)`."""
     parts = []
-    # As many at a time as a host holds as decoded images.
-    pixels = int(np.prod(examples.images.shape[1:]))
-    step = max(1, (1 << 28) // max(pixels, 1))
-    for start in range(0, len(examples), step):
-        images = examples.images[start : start + step]
+    for rows in blocks(len(images), int(np.prod(images.shape[1:]))):
+        part = images[rows]
         if isinstance(model, PartialLabelModel):
-            labels = np.zeros(len(images), "int64")
-            images = eval_dataset(images, labels, num_classes)
-        elif isinstance(images, DiskImages):
-            images = image_rows(images, np.arange(len(images)))
-        parts.append(np.asarray(model.predict(images, verbose=0), "float32"))
-    if not parts:
-        return np.zeros((0, num_classes), "float32")
+            labels = np.zeros(len(rows), "int64")
+            part = eval_dataset(part, labels, num_classes)
+        else:
+            part = image_rows(part, np.arange(len(rows)))
+        parts.append(np.asarray(model.predict(part, verbose=0), "float32"))
     return np.concatenate(parts)
-
-
-def _check_sums(probabilities):
-    """Raises `DataError` for logits in the place of probabilities."""
-    if probabilities.ndim != 2:
-        raise DataError(
-            "Probabilities must be a row for each example. Received: shape "
-            f"{probabilities.shape}"
-        )
-    sums = probabilities.sum(axis=1, dtype="float64")
-    wrong = np.flatnonzero(
-        ~(np.abs(sums - 1) < 0.01) | (probabilities < 0).any(axis=1)
-    )
-    if len(wrong):
-        raise DataError(
-            f"{len(wrong)} rows are no class probabilities, which sum to 1; "
-            "put a softmax behind the logits. Received: row "
-            f"{wrong[0]}, sum {sums[wrong[0]]:.4g}"
-        )

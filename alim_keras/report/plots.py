@@ -1,56 +1,83 @@
-"""Plots of the report, each with its finding in words and its numbers."""
+"""Plots of the report, each with its result in words."""
 
+import base64
 import dataclasses
+import io
 
+import matplotlib
 import numpy as np
+import pandas as pd
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 
-from alim_keras.report import svg
 from alim_keras.report.words import count
 from alim_keras.report.words import number
 from alim_keras.report.words import percent
 
-# The numbers under a plot: a table of at most this many rows.
-_MOST_ROWS = 100
 _BINS = 48
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-LOSSES = {
-    "loss": "loss",
-    "cls_loss": "classification",
-    "cont_loss": "contrastive",
-    "mix_loss": "mixup",
+# Colours that people with any kind of colour vision tell apart.
+_COLOURS = ("#0072b2", "#c2500a", "#007a5e", "#a8487f")
+_DASHES = ("-", "--", "-.", ":")
+_SETTINGS = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "grid.color": "#dde1e8",
+    # The same ids of clip paths in every run.
+    "svg.hashsalt": "alim_keras",
 }
-SHARES = {
-    "covering_rate": "covering rate",
-    "holdout_covering_rate": "covering rate, held out",
-    "outside": "outside the set",
-}
-STEERING = {"lambda": "lambda", "noise_rate": "noise rate"}
-ACCURACIES = {
-    "pseudo_label_accuracy": "settled labels",
-    "test_accuracy": "test images",
-}
+# Title, form of the numbers, and names of columns of metrics.csv.
+_CURVES = (
+    (
+        "Losses",
+        number,
+        {
+            "loss": "loss",
+            "cls_loss": "classification",
+            "cont_loss": "contrastive",
+            "mix_loss": "mixup",
+        },
+    ),
+    (
+        "Covering rate and labels outside",
+        percent,
+        {
+            "covering_rate": "covering rate",
+            "holdout_covering_rate": "covering rate, held out",
+            "outside": "outside the set",
+        },
+    ),
+    (
+        "Lambda and noise rate",
+        number,
+        {"lambda": "lambda", "noise_rate": "noise rate"},
+    ),
+    (
+        "Accuracy, where true labels are known",
+        percent,
+        {
+            "pseudo_label_accuracy": "settled labels",
+            "test_accuracy": "test images",
+        },
+    ),
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Plot:
-    """A picture, what it shows in words, and its numbers.
+    """A picture and its result in words.
 
     Attributes:
-        name: Short ASCII name, unique on the page; starts every id in `svg`.
         title: A few words.
-        finding: What the plot shows, in sentences: its text alternative.
-        svg: An `<svg>` element, without a prolog.
-        columns: Headers of the table of its numbers.
-        rows: Tuples of strings, one per row of that table.
+        finding: Sentences that say what the plot shows.
+        image: Data URI of an SVG image.
     """
 
-    name: str
     title: str
     finding: str
-    svg: str
-    columns: tuple
-    rows: tuple
+    image: str
 
 
 def curves(history):
@@ -64,16 +91,44 @@ def curves(history):
     """
     if history is None or not len(history):
         return []
-    wanted = (
-        ("losses", "Losses", LOSSES, number),
-        ("shares", "Covering rate and labels outside", SHARES, percent),
-        ("steering", "Lambda and noise rate", STEERING, number),
-        ("accuracy", "Accuracy, where true labels are known", ACCURACIES)
-        + (percent,),
-    )
-    with svg.settings():
-        plots = [_lines(history, *one) for one in wanted]
+    plots = [_lines(history, *curve) for curve in _CURVES]
     return [plot for plot in plots if plot is not None]
+
+
+def _lines(history, title, form, columns):
+    """Returns a `Plot` of columns of `history` by epoch, or None."""
+    known = [name for name in columns if name in history]
+    frame = history[known].apply(pd.to_numeric, errors="coerce")
+    frame = frame.replace([np.inf, -np.inf], np.nan).dropna(axis=1, how="all")
+    if not len(frame.columns):
+        return None
+    epochs = np.arange(1, len(history) + 1)
+    changes = []
+    for name, values in frame.items():
+        first, last = values.dropna().iloc[[0, -1]]
+        verb = "fell" if last < first else "rose"
+        text = f"{columns[name]} {verb} from {form(first)} to {form(last)}"
+        if form(first) == form(last):
+            text = f"{columns[name]} {form(last)} at both ends"
+        changes.append(text)
+
+    def draw(axes):
+        for (name, values), colour, dash in zip(
+            frame.items(), _COLOURS, _DASHES, strict=False
+        ):
+            seen = values.notna().to_numpy()
+            # A line through one point is not seen.
+            marker = "o" if seen.sum() == 1 else ""
+            style = {"color": colour, "ls": dash, "marker": marker}
+            axes.plot(epochs[seen], values[seen], label=columns[name], **style)
+        axes.set_xlabel("epoch")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        if form is percent:
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+            axes.set_ylim(0.0, 1.0)
+
+    span = f"From epoch 1 to {count(len(history))}"
+    return Plot(title, f"{span}: {'; '.join(changes)}.", _svg(draw))
 
 
 def ratio_histogram(ratio, outside, lam=None, when="on average"):
@@ -86,7 +141,7 @@ def ratio_histogram(ratio, outside, lam=None, when="on average"):
             is left out and counted.
         outside: Bools `(N,)`: the settled label is not in the set.
         lam: Lambda, to mark where Eq. 3 lets a label leave its set, or None.
-        when: What lambda this is, in words. Defaults to `"on average"`.
+        when: Words on which lambda this is. Defaults to `"on average"`.
 
     Returns:
         A `Plot`, or None where no ratio is known.
@@ -100,175 +155,71 @@ def ratio_histogram(ratio, outside, lam=None, when="on average"):
     low, high = np.quantile(logs, [0.005, 0.995])
     low = int(np.clip(np.floor(low), -6, -1))
     high = int(np.clip(np.ceil(high), 1, 6))
-    edges = np.linspace(low, high, _BINS + 1)
-    groups = (
-        ("settled inside the set", logs[~outside]),
-        ("settled outside the set", logs[outside]),
-    )
-    counts = [
-        np.histogram(np.clip(values, low, high), edges)[0]
-        for _, values in groups
-    ]
-    with svg.settings():
-        drawn = _histogram(groups, counts, edges, lam)
-    parts = [
+    groups = {
+        "settled inside the set": logs[~outside],
+        "settled outside the set": logs[outside],
+    }
+    marked = lam is not None and 10.0**low < lam < 0.99
+    finding = [
         "How much likelier the likeliest class in the set is than the "
         "likeliest outside it: the further left, the more the set looks "
         f"wrong. Of {count(usable.sum())} examples, "
-    ]
-    parts.append(
         f"{percent((logs < 0.0).mean())} have a class outside their set that "
-        "is likelier than every class in it (ratio below 1). "
-    )
-    for label, values in groups:
+        "is likelier than every class in it (ratio below 1)."
+    ]
+    for label, values in groups.items():
         if len(values):
             median = number(10.0 ** np.median(values))
-            parts.append(f"Median where {label}: {median}. ")
-    if _marked(lam, low):
-        parts.append(
+            finding.append(f"Median where {label}: {median}.")
+    if marked:
+        finding.append(
             "By Eq. 3 a label leaves its set where the ratio is below lambda, "
-            f"{number(lam)} {when}. "
+            f"{number(lam)} {when}."
         )
-    parts.append("The outermost bars hold all that lies beyond. ")
-    left_out = len(ratio) - usable.sum()
-    if left_out:
-        parts.append(
-            f"Not drawn: {count(left_out)} whose ratio is not known, or whose "
-            "set holds every class. "
+    finding.append("The outermost bars hold all that lies beyond.")
+    if not usable.all():
+        finding.append(
+            f"Not drawn: {count((~usable).sum())} whose ratio is not known, or "
+            "whose set holds every class."
         )
-    rows = tuple(
-        (number(10.0**a), number(10.0**b), count(i), count(o))
-        for a, b, i, o in zip(edges, edges[1:], *counts, strict=False)
-    )
-    return Plot(
-        "ratio",
-        "How the examples are distributed",
-        "".join(parts).strip(),
-        drawn,
-        ("from", "to", "inside", "outside"),
-        rows,
-    )
+
+    def draw(axes):
+        edges = np.linspace(low, high, _BINS + 1)
+        for (label, values), colour, dash in zip(
+            groups.items(), _COLOURS, _DASHES, strict=False
+        ):
+            heights, _ = np.histogram(np.clip(values, low, high), edges)
+            axes.stairs(heights, edges, fill=True, color=colour, alpha=0.3)
+            axes.stairs(heights, edges, color=colour, ls=dash, label=label)
+        if marked:
+            axes.axvline(np.log10(lam), color="#566072", label="lambda")
+        ticks = np.arange(low, high + 1)
+        axes.set_xticks(ticks, [f"{10.0**tick:g}" for tick in ticks])
+        axes.set_xlim(low, high)
+        axes.set_xlabel("largest probability in the set / largest outside it")
+        axes.set_ylabel("examples")
+
+    return Plot("Candidate ratios", " ".join(finding), _svg(draw))
 
 
-def _marked(lam, low):
-    """Whether lambda is marked: known, on the axis and apart from 1."""
-    return lam is not None and 10.0**low < lam < 0.99
+def _svg(draw):
+    """Returns a drawing as a data URI, whatever matplotlib's settings are.
 
-
-def _histogram(groups, counts, edges, lam):
-    """Draws the two groups over each other."""
-    low, high = int(edges[0]), int(edges[-1])
-    figure, axes = svg.figure(5.6, 3.1)
-    for (label, _), heights, colour, dash in zip(
-        groups, counts, svg.SERIES, svg.DASHES, strict=False
-    ):
-        axes.stairs(heights, edges, fill=True, color=colour, alpha=0.3)
-        axes.stairs(
-            heights, edges, color=colour, label=label, linestyle=dash, lw=1.8
+    Args:
+        draw: Function that draws into axes.
+    """
+    out = io.BytesIO()
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_SETTINGS)
+        figure = Figure((5.2, 3.1), layout="constrained")
+        figure.patch.set_visible(False)
+        axes = figure.add_subplot(facecolor="none")
+        draw(axes)
+        axes.legend(
+            loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False
         )
-    axes.axvline(0.0, color=svg.MUTED, lw=1.0, linestyle=":")
-    if _marked(lam, low):
-        place = np.log10(lam)
-        axes.axvline(place, color=svg.MUTED, lw=1.0, linestyle=":")
-        axes.annotate(
-            "lambda",
-            (place, 0.98),
-            xycoords=("data", "axes fraction"),
-            xytext=(-4, 0),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            color=svg.MUTED,
-        )
-    step = 1 if high - low <= 8 else 2
-    ticks = np.arange(low, high + 1, step)
-    axes.set_xticks(ticks, [_decade(tick) for tick in ticks])
-    axes.set_xlim(low, high)
-    axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.set_xlabel("largest probability in the set / largest outside it")
-    axes.set_ylabel("examples")
-    svg.legend(axes)
-    return svg.text(figure, "ratio")
-
-
-def _lines(history, name, title, columns, form):
-    """Returns a `Plot` of columns of `history` by epoch, or None."""
-    import pandas as pd
-
-    series = {
-        label: pd.to_numeric(history[column], errors="coerce").to_numpy(
-            "float64"
-        )
-        for column, label in columns.items()
-        if column in history
-    }
-    series = {
-        label: np.where(np.isfinite(values), values, np.nan)
-        for label, values in series.items()
-        if np.isfinite(values).any()
-    }
-    if not series:
-        return None
-    epochs = np.arange(1, len(history) + 1)
-    if "epoch" in history:
-        epochs = pd.to_numeric(history["epoch"]).to_numpy("int64")
-    figure, axes = svg.figure(5.0, 3.0)
-    for (label, values), colour, dash in zip(
-        series.items(), svg.SERIES, svg.DASHES, strict=False
-    ):
-        seen = np.isfinite(values)
-        # A line through one point is not seen.
-        axes.plot(
-            epochs[seen],
-            values[seen],
-            color=colour,
-            linestyle=dash,
-            marker="o" if seen.sum() == 1 else "",
-            lw=1.8,
-            label=label,
-        )
-    axes.set_xlabel("epoch")
-    if len(epochs) > 1:
-        axes.set_xlim(epochs[0], epochs[-1])
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    if form is percent:
-        axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
-        axes.set_ylim(0.0, 1.0)
-    else:
-        if all(np.nanmin(values) >= 0.0 for values in series.values()):
-            axes.set_ylim(bottom=0.0)
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    svg.legend(axes)
-    changes = [_change(label, values, form) for label, values in series.items()]
-    picked = np.unique(
-        np.linspace(0, len(epochs) - 1, min(len(epochs), _MOST_ROWS)).round()
-    ).astype(int)
-    rows = tuple(
-        (count(epochs[i]), *(form(values[i]) for values in series.values()))
-        for i in picked
-    )
-    span = f"From epoch {count(epochs[0])} to {count(epochs[-1])}"
-    return Plot(
-        name,
-        title,
-        f"{span}: {'; '.join(changes)}.",
-        svg.text(figure, name),
-        ("epoch", *series),
-        rows,
-    )
-
-
-def _change(label, values, form):
-    first, last = values[np.isfinite(values)][[0, -1]]
-    if form(first) == form(last):
-        return f"{label} {form(last)} at both ends"
-    verb = "fell" if last < first else "rose"
-    return f"{label} {verb} from {form(first)} to {form(last)}"
-
-
-def _decade(power):
-    """Writes ten to a power: 0.01, 1, 100, beyond that with an exponent."""
-    if abs(power) <= 3:
-        return f"{10.0**power:,g}"
-    return "10" + str(power).translate(_SUPERSCRIPTS)
+        FigureCanvasSVG(figure)
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    text = base64.b64encode(out.getvalue()).decode("ascii")
+    return f"data:image/svg+xml;base64,{text}"
