@@ -77,11 +77,12 @@ def validate_candidates(
         sets = CandidateSets.from_dense(values, ids, class_names)
     else:
         sets = CandidateSets.from_lists(values, ids, class_names)
-    _warn(sets)
+    warn_of_odd_sets(sets)
     return sets
 
 
-def _warn(sets):
+def warn_of_odd_sets(sets):
+    """Warns of many full sets, and of a class that is in nearly all sets."""
     count, num_classes = sets.shape
     if count < 10 or num_classes < 2:
         return  # Too few to say what is usual.

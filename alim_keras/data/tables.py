@@ -1,0 +1,268 @@
+"""Reads files of labels: a file, a frame of votes, `CandidateSets`.
+
+`read_votes` makes one pandas frame of any file, a row for each answer, and
+`sets_of_votes` makes sets of that frame by stated rules. The columns of a file
+are known by their names or by flags, never by what their cells hold.
+"""
+
+import os
+import re
+
+import numpy as np
+import pandas as pd
+
+from alim_keras.data import formats
+from alim_keras.data import layouts
+from alim_keras.data.arrays import read_arrays
+from alim_keras.data.class_names import check_class_names
+from alim_keras.data.class_names import class_numbers
+from alim_keras.data.class_names import class_range
+from alim_keras.data.votes import checked_votes
+from alim_keras.data.votes import sets_of_votes
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.errors import first_five
+from alim_keras.errors import nearest
+
+
+def read_votes(
+    path,
+    *,
+    format=None,
+    layout="auto",
+    id_column=None,
+    candidates_column=None,
+    annotator_column=None,
+    label_column=None,
+    class_names=None,
+    where=(),
+):
+    r"""Reads a file in which people, searches or models named classes.
+
+    Args:
+        path: The file.
+        format: One of `formats.FORMATS`; or `"FILE.py:function"`, a function
+            from the path to such a frame (its code is run). Defaults to that
+            of the file's ending.
+        layout: `"list"` (a column of sets: `cat|dog`, `["cat", "dog"]`),
+            `"wide"` (a column for each annotator, blank = no vote), `"long"`
+            (a row for each vote), `"multi_hot"` (a column of 0 and 1 for each
+            class) or `"auto"`: known by the names of the columns. Arrays are
+            multi-hot, or with `"list"` class numbers filled up with -1.
+        id_column: The column that names the items. Defaults to one called id,
+            item, image, file and the like.
+        candidates_column: The column, or array, of sets. Defaults to one
+            called candidates, labels and the like.
+        annotator_column: The column of a long table that names who voted, or
+            those of a wide table, with commas between them.
+        label_column: The column of votes of a long table; in others, and only
+            if given, that of the true class, blank where it is not known.
+        class_names: Strings, the classes.
+        where: String or strings `COLUMN=VALUE`, also with `!=`, `>` and `<`:
+            other rows are left out.
+
+    Returns:
+        A `pandas.DataFrame` whose index is the line or the row in the file,
+        with the columns item (string), annotator (string or None), label
+        (string; None where no class is named) and confidence (float; NaN if
+        not given; 0 means that the item is NOT of this class). Where the file
+        has them also `image`, the path of the item's file, and `truth`, its
+        true class or None. Each item has a row. `attrs` has `notes`, lines on
+        what was read; `layout`; and `class_names`, the file's own or None.
+
+    Raises:
+        DataError: A file that is missing, empty or damaged, columns that
+            cannot be told apart, a cell that cannot be read.
+        ConfigError: An argument out of its range or without use here.
+        EnvironmentLacksError: The format needs a package that is absent.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "labels.csv"
+    >>> _ = path.write_text("id,candidates\na,cat|dog\nb,dog\n")
+    >>> read_votes(path)["label"].tolist()
+    ['cat', 'dog', 'dog']
+    """
+    path = os.fspath(path)
+    layout = layout or "auto"
+    if layout not in layouts.LAYOUTS:
+        raise ConfigError(
+            f"A layout of {', '.join(layouts.LAYOUTS)} was expected. "
+            f"Received: --layout={layout}"
+        )
+    if class_names is not None:
+        class_names = check_class_names(class_names)
+    given = {
+        "id_column": id_column,
+        "candidates_column": candidates_column,
+        "annotator_column": annotator_column,
+        "label_column": label_column,
+    }
+    format = formats.format_of(path, format)
+    known = {*layouts.KNOWN, *(n.strip().lower() for n in given.values() if n)}
+    if format == "npz":
+        _check_unused(path, given, ("candidates_column",))
+        if layout in ("wide", "long"):
+            raise ConfigError(
+                "Arrays hold the layouts multi_hot or list. Received: "
+                f"--layout={layout}"
+            )
+        frame = read_arrays(path, layout, candidates_column, class_names)
+    else:
+        frame = formats.read(path, format, known)
+    notes = frame.attrs.setdefault("notes", [])
+    frame = _filter(path, frame, where, notes)
+    try:
+        if "layout" in frame.attrs:
+            votes = frame
+            if format != "npz":
+                _check_unused(path, given)
+        else:
+            votes = layouts.votes_of_cells(
+                frame, layout, given, class_names, notes
+            )
+        return checked_votes(votes, class_names, notes)
+    except DataError as error:
+        # A cell may hold line ends; a message is one line.
+        raise DataError(" ".join(f"{path}: {error}".split())) from error
+
+
+def _check_unused(path, given, but=()):
+    """Refuses flags that name columns of a file that has none."""
+    for name, value in given.items():
+        if value is not None and name not in but:
+            raise ConfigError(
+                f"{path} has no columns to choose from. Received: "
+                f"--{name}={value}"
+            )
+
+
+def _filter(path, frame, where, notes):
+    """Returns the rows that meet all conditions."""
+    for condition in [where] if isinstance(where, str) else where or ():
+        match = re.fullmatch("(.+?)(!=|=|>|<)(.*)", condition, re.DOTALL)
+        if not match:
+            raise ConfigError(
+                "COLUMN=VALUE was expected, or with !=, > or <. "
+                f"Received: --where={condition}"
+            )
+        name, sign, value = (part.strip() for part in match.groups())
+        if name not in frame:
+            raise DataError(
+                f"{path}: there is no column {name!r}, as --where says, among "
+                f"{first_five(list(frame))}{nearest(name, frame.columns)}"
+            )
+        cells = frame[name].map(lambda cell: str(cell).strip())
+        if sign in "<>":
+            numbers = pd.to_numeric(cells, errors="coerce")
+            bound = pd.to_numeric(value, errors="coerce")
+            keep = numbers > bound if sign == ">" else numbers < bound
+        else:
+            keep = (cells == value) == (sign == "=")
+        notes.append(f"{np.sum(~keep)} rows are not {condition}: left out")
+        frame = frame[keep]
+        if not len(frame):
+            raise DataError(
+                f"{path}: no row is left. Received: --where={condition}"
+            )
+    return frame
+
+
+def read_labels(path, *, class_names=None, **options):
+    r"""Reads a file of labels as candidate sets.
+
+    Args:
+        path: The file.
+        class_names: Strings, the classes in their order; see `sets_of_votes`.
+        **options: Arguments of `read_votes` and of `sets_of_votes`.
+
+    Returns:
+        `CandidateSets`; the votes that counted, or None if nobody is named;
+        and a list of strings, what was read, left out and merged.
+
+    Raises:
+        DataError, ConfigError, EnvironmentLacksError: See `read_votes` and
+            `sets_of_votes`.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "labels.csv"
+    >>> _ = path.write_text("id,candidates\na,cat|dog\nb,dog\n")
+    >>> candidates, votes, notes = read_labels(path)
+    >>> candidates.class_names
+    ('cat', 'dog')
+    >>> candidates.dense().astype(int).tolist()
+    [[1, 1], [0, 1]]
+    """
+    rules = ("min_votes", "min_confidence", "none_of_these", "empty_set")
+    rules = {*rules, "duplicates", "answered", "source"} & set(options)
+    rules = {name: options.pop(name) for name in rules}
+    votes = read_votes(path, class_names=class_names, **options)
+    rules.setdefault("source", os.fspath(path))
+    sets, counted = sets_of_votes(votes, class_names=class_names, **rules)
+    named = counted["annotator"].notna().any()
+    return sets, counted if named else None, counted.attrs["notes"]
+
+
+def read_known_labels(path, class_names):
+    """Reads a file of true labels with the columns `id` and `label`.
+
+    Args:
+        path: The file, in any format of a table. Further columns are left
+            alone.
+        class_names: Strings, the classes; a label is a name, or, unless some
+            class is called by a number, its place in them from 0.
+
+    Returns:
+        Strings `(n,)`, the ids, and int64 `(n,)`, their labels.
+
+    Raises:
+        DataError: The file is missing, lacks a column or holds no label; an
+            id is blank or comes twice; a label is no class. Up to five lines
+            are named.
+    """
+    path = os.fspath(path)
+    cells = formats.read(path, formats.format_of(path), ("id", "label"))
+    if not {"id", "label"} <= set(cells):
+        raise DataError(
+            f"{path}: the columns id and label were expected. Received: "
+            f"{', '.join(cells)}"
+        )
+    if "suspicion" in cells:
+        raise DataError(
+            f"{path}: is an audit's labels.csv, and what a network settled on "
+            "is no true label; give a file of the labels that a person gave"
+        )
+    cells = cells.rename(columns={"id": "item"})[["item", "label"]]
+    try:
+        votes = checked_votes(cells, class_names, [])
+        blank = np.flatnonzero(votes["label"].isna())
+        if len(blank):
+            raise DataError(
+                f"the label is blank in {layouts.places(votes, blank)}; "
+                f"expected {class_range(class_names)}"
+            )
+        twice = np.flatnonzero(votes["item"].duplicated(keep=False))
+        if len(twice):
+            raise DataError(
+                f"ids come twice in {layouts.places(votes, twice)}; expected "
+                "one row for each id"
+            )
+        codes, labels = pd.factorize(votes["label"])
+        _, numbers = class_numbers(
+            labels,
+            class_names,
+            (),
+            lambda index: layouts.places(votes, np.flatnonzero(codes == index)),
+        )
+        padded = np.flatnonzero(numbers[codes] < 0)
+        if len(padded):
+            raise DataError(
+                f"-1 is no class in {layouts.places(votes, padded)}; expected "
+                f"{class_range(class_names)}"
+            )
+    except DataError as error:
+        raise DataError(" ".join(f"{path}: {error}".split())) from error
+    return votes["item"].to_numpy(str), numbers[codes]
