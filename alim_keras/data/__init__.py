@@ -7,6 +7,10 @@ after they have read their flags; so these two are looked up when first used.
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.images import DiskImages
 from alim_keras.data.images import image_rows
+from alim_keras.data.known_data import load
+from alim_keras.data.matching import list_images
+from alim_keras.data.matching import match_ids
+from alim_keras.data.simulate import simulate_candidates
 from alim_keras.data.splits import holdout_split
 from alim_keras.data.splits import long_tailed_subset
 from alim_keras.data.splits import stratified_subset
@@ -30,7 +34,12 @@ __all__ = [
     "eval_dataset",
     "holdout_split",
     "image_rows",
+    "list_images",
+    "load",
+    "load_table",
     "long_tailed_subset",
+    "match_ids",
+    "simulate_candidates",
     "stratified_subset",
     "superclasses_of",
     "train_dataset",
@@ -42,6 +51,11 @@ __all__ = [
 
 
 def __getattr__(name):
+    if name == "load_table":
+        # It needs pandas, which takes half a second.
+        from alim_keras.data import own_data
+
+        return own_data.load_table
     if name in ("eval_dataset", "train_dataset"):
         from alim_keras.data import pipeline
 

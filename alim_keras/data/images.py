@@ -222,6 +222,7 @@ class Scan:
     """The heads of N image files.
 
     Attributes:
+        names: List of N strings, paths, or names of encoded images.
         width: int32 `(N,)`, in pixels, as shown; 0 where it is not known.
         height: int32 `(N,)`.
         channels: int8 `(N,)`, 1 for grey images, 3 for others, 0 unknown.
@@ -236,6 +237,7 @@ class Scan:
         num_files: How many different files were opened.
     """
 
+    names: list
     width: np.ndarray
     height: np.ndarray
     channels: np.ndarray
@@ -273,19 +275,6 @@ class Scan:
         problems = dict(sorted({**more, **self.problems}.items()))
         return dataclasses.replace(self, problems=problems, **heads)
 
-    def take(self, rows):
-        """Returns the scan of some rows, in their order."""
-        rows = np.asarray(rows, np.int64)
-        names = ("width", "height", "channels", "bytes", "modified", "copies")
-        place = {int(row): n for n, row in enumerate(rows)}
-        problems = {
-            place[row]: reason
-            for row, reason in self.problems.items()
-            if row in place
-        }
-        parts = {name: getattr(self, name)[rows] for name in names}
-        return dataclasses.replace(self, problems=problems, **parts)
-
     def unified_size(self):
         """Returns the side that images are to be brought to.
 
@@ -296,13 +285,31 @@ class Scan:
         sides = np.unique([self.width[good], self.height[good]])
         return int(sides[0]) if len(sides) == 1 else _USUAL_SIZE
 
+    def odd_rows(self):
+        """Returns the few rows that keep the others from one common size.
+
+        They are those of another size than the commonest, if that is square
+        and at least half of the images have it; else there are none.
+        """
+        sides = np.stack([self.width, self.height], 1)
+        good = np.flatnonzero(self.width > 0)
+        if not len(good):
+            return good
+        kinds, counts = np.unique(sides[good], axis=0, return_counts=True)
+        usual = kinds[np.argmax(counts)]
+        is_odd = (sides[good] != usual).any(1)
+        few = min(_SAMPLE, len(good) // 2)
+        if usual[0] != usual[1] or is_odd.sum() > few:
+            return good[:0]
+        return good[is_odd]
+
     def unified_channels(self):
         """Returns 1 if all images that can be read are grey, else 3."""
         known = self.channels[self.width > 0]
         return 1 if len(known) and np.all(known == 1) else 3
 
 
-def scan(files, progress=None, folder=None):
+def scan(files, progress=None, folder=None, names=None):
     """Looks at the heads of image files; one listed often is opened once.
 
     Args:
@@ -311,6 +318,7 @@ def scan(files, progress=None, folder=None):
             this thread. Defaults to None.
         folder: Path that relative paths start from. Defaults to the current
             folder.
+        names: Strings, the names of encoded images. Defaults to the paths.
 
     Returns:
         A `Scan`.
@@ -372,6 +380,7 @@ def scan(files, progress=None, folder=None):
     lost = np.flatnonzero(owner < 0)
     copies[lost] = len(sources) + np.arange(len(lost))
     return Scan(
+        names=list(files if names is None else names),
         width=heads[owner, 0],
         height=heads[owner, 1],
         channels=heads[owner, 2].astype(np.int8),

@@ -53,10 +53,9 @@ class TrainingSet:
         source: String, where it was read from.
         kind: `"images"` or `"features"`.
         notes: Tuple of strings: how the data were read.
-        scan: `images.Scan` of the files of `ids` and then of `test_ids`; None
-            where the images are no files.
-        copies: int64 `(num_train,)`, equal for images of equal files; or
-            None.
+        scan: `images.Scan` of all files that were looked at, also those that
+            were left out; None where the images are no files.
+        file_rows: int64 `(num_train,)`, the row in `scan` of each example.
         listed: Strings, all ids before a part was taken. Defaults to `ids`.
         trained: int64, the rows that are trained on. Defaults to all.
         held_out: int64, the rows that are not.
@@ -88,7 +87,7 @@ class TrainingSet:
     kind: str = "images"
     notes: tuple = ()
     scan: object = None
-    copies: np.ndarray | None = None
+    file_rows: np.ndarray | None = None
     listed: np.ndarray | None = None
     trained: np.ndarray | None = None
     held_out: np.ndarray | None = None
@@ -190,6 +189,23 @@ class TrainingSet:
         provenance = {**sets.provenance, "known_as_sets": len(rows)}
         return dataclasses.replace(sets, provenance=provenance)
 
+    @property
+    def copies(self):
+        """int64 `(num_train,)`, equal for equal files; None without files."""
+        return None if self.scan is None else self.scan.copies[self.file_rows]
+
+    def stamps(self):
+        """Returns a list of (id, bytes, time of change in ns) of the files.
+
+        They show whether images changed under the same names. None where the
+        images are no files.
+        """
+        if self.scan is None:
+            return None
+        sizes = self.scan.bytes[self.file_rows].tolist()
+        times = self.scan.modified[self.file_rows].tolist()
+        return list(zip(self.ids.tolist(), sizes, times, strict=True))
+
     def with_candidates(self, candidates):
         """Returns the data with `CandidateSets`, joined by id.
 
@@ -223,7 +239,7 @@ class TrainingSet:
         rows = np.asarray(rows, np.int64)
         part = {
             name: getattr(self, name)[rows]
-            for name in ("ids", "images", "labels", "known", "copies")
+            for name in ("ids", "images", "labels", "known", "file_rows")
             if getattr(self, name) is not None
         }
         if self.candidates is not None:
@@ -231,9 +247,6 @@ class TrainingSet:
         if self.votes is not None:
             stays = self.votes["item"].isin(part["ids"])
             part["votes"] = self.votes[stays]
-        if self.scan is not None:
-            tested = np.arange(len(self.ids), len(self.scan))
-            part["scan"] = self.scan.take(np.concatenate([rows, tested]))
         return dataclasses.replace(self, **part, trained=None, held_out=None)
 
     def rows_of(self, ids):
