@@ -12,6 +12,8 @@ import os
 import re
 import shutil
 import sys
+import urllib.error
+import urllib.request
 
 import numpy as np
 
@@ -32,6 +34,7 @@ _BIRDS = "caltech_birds2011"
 _HASHED_PLACE = ("fashion_mnist", "kmnist", "mnist")
 _DEFAULT_SIZE = 224
 _AT_ONCE = 256
+_SECONDS = 8
 _LEFT_BEHIND = re.compile(r"incomplete\..*|.*\.tmp\.[0-9a-f]{32}")
 
 
@@ -345,8 +348,11 @@ def download(name, data_dir, is_allowed, *, names, absent, remedy):
             file=sys.stderr,
             flush=True,
         )
+    urls = [url for url in infos if url.startswith("http")]
     before = _leftovers(data_dir, base)
     try:
+        if urls and not is_here:
+            _reach(urls[0])
         builder = tfds.builder(name, data_dir=data_dir)
         config = tfds.download.DownloadConfig(
             manual_dir=manual if is_here else None, try_download_gcs=False
@@ -364,6 +370,15 @@ def download(name, data_dir, is_allowed, *, names, absent, remedy):
     return str(builder.data_dir)
 
 
+def _reach(url):
+    """Raises if a host cannot be reached: TFDS would retry for minutes."""
+    request = urllib.request.Request(url, method="HEAD")
+    try:
+        urllib.request.urlopen(request, timeout=_SECONDS).close()
+    except urllib.error.HTTPError:
+        pass  # It answers, if only to another kind of request.
+
+
 def _cause(error):
     """Returns one line of cause and remedy, by the kind of failure."""
     kind = type(error).__name__
@@ -378,7 +393,7 @@ def _cause(error):
             f"the certificate of the host was refused ({text}); check the "
             "clock and the CA certificates (REQUESTS_CA_BUNDLE)"
         )
-    if "Connect" in kind or "Timeout" in kind or "Proxy" in kind:
+    if any(word in kind for word in ("URLError", "Connect", "Time", "Proxy")):
         return f"there is no network to download it ({text[:200]})"
     return f"{kind}: {text}"
 
