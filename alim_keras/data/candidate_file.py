@@ -148,13 +148,12 @@ def _blocks(file, path):
     return [sets], sets.shape
 
 
-def open_npz(path, leave_out=(), only=None):
+def open_npz(path, leave_out=()):
     """Returns the arrays of an .npz file as a dict, without pickles.
 
     Args:
         path: The file.
         leave_out: Names of arrays that are not read: None stands for each.
-        only: Names of the arrays that are read. Defaults to all.
 
     Raises:
         DataError: The file is missing, empty, no .npz or damaged.
@@ -172,7 +171,6 @@ def open_npz(path, leave_out=(), only=None):
             return {
                 name: None if name in leave_out else archive[name]
                 for name in archive.files
-                if only is None or name in only
             }
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error

@@ -237,6 +237,11 @@ class CandidateSets:
         """int64 `(N,)`: how many classes each set has."""
         return np.diff(self.indptr)
 
+    @property
+    def nbytes(self):
+        """Integer, bytes of the sets in memory, without ids and names."""
+        return self.indptr.nbytes + self.indices.nbytes
+
     def rows(self, index):
         """Returns the multi-hot rows of an index array, float32 `(B, C)`."""
         index = np.asarray(index)

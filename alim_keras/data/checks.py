@@ -252,6 +252,22 @@ def check_range(numbers, rows, num_classes, ids, lowest):
     )
 
 
+def check_ids(path, ids, count):
+    """Returns the ids of a file as a list of strings.
+
+    Raises:
+        DataError: Another number than `count`, a blank id, or one that comes
+            twice.
+    """
+    ids = [str(name).strip() for name in np.asarray(ids).reshape(-1).tolist()]
+    if len(ids) != count or not all(ids) or len(set(ids)) < len(ids):
+        raise DataError(
+            f"{path}: {count} ids were expected, all different and none blank. "
+            f"Received: {len(ids)} ids, {len(set(ids))} different"
+        )
+    return ids
+
+
 def check_text(source, kind, texts):
     """Raises for strings with half of a surrogate pair: no file holds them.
 

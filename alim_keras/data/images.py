@@ -104,6 +104,12 @@ class DiskImages:
         view.__dict__.update(self.__dict__, _rows=chosen)
         return view
 
+    def with_form(self, image_size, channels):
+        """Returns the same files, brought to another size and channels."""
+        view = self[:]
+        view._form = (image_size, image_size, channels)
+        return view
+
     def read(self, index=None, problems=None):
         """Returns decoded images.
 

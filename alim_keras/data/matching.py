@@ -63,6 +63,9 @@ class ImageListing:
     def __len__(self):
         return len(self.files)
 
+    def __iter__(self):
+        return iter(self.files)
+
 
 def natural(text):
     """Returns a key that sorts numbers in names by their value."""

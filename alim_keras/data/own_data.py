@@ -6,9 +6,10 @@ import os
 
 import numpy as np
 
+from alim_keras.data import formats
 from alim_keras.data import images as disk
 from alim_keras.data import tables
-from alim_keras.data.candidate_file import open_npz
+from alim_keras.data.arrays import read_npz
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.images import DiskImages
@@ -18,6 +19,8 @@ from alim_keras.data.training_set import UNKNOWN
 from alim_keras.data.training_set import TrainingSet
 from alim_keras.data.validation import validate_features
 from alim_keras.data.validation import validate_images
+from alim_keras.data.votes import sets_of_votes
+from alim_keras.data.votes import true_labels
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
@@ -384,21 +387,23 @@ def _read_file(path, images, answered, reading, skip):
     if held is not None:
         table.holds, table.pixels = held
     if answered is not None:
-        names = reading.get("class_names") or votes.attrs.get("class_names")
-        how["answered"] = _answered(answered, table, names)
-    table.sets, counted = tables.sets_of_votes(
+        how["answered"] = _answered(answered, table)
+    table.sets, counted = sets_of_votes(
         votes, class_names=reading.get("class_names"), source=path, **how
     )
-    table.truths = tables.true_labels(votes, table.sets)
+    table.truths = true_labels(votes, table.sets)
     table.notes = list(counted.attrs["notes"])
     if counted["annotator"].notna().any():
         table.votes = counted
     return table
 
 
-def _answered(path, table, class_names):
+def _answered(path, table):
     """Returns the items that a file of true labels knows the label of."""
-    ids = tables.known_ids(path)
+    cells = formats.read(path, formats.format_of(path), ("id", "label"))
+    if "id" not in cells:
+        return set()  # Refused as the labels are read.
+    ids = [str(cell).strip() for cell in cells["id"]]
     table = dataclasses.replace(table)
     table.sets = CandidateSets.from_pairs(
         np.arange(len(table.items)),
@@ -420,7 +425,7 @@ def _held(path, rows):
         A pair: `"images"`, `"features"` or `"encoded"`, and an array or list.
     """
     if path.endswith(".npz"):
-        arrays = open_npz(path, only=("images", "features"))
+        arrays = read_npz(path, ("images", "features"))
         if len(arrays) == 2:
             raise DataError(
                 f"{path}: holds 'images' and 'features', and one network "
