@@ -137,7 +137,9 @@ def test_an_installed_package_works_in_any_folder(repository, tmp_path):
     (wheel,) = wheels.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "alim_keras/flagfiles/cifar100.flags" in names
-    assert any(name.startswith("alim_keras/report/templates/") for name in names)
+    assert any(
+        name.startswith("alim_keras/report/templates/") for name in names
+    )
     venv.create(tmp_path / "v", with_pip=True, system_site_packages=True)
     bin_folder = tmp_path / "v" / "bin"
     pip = [bin_folder / "python", "-m", "pip", "install", "--no-deps", wheel]
