@@ -124,11 +124,13 @@ class Command:
             lines, setting = presets.read(preset)
             values, origins, words = self._apply([*lines, *layers])
             values["preset"], origins["preset"] = preset, origin
+        asks_help = any(values[n] for n in ("help", "helpfull", "version"))
         return Line(
             self,
             values,
             origins,
-            self._name_words(words),
+            # Whoever asks for help need not know the words yet.
+            {} if asks_help else self._name_words(words),
             presets.warn_outside(preset, setting, values),
         )
 

@@ -69,13 +69,14 @@ def run(command, main, arguments=None, keras=True):
                 if keras:
                     import_keras(backend, verbose)
                 return main(line) or 0
-    except KeyboardInterrupt:
-        code = _INTERRUPTED
+    except KeyboardInterrupt as error:
+        code, failure = _INTERRUPTED, error
         message = "interrupted; the same command continues the work."
     except Exception as error:
         code, message = explain(error, verbose)
+        failure = error
     if verbose:
-        traceback.print_exc()
+        traceback.print_exception(failure)
     _report(command, message)
     return code
 
