@@ -71,37 +71,32 @@ COMMAND = cli.Command(
 def main(line):
     """Audits the run named on the command line."""
     from alim_keras.app import artefacts
-    from alim_keras.app import cross_fit
+    from alim_keras.app import build
     from alim_keras.app import noise
-    from alim_keras.app.open_run import check_begun
-    from alim_keras.app.open_run import open_run
     from alim_keras.app.run_folder import RunFolder
     from alim_keras.report import examine
 
-    options = line.options
+    options = line.group(AuditConfig)
     folder = RunFolder(line.words["run"])
-    check_begun(folder)
+    build.check_begun(folder)
     out = options.out or folder.path
     # Before --folds trains for hours.
     _check_out(out, options.out)
     with folder.lock(to_read=bool(options.out)):
-        run = open_run(folder, train.COMMAND, options)
+        run = build.open_run(folder, train.COMMAND, options)
         training = run.training
         rate, ratio = None, None
         if options.folds:
             # `examine` finds the temperature and the noise rate by itself.
             kinds = np.full(len(training), "folds", object)
-            probabilities = cross_fit.fold_probabilities(
+            probabilities = noise.fold_probabilities(
                 run, folder, options.folds, options.fold_epochs
             )
         else:
-            rate = noise.final(run.config, folder, training)
-            probabilities, kinds, ratio = artefacts.beliefs(run.model, training)
-        if training.known_as_sets:
-            known = np.flatnonzero(training.known >= 0)
-            probabilities[known] = 0.0
-            probabilities[known, training.known[known]] = 1.0
-            kinds[known] = "known"
+            rate = noise.Record(run.config, folder, training).final()
+            probabilities, kinds = artefacts.beliefs(run.model, training)
+            ratio = _ratio(run.model, training)
+        artefacts.put_known(training, probabilities, kinds)
         history = _history(folder)
         audit = examine(
             probabilities,
@@ -148,6 +143,16 @@ def _check_out(out, asked):
             f"{out} cannot be written to: {error.strerror}. Give {another} "
             "for the tables and the report: --out=FOLDER"
         ) from error
+
+
+def _ratio(model, training):
+    """Returns the candidate ratios of training, NaN of others, or None."""
+    if not model.keeps_pseudo_labels:
+        return None
+    ratio = np.full(len(training), np.nan, np.float32)
+    table = model.pseudo_label_table
+    ratio[training.trained] = table.candidate_ratio.numpy()
+    return ratio
 
 
 def _history(folder):

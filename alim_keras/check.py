@@ -59,7 +59,7 @@ def main(line):
     from alim_keras.data.own_data import UnreadableError
     from alim_keras.report import findings
 
-    config, problems_file = line.config, line.options.problems
+    config, problems_file = line.config, line.values["problems"]
     if problems_file:
         check_is_no_folder(problems_file, "--problems")
     load.check_use(line)

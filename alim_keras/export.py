@@ -61,20 +61,19 @@ def main(line):
     import keras
 
     from alim_keras.app import artefacts
-    from alim_keras.app.open_run import check_begun
-    from alim_keras.app.open_run import open_run
+    from alim_keras.app import build
     from alim_keras.app.run_folder import RunFolder
 
-    options = line.options
+    options = line.group(ExportConfig)
     folder = RunFolder(line.words["run"])
-    check_begun(folder)
+    build.check_begun(folder)
     on_tensorflow = keras.config.backend() == "tensorflow"
     if options.saved_model and not on_tensorflow:
         raise EnvironmentLacksError(
             "TensorFlow writes saved_model/: set KERAS_BACKEND=tensorflow."
         )
     with folder.lock():
-        run = open_run(folder, train.COMMAND, options, options.checkpoint)
+        run = build.open_run(folder, train.COMMAND, options, options.checkpoint)
         names = ["saved_model"] if on_tensorflow else []
         if options.saved_model:
             artefacts.write_saved_model(

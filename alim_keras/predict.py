@@ -81,32 +81,28 @@ COMMAND = cli.Command(
 
 def main(line):
     """Predicts the items of the command line."""
-    from alim_keras.app import inputs
     from alim_keras.app import load
-    from alim_keras.app.predictor import load_predictor
+    from alim_keras.app import predictor as predicting
     from alim_keras.data.class_names import read_class_names
 
-    options, words = line.options, line.words
-    table = TableConfig(
-        **{f.name: line.values[f.name] for f in dataclasses.fields(TableConfig)}
-    )
+    options, table = line.group(PredictConfig), line.group(TableConfig)
     _check(line, options)
     names = table.class_names
-    predictor = load_predictor(
-        words["model"],
+    predictor = predicting.load_predictor(
+        line.words["model"],
         read_class_names(names) if names else None,
         options.rename,
     )
     if options.candidates_file:
-        items = inputs.from_table(
+        items = predicting.inputs_of_table(
             options.candidates_file,
-            table.images,
             predictor,
-            table.on_bad_image,
+            images=table.images,
+            on_bad_image=table.on_bad_image,
             **load.reading(table),
         )
     else:
-        items = inputs.from_paths(words["paths"], predictor)
+        items = predicting.inputs_of_paths(line.words["paths"], predictor)
     skipped = {} if table.on_bad_image == "skip" else None
     try:
         with _output(options.out) as file:
@@ -120,11 +116,10 @@ def main(line):
         if options.rank:
             print(f"The likeliest class is outside the set of {outside:,}")
     if skipped:
-        print(
-            f"alim_keras.predict: warning: {len(skipped):,} images could not "
-            "be read and are left out: "
-            f"{first_five([str(error) for error in skipped.values()])}",
-            file=sys.stderr,
+        process.report(
+            "alim_keras.predict",
+            f"warning: {len(skipped):,} images could not be read and are left "
+            f"out: {first_five([str(error) for error in skipped.values()])}",
         )
 
 
@@ -163,13 +158,7 @@ def _write(options, predictor, items, skipped, file):
     header = predictions.RANKED_HEADER
     writer.writerow(header if options.rank else predictions.top_header(top))
     total, count, outside = sum(len(one.ids) for one in items), 0, 0
-    # Rows on the terminal show progress enough.
-    is_quiet = not options.out and sys.stdout.isatty()
-    with (
-        contextlib.nullcontext()
-        if is_quiet
-        else process.progress_bar("Predicting")
-    ) as progress:
+    with process.progress_bar("Predicting") as progress:
         for one in items:
             for rows, values in one.batches(options.batch_size, skipped):
                 p = predictor.probabilities(values)
@@ -182,8 +171,7 @@ def _write(options, predictor, items, skipped, file):
                     lines = predictions.top_rows(ids, p, names, top)
                 writer.writerows(lines)
                 count += len(ids)
-                if progress:
-                    progress(count + len(skipped or ()), total)
+                progress(count + len(skipped or ()), total)
     if not count:
         why = "the files hold no items"
         if skipped:

@@ -50,7 +50,6 @@ def main(line):
     from alim_keras.app import artefacts
     from alim_keras.app import build
     from alim_keras.app import load
-    from alim_keras.app import record
     from alim_keras.app.run_folder import RunFolder
 
     config = line.config
@@ -77,7 +76,7 @@ def main(line):
     if is_new and keras.config.backend() != "tensorflow":
         # It locks the folder itself.
         artefacts.export_on_tensorflow(folder)
-    print(f"{record.describe(results)}\nIn {folder.path}:")
+    print(f"{artefacts.describe(results)}\nIn {folder.path}:")
     for name, what in _LEFT:
         # Without TensorFlow there is no saved_model.
         if os.path.exists(folder.file(name)):
@@ -106,7 +105,6 @@ def train(config, folder, scope, replicas=1, line=None, publish=True):
     from alim_keras.app import build
     from alim_keras.app import load
     from alim_keras.app import noise
-    from alim_keras.app import record
     from alim_keras.app import run_folder
 
     # Data.
@@ -120,14 +118,12 @@ def train(config, folder, scope, replicas=1, line=None, publish=True):
     )
     if line is not None:
         load.check_use_of(line, training)
-    folder.check_data(
-        run_folder.identity_of(training), training.sets.content_hash
-    )
+    folder.check_data(training)
     run_folder.check_agreement(config, folder, training.sets)
     if is_chief:
         if config.candidates.save_candidates:
             training.sets.save(config.candidates.save_candidates)
-        for note in (*training.notes, *build.notes(config)):
+        for note in training.notes:
             print(note)
         print(training.sets.describe(training.labels))
 
@@ -148,8 +144,8 @@ def train(config, folder, scope, replicas=1, line=None, publish=True):
             print(f"Continuing {folder.path} after epoch {finished_epochs}")
         else:
             print(build.describe(config, model, training, replicas))
-        rate = noise.final(config, folder, training)
-        record.write_identity(config, folder, training, rate)
+        rate = noise.Record(config, folder, training).final()
+        folder.write_identity(config, training, rate)
         print(f"Run folder: {folder.path}", flush=True)
 
     # Training: the step is methods/base.py's, in the Trainer of backend/.
@@ -171,8 +167,8 @@ def train(config, folder, scope, replicas=1, line=None, publish=True):
         if publish:
             folder.checkpoint.restore(model, "best")
             mean = artefacts.write(folder, model, training)
-        rate = noise.final(config, folder, training)
-        results = record.results(config, folder, training, rate, mean)
+        rate = noise.Record(config, folder, training).final()
+        results = artefacts.results(config, folder, training, rate, mean)
         folder.write("results.json", results)
     # The other workers have done their part when the chief has.
     backend.gather_processes([0])

@@ -1,4 +1,4 @@
-"""What a run leaves for others: served model, Keras model, labels."""
+"""What a run leaves for others: models, labels and results.json."""
 
 import contextlib
 import os
@@ -12,9 +12,12 @@ import numpy as np
 
 from alim_keras import report
 from alim_keras.app.build import eval_batches
+from alim_keras.callbacks import read_metrics
 from alim_keras.data import eval_dataset
+from alim_keras.errors import CheckpointError
 from alim_keras.files import PARTIAL
 from alim_keras.files import move_written
+from alim_keras.noise_rate import Estimate
 
 
 def write(folder, model, training, labels=True):
@@ -41,8 +44,8 @@ def write(folder, model, training, labels=True):
         move_written(path, folder.file("model.keras"))
     if not labels:
         return None
-    settled = write_labels(folder, model, training)
-    return write_classes(folder, model, training, settled)
+    settled = _write_labels(folder, model, training)
+    return _write_classes(folder, model, training, settled)
 
 
 def write_saved_model(folder, model, class_names):
@@ -79,97 +82,61 @@ def export_on_tensorflow(folder):
         )
 
 
-def write_labels(folder, model, training):
-    """Writes labels.csv: the table's rows, predictions for held-out images.
-
-    A method that keeps no pseudo labels predicts all images. Known labels
-    that stand in place of sets are neither.
-
-    Returns:
-        int64 `(N,)`, the settled labels.
-    """
-    rows = report.LabelRows(training.ids, training.class_names)
-    sources = np.full(len(training), "prediction", object)
-    if model.keeps_pseudo_labels:
-        sources[training.trained] = "table"
-    for part, weights in item_weights(model, training):
-        if training.known_as_sets:
-            known = training.known[part]
-            told = np.flatnonzero(known >= 0)
-            weights[told] = 0.0
-            weights[told, known[told]] = 1.0
-            sources[part[told]] = "known"
-        rows.add(part, weights, training.sets.rows(part) > 0)
-    frame = rows.frame(sources)
-    report.write_labels(folder.file("labels.csv"), frame)
-    return rows.settled["label"]
-
-
-def item_weights(model, training):
-    """Yields rows and what the model believes of them, float32 `(n, C)`.
-
-    The pseudo labels of the examples it was trained on, if it keeps some, and
-    predictions for all others; in blocks, since all rows over many classes
-    are more than a host holds.
-    """
-    kept = training.trained if model.keeps_pseudo_labels else ()
-    for block in report.blocks(len(kept), training.num_classes):
-        start, stop = block[0], block[-1] + 1
-        table = model.pseudo_label_table
-        yield kept[start:stop], np.array(table.dense_rows(start, stop))
-    predicted = np.setdiff1d(np.arange(len(training)), kept)
-    for block in report.blocks(len(predicted), training.num_classes):
-        part = predicted[block]
-        yield part, model.predict(eval_batches(training, part), verbose=0)
-
-
 def beliefs(model, training):
-    """Returns what a model believes of every item, for the audit.
+    """Returns what a model believes of every item: probabilities and kinds.
+
+    They are the pseudo labels of the examples it was trained on, kind
+    "table", if it keeps some, and predictions for all others.
 
     Returns:
-        `(probabilities, kinds, ratio)`: float32 `(N, C)`; strings `(N,)`,
-        `"table"` or `"prediction"`; the candidate ratios of training, floats
-        `(N,)`, or None where the model keeps no pseudo labels.
+        float32 `(N, C)`, rows of zeros where no step has touched the table;
+        and strings `(N,)`.
     """
     probabilities = np.zeros(training.sets.shape, np.float32)
     kinds = np.full(len(training), "prediction", object)
-    for part, weights in item_weights(model, training):
-        probabilities[part] = weights
-    if not model.keeps_pseudo_labels:
-        return probabilities, kinds, None
-    kinds[training.trained] = "table"
-    ratio = np.full(len(training), np.nan, np.float32)
-    table = model.pseudo_label_table
-    ratio[training.trained] = table.candidate_ratio.numpy()
-    return probabilities, kinds, ratio
+    kept = training.trained if model.keeps_pseudo_labels else ()
+    kinds[kept] = "table"
+    # In blocks: what a table or a model returns comes on top.
+    for block in report.blocks(len(kept), training.num_classes):
+        rows = model.pseudo_label_table.dense_rows(block[0], block[-1] + 1)
+        probabilities[kept[block]] = np.asarray(rows)
+    predicted = np.setdiff1d(np.arange(len(training)), kept)
+    if len(predicted):
+        batches = eval_batches(training, predicted)
+        probabilities[predicted] = model.predict(batches, verbose=0)
+    return probabilities, kinds
 
 
-def write_classes(folder, model, training, settled):
-    """Writes classes.csv; returns the mean test accuracy of the classes.
+def put_known(training, probabilities, kinds):
+    """Puts known labels that stand in place of sets in place of beliefs."""
+    if training.known_as_sets:
+        known = np.flatnonzero(training.known >= 0)
+        probabilities[known] = 0.0
+        probabilities[known, training.known[known]] = 1.0
+        kinds[known] = "known"
 
-    Args:
-        folder: The `RunFolder`.
-        model: The model, with the weights to publish.
-        training: The `TrainingSet` it was trained on.
-        settled: The settled labels, int64 `(N,)`.
-    """
-    test = None
+
+def _write_labels(folder, model, training):
+    """Writes labels.csv; returns the settled labels, int64 `(N,)`."""
+    rows = report.LabelRows(training.ids, training.class_names)
+    probabilities, kinds = beliefs(model, training)
+    put_known(training, probabilities, kinds)
+    for block in report.blocks(*training.sets.shape):
+        given = training.sets.rows(block) > 0
+        rows.add(block, probabilities[block], given)
+    report.write_labels(folder.file("labels.csv"), rows.frame(kinds))
+    return rows.settled["label"]
+
+
+def _write_classes(folder, model, training, settled):
+    """Writes classes.csv; returns the mean test accuracy of the classes."""
+    test, labels = None, training.labels
     if len(training.test_images):
-        predicted = [
-            model.predict(
-                eval_dataset(
-                    training.test_images[block],
-                    training.test_labels[block],
-                    training.num_classes,
-                ),
-                verbose=0,
-            ).argmax(axis=1)
-            for block in report.blocks(
-                len(training.test_images), training.num_classes
-            )
-        ]
-        test = (training.test_labels, np.concatenate(predicted))
-    labels = training.labels
+        batches = eval_dataset(
+            training.test_images, training.test_labels, training.num_classes
+        )
+        predicted = model.predict(batches, verbose=0).argmax(axis=1)
+        test = (training.test_labels, predicted)
     return report.write_classes(
         folder.file("classes.csv"),
         training.class_names,
@@ -177,6 +144,79 @@ def write_classes(folder, model, training, settled):
         settled,
         None if labels is None else labels[labels >= 0],
         test,
+    )
+
+
+def results(config, folder, training, noise_rate, per_class_mean=None):
+    """Returns the content of results.json.
+
+    Args:
+        config: The `Config`.
+        folder: The `RunFolder`, with metrics.csv and the last checkpoint.
+        training: The `TrainingSet`.
+        noise_rate: eta that ALIM was told, a number, an `Estimate` or None.
+        per_class_mean: What `write` returned.
+    """
+    rows = read_metrics(folder.file("metrics.csv"))
+    if not rows:
+        raise CheckpointError(
+            f"{folder.file('metrics.csv')} has no row that can be read, so "
+            "there is nothing to sum up. Bring it back from a copy, or train "
+            "again in another --run_dir."
+        )
+    state = folder.checkpoint.state
+    last, best = rows[-1], state["best"]
+
+    def number(name, row=last):
+        value = row.get(name)
+        return None if value in (None, "") else float(value)
+
+    estimate = noise_rate if isinstance(noise_rate, Estimate) else None
+    rates = sorted(number("images_per_second", row) or 0.0 for row in rows)
+    statistics = training.sets.statistics(training.labels)
+    return {
+        "test_accuracy": number("test_accuracy"),
+        "test_accuracy_selected": number("test_accuracy", best["logs"]),
+        "test_accuracy_per_class_mean": per_class_mean,
+        "selected_epoch": best["epoch"],
+        "selected_by": config.train.select,
+        "covering_rate": number("holdout_covering_rate"),
+        "approximated_accuracy": number("holdout_approximated_accuracy"),
+        "pseudo_label_accuracy": number("pseudo_label_accuracy"),
+        "outside": number("outside"),
+        "lambda": number("lambda"),
+        "noise_rate": estimate.value if estimate else noise_rate,
+        "noise_rate_estimate": estimate and estimate.as_dict(),
+        "realised_noise": statistics["realised_noise"],
+        "candidates_hash": training.sets.content_hash,
+        "epochs": state["epochs"],
+        "seed": config.run.seed,
+        "train_seconds": state["seconds"],
+        "images_per_second": rates[len(rates) // 2],
+    }
+
+
+def describe(numbers):
+    """Returns results.json in sentences that leave out what is not known."""
+
+    def accuracy(name, sentence):
+        value = numbers[name]
+        return "" if value is None else sentence.format(value)
+
+    selected = ""
+    if numbers["selected_by"] != "last":
+        selected = ("Selected by {selected_by}: epoch {selected_epoch}").format(
+            **numbers
+        )
+        selected += accuracy("test_accuracy_selected", ", test accuracy {:.4f}")
+        selected += ". "
+    sentences = (
+        accuracy("test_accuracy", "Test accuracy {:.4f} after the last epoch. ")
+        + selected
+        + accuracy("pseudo_label_accuracy", "Training labels right: {:.4f}.")
+    )
+    return sentences.strip() or (
+        f"{numbers['epochs']} epochs; no true labels to measure accuracy by."
     )
 
 

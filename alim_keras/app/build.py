@@ -1,6 +1,8 @@
 """From the configuration to model, optimizer, batches and callbacks."""
 
+import dataclasses
 import math
+import os
 
 import keras
 import numpy as np
@@ -11,8 +13,12 @@ from alim_keras import callbacks
 from alim_keras import layers
 from alim_keras import methods
 from alim_keras import metrics
+from alim_keras.app import load
+from alim_keras.app.config import Config
+from alim_keras.data import TrainingSet
 from alim_keras.data import eval_dataset
 from alim_keras.data import train_dataset
+from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.networks import make_backbone
 
@@ -23,7 +29,7 @@ _METHOD_FLAGS = (
     "contrastive_weight"
 ).split()
 # The log that --select looks at.
-CRITERIA = {
+_CRITERIA = {
     "last": None,
     "cr": "holdout_covering_rate",
     "aa": "holdout_approximated_accuracy",
@@ -33,11 +39,8 @@ CRITERIA = {
 def model(config, training, restored=False):
     """Returns the method's model, not compiled.
 
-    Args:
-        config: The `Config`.
-        training: The `TrainingSet`.
-        restored: Whether a checkpoint will overwrite all weights, so that
-            those of `--weights` need not be at hand any more.
+    `restored` says that a checkpoint will overwrite all weights, so that those
+    of `--weights` need not be at hand any more.
     """
     backbone, mean, std = backbone_of(config, training, restored)
     method = method_class(config)
@@ -56,21 +59,14 @@ def model(config, training, restored=False):
             **method_arguments(config),
         )
     except (TypeError, ValueError) as error:
-        if not config.method.method_options:
+        options = config.method.method_options
+        if not options:
             raise
-        raise ConfigError(
-            f"{error} (--method_options={config.method.method_options})"
-        ) from error
+        raise ConfigError(f"{error} (--method_options={options})") from error
 
 
 def backbone_of(config, training, restored=False):
-    """Returns the backbone, and mean and deviation of what it takes.
-
-    Args:
-        config: The `Config`.
-        training: The `TrainingSet`.
-        restored: See `model`.
-    """
+    """Returns the backbone, and mean and deviation of its input."""
     backbone, is_normalised = make_backbone(
         network_name(config, training),
         image_shape(config, training),
@@ -160,14 +156,13 @@ def method_arguments(config):
     if start is not None:
         pair = (start, start if end is None else end)
         arguments["pseudo_label_momentum"] = pair
-    if alim.scores != "method":
-        if "scores_from" in known:
-            arguments["scores_from"] = alim.scores
-        elif alim.scores != "classifier":
-            raise ConfigError(
-                f"--method={config.method.method} has no prototypes. Received: "
-                f"--scores={alim.scores}"
-            )
+    if alim.scores != "method" and "scores_from" in known:
+        arguments["scores_from"] = alim.scores
+    elif alim.scores == "prototypes":
+        raise ConfigError(
+            f"--method={config.method.method} has no prototypes. Received: "
+            "--scores=prototypes"
+        )
     options = methods.parse_options(config.method.method_options, method)
     return {**arguments, **options}
 
@@ -200,21 +195,15 @@ def learning_rate(config, epochs=None):
 
     The authors' cosine: it ends at a thousandth of the rate it starts from,
     and epochs count from 1, so that the last epoch runs at the floor.
-
-    Args:
-        config: The `Config`.
-        epochs: Length of the training. Defaults to `--epochs`.
     """
     epochs, rate = epochs or config.train.epochs, config.train.learning_rate
+    floor = rate * 1e-3 if config.train.lr_schedule == "cosine" else rate
 
-    def cosine(epoch, _=None):
+    def rate_of(epoch, _=None):
         share = (1 + math.cos(math.pi * (epoch + 1) / epochs)) / 2
-        return rate * 1e-3 + (rate - rate * 1e-3) * share
+        return floor + (rate - floor) * share
 
-    def constant(epoch, _=None):
-        return rate
-
-    return cosine if config.train.lr_schedule == "cosine" else constant
+    return rate_of
 
 
 def train_batches(config, training):
@@ -231,7 +220,8 @@ def train_batches(config, training):
 
 def eval_batches(training, rows):
     """Returns batches of training images and their candidate sets."""
-    return eval_dataset(training.images[rows], training.sets.take(rows))
+    sets = training.sets.take(rows)
+    return eval_dataset(training.images[rows], sets, training.num_classes)
 
 
 def run_callbacks(config, folder, training, finished_epochs, noise_rate):
@@ -240,13 +230,6 @@ def run_callbacks(config, folder, training, finished_epochs, noise_rate):
     The timer comes first, then the guard, so that nothing is written after a
     loss that is not a number; the checkpoint last, so that it holds what all
     others did.
-
-    Args:
-        config: The `Config`.
-        folder: The `RunFolder`.
-        training: The `TrainingSet`.
-        finished_epochs: Integer, how many the checkpoint has behind it.
-        noise_rate: A number, an estimator or None, see `noise.prepare`.
     """
     steps = len(training.trained) // config.train.batch_size
     chosen = [
@@ -259,7 +242,7 @@ def run_callbacks(config, folder, training, finished_epochs, noise_rate):
     if not backend.is_chief():
         # The others print and write.
         return chosen
-    criterion = CRITERIA[config.train.select]
+    criterion = _CRITERIA[config.train.select]
     return [
         *chosen,
         callbacks.Progress(config.run.progress),
@@ -270,23 +253,15 @@ def run_callbacks(config, folder, training, finished_epochs, noise_rate):
 
 
 def alim(config, training, noise_rate):
-    """Returns the ALIM callback in a list; empty without pseudo labels.
-
-    Args:
-        config: The `Config`.
-        training: The `TrainingSet`.
-        noise_rate: A number, an estimator or None.
-    """
+    """Returns the ALIM callback in a list; empty without pseudo labels."""
     if not keeps_pseudo_labels(config):
         return []
-    rows, known = training.trained, None
+    rows, labels, known = training.trained, training.labels, None
     if training.known_as_sets:
         known = training.known[rows] >= 0
     made = training.sets.provenance
-    protocol = {"superclass": "pico"}.get(made.get("protocol"))
-    everything = None
-    if config.alim.update == "epoch":
-        everything = eval_batches(training, rows)
+    protocol = made.get("protocol", "size")
+    is_epoch = config.alim.update == "epoch"
     callback = callbacks.ALIM(
         norm=config.alim.norm,
         scale_factor=config.alim.scale_factor,
@@ -294,11 +269,11 @@ def alim(config, training, noise_rate):
         noise_rate=noise_rate,
         warmup_epochs=config.alim.warmup_epochs,
         update=config.alim.update,
-        data=everything,
+        data=eval_batches(training, rows) if is_epoch else None,
         per_class=config.alim.lam_per_class,
-        protocol=protocol or made.get("protocol", "size"),
+        protocol="pico" if protocol == "superclass" else protocol,
         ambiguity=made.get("ambiguity"),
-        labels=None if training.labels is None else training.labels[rows],
+        labels=None if labels is None else labels[rows],
         known=known,
     )
     return [callback]
@@ -308,36 +283,28 @@ def evaluations(config, training):
     """Returns the evaluations on held-out sets and on the test set."""
     every, chosen = config.train.evaluate_every, []
     if len(training.held_out):
+        batches = eval_batches(training, training.held_out)
         names = ("covering_rate", "approximated_accuracy")
-        chosen.append(
-            callbacks.Evaluation(
-                eval_batches(training, training.held_out),
-                {name: f"holdout_{name}" for name in names},
-                every,
-            )
-        )
+        names = {name: f"holdout_{name}" for name in names}
+        chosen.append(callbacks.Evaluation(batches, names, every))
     if len(training.test_images):
-        test = eval_dataset(
+        batches = eval_dataset(
             training.test_images, training.test_labels, training.num_classes
         )
         names = {"covering_rate": "test_accuracy", "loss": "test_loss"}
-        chosen.append(callbacks.Evaluation(test, names, every))
+        chosen.append(callbacks.Evaluation(batches, names, every))
     return chosen
 
 
 def check(config, replicas=1):
-    """Raises, before any data are read, for settings that cannot work.
-
-    Args:
-        config: The `Config`.
-        replicas: Integer, how many train together.
-    """
-    alim, batch = config.alim, config.train.batch_size
+    """Raises, before any data are read, for settings that cannot work."""
+    alim, method = config.alim, config.method.method
+    machine, batch = config.machine, config.train.batch_size
     if alim.lam not in (0, "adaptive") and not keeps_pseudo_labels(config):
         raise ConfigError(
-            f"--method={config.method.method} keeps no pseudo labels, so ALIM "
-            "has nothing to adjust; use rc, proden, pico, crdpll, irnet or "
-            f"pico_plus, or --lam=0. Received: --lam={alim.lam}"
+            f"--method={method} keeps no pseudo labels, so ALIM has nothing to "
+            "adjust; use rc, proden, pico, crdpll, irnet or pico_plus, or "
+            f"--lam=0. Received: --lam={alim.lam}"
         )
     if alim.lam_per_class and alim.lam != "adaptive":
         raise ConfigError(
@@ -348,11 +315,10 @@ def check(config, replicas=1):
             f"--select={config.train.select} judges epochs by images held out "
             "of training; add --holdout=0.1. Received: --holdout=0"
         )
-    if config.machine.replicas and config.machine.distribute != "mirrored":
+    if machine.replicas and machine.distribute != "mirrored":
         raise ConfigError(
-            "--replicas needs --distribute=mirrored; multi_worker runs one in "
-            f"each process. Received: --replicas={config.machine.replicas} "
-            f"--distribute={config.machine.distribute}"
+            "--replicas needs --distribute=mirrored. Received: --replicas="
+            f"{machine.replicas} --distribute={machine.distribute}"
         )
     if batch % replicas:
         raise ConfigError(
@@ -363,56 +329,107 @@ def check(config, replicas=1):
     mixes = float(method_arguments(config).get("mixup_weight", default))
     if replicas > 1 and mixes and batch // replicas % 2:
         raise ConfigError(
-            "Mixup pairs neighbours, so each replica needs an even share "
-            f"of the batch. Received: --batch_size={batch} "
-            f"for {replicas} replicas"
+            "Mixup pairs neighbours, so each replica needs an even share of "
+            f"the batch. Received: --batch_size={batch} for {replicas} replicas"
         )
-    if replicas > 1 and config.machine.steps_per_execution > 1:
+    if replicas > 1 and machine.steps_per_execution > 1:
         raise ConfigError(
             "--steps_per_execution above 1 does not work with more than one "
-            "replica in Keras. Received: --steps_per_execution="
-            f"{config.machine.steps_per_execution}"
+            f"replica. Received: {machine.steps_per_execution}"
         )
-
-
-def notes(config):
-    """Returns sentences about settings that work, and surprise."""
-    alim, epochs = config.alim, config.train.epochs
-    found = []
-    if (
-        alim.lam != 0
-        and keeps_pseudo_labels(config)
-        and alim.warmup_epochs >= epochs
-    ):
-        found.append(
-            f"ALIM stays off: --warmup_epochs={alim.warmup_epochs} is as long "
-            f"as the training, --epochs={epochs}. Give fewer, such as "
-            f"--warmup_epochs={epochs // 4}."
-        )
-    return found
 
 
 def describe(config, built, training, replicas=1):
-    """Returns what the run's model is, and how much memory it takes."""
+    """Returns what the model is, how much memory it takes, and what is odd."""
     trainable = sum(math.prod(v.shape) for v in built.trainable_variables)
     variables = (*built.variables, *built.optimizer.variables)
     state = sum(variable.value.nbytes for variable in variables)
     held = training.images.nbytes + training.sets.nbytes
-    return (
+    lines = [
         f"Model: {config.method.method} on {network_name(config, training)}, "
         f"{trainable:,} trainable parameters, all decayed by "
-        f"{config.train.weight_decay:g}; {replicas} replica(s)\n"
-        f"Memory: {_size(state)} of weights, table and optimizer on each "
-        f"device, {_size(held)} of images and sets, and the activations of a "
-        "step"
+        f"{config.train.weight_decay:g}; {replicas} replica(s)",
+        f"Memory: {state / 2**20:,.1f} MiB of weights, table and optimizer on "
+        f"each device, {held / 2**20:,.1f} MiB of images and sets, and the "
+        "activations of a step",
+    ]
+    warmup, epochs = config.alim.warmup_epochs, config.train.epochs
+    is_on = config.alim.lam != 0 and keeps_pseudo_labels(config)
+    if is_on and warmup >= epochs:
+        lines.append(
+            f"ALIM stays off: --warmup_epochs={warmup} is as long as the "
+            f"training, --epochs={epochs}. Give fewer, such as "
+            f"--warmup_epochs={epochs // 4}."
+        )
+    return "\n".join(lines)
+
+
+@dataclasses.dataclass
+class OpenRun:
+    """A run that was opened again; `epoch` counts from 1, of `epochs`."""
+
+    config: Config
+    training: TrainingSet
+    model: keras.Model
+    epoch: int
+    epochs: int
+
+
+def open_run(folder, command, options, checkpoint="selected"):
+    """Opens a finished or interrupted run from its folder, which is locked.
+
+    Args:
+        folder: The `RunFolder`.
+        command: The train command, a `cli.Command`.
+        options: Settings with `data_dir` and `images`, which stand in place
+            of the run's where not None, and `trust_code`.
+        checkpoint: `"selected"` or `"last"`: which epoch's weights.
+
+    Returns:
+        An `OpenRun`.
+    """
+    text, candidates = folder.read_text("run.flags"), folder.candidates()
+    for name, content in (("run.flags", text), ("candidates.npz", candidates)):
+        if content is None:
+            raise CheckpointError(
+                f"There is no {name} in {folder.path}. The train command with "
+                "this --run_dir writes it again."
+            )
+    config = command.read(text).config.replace(run_dir=folder.path)
+    for name in ("data_dir", "images"):
+        if getattr(options, name) is not None:
+            config = config.replace(**{name: getattr(options, name)})
+    for name, value in (
+        ("method", config.method.method),
+        ("format", config.table.format),
+    ):
+        if value and ":" in value and not options.trust_code:
+            raise ConfigError(
+                f"The run's run.flags names code of its own, --{name}={value}, "
+                "which would run with your rights. Read it, then add "
+                "--trust_code."
+            )
+    keras.config.set_dtype_policy(config.machine.precision)
+    training = load.training_set(
+        config, candidates=candidates, normalisation=folder.normalisation()
     )
+    built = model(config, training, restored=True)
+    compile_model(config, built)
+    which = "best" if checkpoint == "selected" else "last"
+    folder.checkpoint.restore(built, which)
+    state = folder.checkpoint.state
+    epoch = state["best"]["epoch"] if which == "best" else state["epochs"]
+    return OpenRun(config, training, built, epoch, state["epochs"])
 
 
-def _size(count):
-    for unit in ("bytes", "KiB", "MiB"):
-        if count < 1024:
-            break
-        count /= 1024
-    else:
-        unit = "GiB"
-    return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+def check_begun(folder):
+    """Raises unless the folder holds at least one finished epoch."""
+    if os.path.isfile(folder.path):
+        raise ConfigError(
+            f"RUN must be the folder of a run. Received: {folder.path}, a file"
+        )
+    if not folder.checkpoint.exists():
+        raise CheckpointError(
+            f"There is no checkpoint in {folder.path}. Give the folder of a "
+            "run that finished at least one epoch."
+        )

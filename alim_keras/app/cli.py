@@ -1,40 +1,32 @@
-"""The command line of every command: flags, presets, help and exit codes.
+"""The command line of every command: flags, flagfiles, presets and help.
 
 absl lets the last value of a flag win. So the lines are given to it in order
-of strength: the preset's, the flagfile's, then the command line's.
+of strength: the preset's, the flagfile's, then the command line's. A preset is
+a flagfile of the package, known by its name; its comment `# setting: ...` says
+which published setting it is for.
 """
 
 import dataclasses
+import inspect
+import pathlib
+import re
 import shutil
 import textwrap
 
 from absl import flags
 
-from alim_keras.app import presets
+import alim_keras
 from alim_keras.app.config import TRAINING
 from alim_keras.app.config import Config
-from alim_keras.app.config import help_texts
-from alim_keras.app.values import did_you_mean
 from alim_keras.app.values import path
 from alim_keras.app.values import switch
 from alim_keras.app.values import text
 from alim_keras.errors import ConfigError
+from alim_keras.errors import did_you_mean
 
-COMMAND_LINE = "command line"
-_WIDTH = 88
-
-
-@dataclasses.dataclass(frozen=True)
-class PresetConfig:
-    """Preset.
-
-    Attributes:
-        preset: A published setting, by its name; a wrong name lists all.
-            Without it --dataset chooses the published setting of that data
-            set; none forbids that.
-    """
-
-    preset: str | None = text()
+COMMAND_LINE, DEFAULT = "command line", "default"
+# What --dataset=NAME alone means, for the data sets of the paper.
+PUBLISHED = ("cifar10", "cifar100", "cifar100h", "cub200")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,22 +34,24 @@ class CommandLineConfig:
     """Command line.
 
     Attributes:
-        flagfile: A file of flags, one --name=value a line. Its values are
-            weaker than the command line's and stronger than the preset's.
-        print_config: Print every flag, its value and where it came from, and
-            stop.
+        preset: A published setting, by its name; a wrong name lists all.
+            Without it --dataset chooses that of the data set; none forbids it.
+        flagfile: A file of flags, one --name=value a line: weaker than the
+            command line, stronger than the preset.
+        print_config: Print every flag, its value and where it came from.
         verbose: Show the traceback of an error, not one line.
         help: Show the flags that matter most.
         helpfull: Show every flag.
         version: Print the version.
     """
 
+    preset: str | None = text()
     flagfile: str | None = path()
-    print_config: bool = switch(False)
-    verbose: bool = switch(False)
-    help: bool = switch(False)
-    helpfull: bool = switch(False)
-    version: bool = switch(False)
+    print_config: bool = switch(default=False)
+    verbose: bool = switch(default=False)
+    help: bool = switch(default=False)
+    helpfull: bool = switch(default=False)
+    version: bool = switch(default=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,13 +65,11 @@ class Command:
         words: Tuple of names of the words that must follow the command. A
             last name in brackets, `"[paths...]"`, stands for any number.
         examples: Tuple of strings, command lines without `python -m`.
-        first: Tuple of the flags that `--help` shows. Defaults to those of
-            the first group.
+        first: The flags that `--help` shows. Defaults to the first group's.
 
     Example:
 
-    >>> command = Command("toy", "A toy.", TRAINING)
-    >>> line = command.parse(["--epochs=3"])
+    >>> line = Command("toy", "A toy.", TRAINING).parse(["--epochs=3"])
     >>> line.config.train.epochs, line.origins["epochs"]
     (3, 'command line')
     """
@@ -89,93 +81,74 @@ class Command:
     examples: tuple = ()
     first: tuple = ()
 
-    @property
-    def trains(self):
-        """Whether it takes training's flags, and so has presets."""
-        return TRAINING[-1] in self.groups
-
-    def all_groups(self):
-        """Returns the groups of all flags, the common ones last."""
-        presets = (PresetConfig,) if self.trains else ()
-        return (*self.groups, *presets, CommandLineConfig)
-
     def parse(self, arguments):
-        """Reads the words of a command line.
-
-        Args:
-            arguments: List of strings, without the command itself.
-
-        Returns:
-            A `Line`.
+        """Reads the words of a command line, a list of strings; a `Line`.
 
         Raises:
             ConfigError: A flag, value, file, preset or word does not fit.
         """
         own, files = _split_flagfiles(arguments)
-        layers = []
-        for file in files:
-            layers += presets.read_file(file)[0]
+        layers = [line for file in files for line in read_flagfile(file)[0]]
         layers.append((COMMAND_LINE, own))
         values, origins, words = self._apply(layers)
-        setting, preset = {}, None
-        if self.trains:
-            preset, origin = presets.chosen(values, origins)
-        if preset is not None:
-            lines, setting = presets.read(preset)
+        preset, origin, setting = values["preset"], origins["preset"], {}
+        dataset = values.get("dataset")
+        if origin == DEFAULT and dataset in PUBLISHED:
+            preset, origin = dataset, f"implied by --dataset={dataset}"
+        if preset not in (None, "none"):
+            lines, setting = read_preset(preset)
             values, origins, words = self._apply([*lines, *layers])
-            values["preset"], origins["preset"] = preset, origin
-        asks_help = any(values[n] for n in ("help", "helpfull", "version"))
-        return Line(
-            self,
-            values,
-            origins,
-            # Whoever asks for help need not know the words yet.
-            {} if asks_help else self._name_words(words),
-            presets.warn_outside(preset, setting, values),
-        )
+        values["preset"], origins["preset"] = preset, origin
+        if not any(values[name] for name in ("help", "helpfull", "version")):
+            words = self._name_words(words)
+        warnings = _outside_setting(preset, setting, values)
+        return Line(self, values, origins, words, warnings)
 
-    def read(self, content, *arguments):
-        """Reads the content of a run.flags, then stronger arguments.
+    def read(self, content):
+        """Reads the content of a run.flags; a `Line`.
 
-        Returns:
-            A `Line`, without a preset: run.flags holds every value.
+        It includes no other file, and holds every value of its preset.
         """
         lines = [line.strip() for line in content.splitlines()]
-        lines = [line for line in lines if line.startswith("--")]
-        given = [("run.flags", lines), (COMMAND_LINE, list(arguments))]
-        return Line(self, *self._apply(given)[:2], {}, ())
+        lines = [line for line in lines if line and not line.startswith("#")]
+        _, files = _split_flagfiles(lines)
+        if files:
+            raise ConfigError(f"run.flags includes another file, {files[0]}")
+        return Line(self, *self._apply([("run.flags", lines)]))
+
+    def all_groups(self):
+        """Returns the groups of all flags, the common ones last."""
+        return (*self.groups, CommandLineConfig)
 
     def _apply(self, layers):
-        """Returns values, origins and further words of lines of flags.
+        """Returns values, origins and further words.
 
-        Args:
-            layers: List of `(origin, list of strings)`, the weakest first.
+        `layers` is a list of (origin, list of strings), the weakest first.
         """
         parsed = flags.FlagValues()
         parsed.set_gnu_getopt()
         for group in self.all_groups():
-            texts = help_texts(group)
-            for field in dataclasses.fields(group):
-                kind = field.metadata["kind"]
+            for field, help_text in help_texts(group):
+                parser = field.metadata["parser"]
+                is_switch = parser.syntactic_help == "true or false"
                 flag = flags.Flag(
-                    _Parser(kind),
-                    None,
-                    field.name,
-                    field.default,
-                    texts[field.name],
-                    boolean=kind.name == "switch",
+                    *(parser, None, field.name, field.default, help_text),
+                    boolean=is_switch,
                 )
                 flags.DEFINE_flag(flag, parsed, group.__name__)
-        origins = dict.fromkeys(parsed, presets.DEFAULT)
+        origins = dict.fromkeys(parsed, DEFAULT)
         counts = dict.fromkeys(parsed, 0)
         words = []
         for origin, line in layers:
             try:
                 _, *more = parsed([self.name, *line])
             except flags.UnrecognizedFlagError as error:
-                near = did_you_mean(error.flagname, parsed, "--{}")
+                close = did_you_mean(error.flagname, parsed)
+                close = close.replace("mean ", "mean --").replace(
+                    "or ", "or --"
+                )
                 raise ConfigError(
-                    f"Unknown flag --{error.flagname}.{near} --helpfull lists "
+                    f"Unknown flag --{error.flagname}.{close} --helpfull lists "
                     f"all. ({origin})"
                 ) from None
             except (flags.Error, ValueError) as error:
@@ -197,10 +170,9 @@ class Command:
         last = self.words[-1] if self.words else ""
         fixed = self.words[:-1] if last.startswith("[") else self.words
         if len(words) < len(fixed):
-            usage = " ".join(self.words).upper()
             raise ConfigError(
-                f"Expected {usage} after alim_keras.{self.name}. "
-                f"Received: {' '.join(words) or 'nothing'}"
+                f"Expected {' '.join(self.words).upper()} after alim_keras."
+                f"{self.name}. Received: {' '.join(words) or 'nothing'}"
             )
         named = dict(zip(fixed, words))
         if fixed != self.words:
@@ -214,26 +186,19 @@ class Command:
 
     def help(self, full=False):
         """Returns the text of `--help` or `--helpfull`."""
-        width = min(shutil.get_terminal_size().columns, _WIDTH)
+        width = min(shutil.get_terminal_size().columns, 88)
         words = "".join(f" {name.upper()}" for name in self.words)
         lines = [f"python -m alim_keras.{self.name}{words} [--flag=value ...]"]
-        lines += ["", *textwrap.wrap(self.doc, width)]
-        names = [f.name for f in dataclasses.fields(self.groups[0])]
-        shown = self.first or (*names, "verbose", "helpfull", "version")
-        if self.examples:
-            lines += ["", "Examples:"]
-            lines += [f"  python -m alim_keras.{one}" for one in self.examples]
+        lines += ["", *textwrap.wrap(self.doc, width), "", "Examples:"]
+        lines += [f"  python -m alim_keras.{one}" for one in self.examples]
+        own = [field.name for field in dataclasses.fields(self.groups[0])]
         for group in self.all_groups():
-            members = [
-                field
-                for field in dataclasses.fields(group)
-                if full or field.name in shown
-            ]
-            if members:
-                lines += ["", f"{_title(group)}:"]
-            texts = help_texts(group)
-            for field in members:
-                lines += _flag_help(field, texts[field.name], width)
+            lines += ["", f"{_title(group)}:"]
+            for field, help_text in help_texts(group):
+                if full or field.name in (self.first or own):
+                    lines += _flag_help(field, help_text, width)
+            if lines[-1].endswith(":"):
+                del lines[-2:]
         if not full:
             lines += ["", "--helpfull shows every flag."]
         return "\n".join(lines) + "\n"
@@ -263,19 +228,15 @@ class Line:
         """The `Config` of training's flags."""
         return Config.from_flags(self.values)
 
-    @property
-    def options(self):
-        """The command's own settings: an instance of its first group."""
-        group = self.command.groups[0]
+    def group(self, group):
+        """Returns an instance of a dataclass of settings."""
         names = [field.name for field in dataclasses.fields(group)]
         return group(**{name: self.values[name] for name in names})
 
     def refuse_typed(self, names, why):
         """Raises `ConfigError` for flags on the command line that go unread.
 
-        Args:
-            names: Flags; what a file or a preset says of them may stand.
-            why: String, the end of a sentence that begins with the flag.
+        What a file or a preset says of them may stand.
         """
         for name in names:
             if self.origins.get(name) == COMMAND_LINE:
@@ -286,34 +247,16 @@ class Line:
 
     def describe(self):
         """Returns every flag with its value and origin, for --print_config."""
-        rows = []
+        lines = []
         for group in self.command.all_groups():
-            rows.append((f"# {_title(group)}", None))
+            lines += ["", f"# {_title(group)}"]
             for field in dataclasses.fields(group):
                 name, value = field.name, self.values[field.name]
                 line = f"--{name} (not set)"
                 if value is not None:
                     line = flag_text(name, value)
-                rows.append((line, self.origins[name]))
-        width = max(len(line) for line, origin in rows if origin)
-        return "".join(
-            f"{line:<{width}}  # {origin}\n" if origin else f"\n{line}\n"
-            for line, origin in rows
-        ).lstrip("\n")
-
-
-class _Parser(flags.ArgumentParser):
-    """absl's view of a `Kind`."""
-
-    def __init__(self, kind):
-        self.kind = kind
-
-    def parse(self, argument):
-        # Defaults come as values.
-        return self.kind.parse(argument) if type(argument) is str else argument
-
-    def flag_type(self):
-        return self.kind.name
+                lines.append(f"{line:<39} # {self.origins[name]}")
+        return "\n".join(lines[1:]) + "\n"
 
 
 def flag_text(name, value):
@@ -324,7 +267,7 @@ def flag_text(name, value):
     return f"--{name}={value}"
 
 
-def flags_as_text(config, command="train"):
+def flags_as_text(config):
     """Returns the content of run.flags: a flagfile that repeats the run.
 
     Every flag that has a value stands there, the preset's and the defaults
@@ -332,35 +275,128 @@ def flags_as_text(config, command="train"):
     The run folder is left out, since each repetition has its own.
     """
     lines = [
-        f"# Repeats this run: python -m alim_keras.{command} "
+        "# Repeats this run: python -m alim_keras.train "
         "--flagfile=THIS_FILE --run_dir=NEW_FOLDER",
         "--preset=none",
     ]
     values = config.as_dict()
     for group in TRAINING:
-        rows = [
-            flag_text(field.name, values[field.name])
-            for field in dataclasses.fields(group)
-            if values[field.name] is not None and field.name != "run_dir"
-        ]
-        lines += ["", f"# {_title(group)}", *rows]
+        lines += ["", f"# {_title(group)}"]
+        for name in (field.name for field in dataclasses.fields(group)):
+            if values[name] is not None and name != "run_dir":
+                lines.append(flag_text(name, values[name]))
     return "\n".join(lines) + "\n"
+
+
+def help_texts(group):
+    """Returns pairs (field, help) of a dataclass of settings.
+
+    Its docstring holds the help, under "Attributes:".
+    """
+    listed = inspect.getdoc(group).partition("Attributes:\n")[2]
+    names_and_texts = re.split(r"^    (\w+): ", listed, flags=re.MULTILINE)[1:]
+    texts = dict(zip(names_and_texts[::2], names_and_texts[1::2]))
+    fields = dataclasses.fields(group)
+    return [(field, " ".join(texts[field.name].split())) for field in fields]
+
+
+def preset_folder():
+    """Returns the folder of the presets: in the wheel, or the checkout's."""
+    package = pathlib.Path(alim_keras.__file__).resolve().parent
+    installed = package / "flagfiles"
+    return installed if installed.is_dir() else package.parent / "flags"
+
+
+def preset_names():
+    """Returns the sorted names of the presets, without the base files."""
+    stems = (file.stem for file in preset_folder().glob("*.flags"))
+    return sorted(name for name in stems if not name.endswith("_base"))
+
+
+def read_preset(name):
+    """Reads the preset of a name; see `read_flagfile`."""
+    known = preset_names()
+    if name not in known:
+        raise ConfigError(
+            f"Unknown preset {name!r}.{did_you_mean(name, known)} Presets: "
+            f"{', '.join(known)}. A file of your own goes to --flagfile."
+        )
+    file = preset_folder() / f"{name}.flags"
+    return read_flagfile(file, f"preset {name} ({{}})")
+
+
+def read_flagfile(file, label="flagfile {}", chain=()):
+    """Reads a flagfile and what it includes, the weakest first.
+
+    Returns:
+        `(layers, setting)`: a list of `(origin, [line])`, and a dict of flag
+        to text, the published setting that a comment states.
+    """
+    file = pathlib.Path(file).expanduser().resolve()
+    if file in chain:
+        names = " -> ".join(one.name for one in (*chain, file))
+        raise ConfigError(f"The flagfile {file} includes itself: {names}")
+    try:
+        content = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        is_missing = isinstance(error, OSError)
+        reason = error.strerror if is_missing else "no UTF-8 text"
+        raise ConfigError(
+            f"The flagfile {file} cannot be read: {reason}"
+        ) from None
+    own, included, setting, own_setting = [], [], {}, {}
+    for number, line in enumerate(map(str.strip, content.splitlines()), 1):
+        if line.startswith("# setting: "):
+            pairs = [pair.partition("=") for pair in line.split()[2:]]
+            own_setting = {name: value for name, _, value in pairs}
+        elif line.startswith("--flagfile="):
+            inner = file.parent / pathlib.Path(line[11:]).expanduser()
+            lines, setting = read_flagfile(inner, label, (*chain, file))
+            included += lines
+        elif line and not line.startswith(("#", "//")):
+            own.append((label.format(f"{file.name}:{number}"), [line]))
+    return [*included, *own], own_setting or setting
 
 
 def _split_flagfiles(arguments):
     """Returns the command line without --flagfile, and the files."""
-    own, files = [], []
-    rest = iter(arguments)
+    own, files, rest = [], [], iter(arguments)
     for word in rest:
-        name, equals, file = word.lstrip("-").partition("=")
-        if not word.startswith("-") or name != "flagfile":
+        name, equals, file = word.partition("=")
+        if name not in ("--flagfile", "-flagfile"):
             own.append(word)
             continue
-        file = file if equals else next(rest, "")
-        if not file:
+        files.append(file if equals else next(rest, ""))
+        if not files[-1]:
             raise ConfigError("--flagfile needs a file: --flagfile=FILE")
-        files.append(file)
     return own, files
+
+
+def _outside_setting(preset, setting, values):
+    """Returns warnings for a preset used outside its published setting."""
+    differing = _differences(setting, values)
+    if not differing:
+        return ()
+    stated = " ".join(f"{k}={v}" for k, v in setting.items())
+    start = (
+        f"the preset {preset} is the published setting for {stated}, but this "
+        f"run has {' '.join(f'{name}={values[name]}' for name in differing)}"
+    )
+    for other in preset_names():
+        other_setting = read_preset(other)[1]
+        if other_setting and not _differences(other_setting, values):
+            return (f"{start}; for that there is --preset={other}.",)
+    return (f"{start}; no preset is published for that.",)
+
+
+def _differences(setting, values):
+    # Of a preset's setting, the values are names and numbers.
+    return [
+        name
+        for name, value in setting.items()
+        if value != str(values[name])
+        and (isinstance(values[name], str) or float(value) != values[name])
+    ]
 
 
 def _title(group):
@@ -368,15 +404,12 @@ def _title(group):
 
 
 def _flag_help(field, help_text, width):
-    kind = field.metadata["kind"]
-    usage = f"  --{field.name}=<{kind.describe()}>"
-    if kind.name == "switch":
+    usage = f"  --{field.name}=<{field.metadata['parser'].syntactic_help}>"
+    if isinstance(field.default, bool):
         usage = f"  --[no]{field.name}"
-    if field.default is not None:
-        shown = field.default
-        if kind.name == "switch":
-            shown = flag_text(field.name, field.default)
-        help_text += f" Default: {shown}."
+        help_text += f" Default: {flag_text(field.name, field.default)}."
+    elif field.default is not None:
+        help_text += f" Default: {field.default}."
     indent = " " * 6
     wrapped = textwrap.wrap(
         help_text, width, initial_indent=indent, subsequent_indent=indent

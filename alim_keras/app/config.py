@@ -7,12 +7,10 @@ take the values that they need.
 """
 
 import dataclasses
-import inspect
 
 from alim_keras.app.values import choice
 from alim_keras.app.values import code
 from alim_keras.app.values import dataset
-from alim_keras.app.values import did_you_mean
 from alim_keras.app.values import file_or_text
 from alim_keras.app.values import noise_rate
 from alim_keras.app.values import number
@@ -21,6 +19,7 @@ from alim_keras.app.values import switch
 from alim_keras.app.values import text
 from alim_keras.app.values import whole
 from alim_keras.errors import ConfigError
+from alim_keras.errors import did_you_mean
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,25 +43,24 @@ class DataConfig:
     """Data.
 
     Attributes:
-        dataset: digits (built in), a TFDS name such as cifar10, cifar100,
-            cifar100h, cub200, fashion_mnist, mnist; or labels of your own: a
-            table (.csv, .tsv, .jsonl, .parquet, .npz, Label Studio's .json), or
-            a folder with a folder of images for each class.
+        dataset: digits (built in), a TFDS name such as cifar10, cifar100h or
+            fashion_mnist; or labels of your own: a table (.csv, .tsv, .jsonl,
+            .parquet, .npz, Label Studio's .json), or a folder with a folder of
+            images for each class.
         data_dir: Where the data lie: a prepared TFDS folder, an .npz or a
             folder of IDX files. Without it the usual places are searched.
         download: Let TFDS fetch a data set that is not here.
-        train_size: Use a subset of this many training images, stratified where
-            all true labels are known. Without it: all.
+        train_size: Use so many training images, stratified where all true
+            labels are known. Without it: all.
         imbalance: Thin the classes out after --train_size, so that the first
-            has this many times the images of the last. Without it: all classes
-            stay as they are.
+            has this many times the images of the last.
         image_size: Side in pixels to which images are resized. Without it: as
             they are; image files of several sizes, 224.
     """
 
-    dataset: str = dataset("digits")
+    dataset: str = dataset(default="digits")
     data_dir: str | None = path()
-    download: bool = switch(True)
+    download: bool = switch(default=True)
     train_size: int | None = whole(None, low=1)
     imbalance: float | None = number(None, low=1)
     image_size: int | None = whole(None, low=1)
@@ -73,48 +71,39 @@ class TableConfig:
     """Labels of your own.
 
     Attributes:
-        images: Folder of the images that the table names. Without it: the
-            table's own folder.
-        format: Which reader takes the table: a name, which a wrong one lists,
-            or FILE.py:function, a function of your own from a path to a data
-            frame of votes. Without it: chosen by the file's ending and keys.
+        images: Folder of the images. Without it: the table's own folder.
+        format: Which reader takes the table: a name, or FILE.py:function, your
+            own, from a path to a data frame of votes. Without it: chosen by
+            the file's ending and keys.
         layout: Form of the table: a list of candidates for each item, a column
             for each annotator, a row for each answer, or a column of 0 and 1
             for each class. auto recognises it by the names of the columns.
         id_column: Column of the items. Without it: found by name.
         candidates_column: Column of --layout=list with the candidates, for
-            example suggested, in a labels.csv of the audit. Without it: found
-            by name.
+            example suggested, in a labels.csv of the audit.
         annotator_column: Column of --layout=long that says who answered.
-            Without it: found by name.
-        label_column: Column of --layout=long with the answer. Without it: found
-            by name.
+        label_column: Column of --layout=long with the answer.
         class_names: The classes: a file with a name on each line, a number C
             for 0 to C-1, or names separated by commas. Without it: those found.
         where: Conditions on columns, with commas between them, such as
             split=train,votes>2 (also != and <): other rows are left out.
         min_votes: How many annotators must have named a class for it to be a
             candidate; 1 takes the union.
-        min_confidence: Leave out answers whose confidence is lower. Without it:
-            all count.
+        min_confidence: Leave out answers whose confidence is lower.
         none_of_these: Answers that stand for no class, separated by commas,
-            such as none,other. They are left out; what then is empty goes by
-            --empty_set. Without it: every answer is a class.
-        empty_set: What to do with an item without candidates: refuse the table,
-            make all classes candidates, or leave the item out.
+            such as none,other. What then is empty goes by --empty_set.
+        empty_set: What to do with an item without candidates: refuse the
+            table, make all classes candidates, or leave the item out.
         duplicates: What to do with an item whose rows have different sets:
-            refuse the table, unite them, or take the first. Equal ones count
-            once.
+            refuse the table, unite them, or take the first.
         on_bad_image: What to do if image files are missing or unreadable: name
             them and stop, or leave their items out.
         known_labels: A CSV file with the columns id and label: true labels of
-            some training items, for reports and for --noise_rate=auto. Without
-            it: none is known.
+            some training items, for reports and for --noise_rate=auto.
         known_as_sets: Train on each true label of --known_labels in place of
             its set.
-        test_labels: A CSV file with the columns id and label: items to test on.
-            Those that --dataset names too are left out of training. Without it:
-            no test.
+        test_labels: A CSV file with the columns id and label: items to test
+            on. Those that --dataset names too are left out of training.
     """
 
     images: str | None = path()
@@ -133,7 +122,7 @@ class TableConfig:
     duplicates: str = choice("error", ("error", "union", "first"))
     on_bad_image: str = choice("error", ("error", "skip"))
     known_labels: str | None = path()
-    known_as_sets: bool = switch(False)
+    known_as_sets: bool = switch(default=False)
     test_labels: str | None = path()
 
 
@@ -149,8 +138,8 @@ class CandidatesConfig:
         ambiguity: q: the probability that a wrong label is a candidate.
         noise_level: eta of the simulation: how often the true label is not a
             candidate.
-        candidates_file: Read the candidate sets of --dataset from this table or
-            .npz file, and simulate none.
+        candidates_file: Read the candidate sets of --dataset from this table
+            or .npz file, and simulate none.
         save_candidates: Write the candidate sets to this file.
         legacy_stream: Draw the sets with the random stream of the authors'
             code, bit for bit.
@@ -161,7 +150,7 @@ class CandidatesConfig:
     noise_level: float = number(0.3, low=0, high=1)
     candidates_file: str | None = path()
     save_candidates: str | None = path()
-    legacy_stream: bool = switch(False)
+    legacy_stream: bool = switch(default=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,22 +158,23 @@ class ViewsConfig:
     """Views.
 
     Attributes:
-        augmentation: What the views are: PiCO's, as the flags below say, or
-            CRDPLL's, a crop with a reflected margin and for strong views a
-            black square and AutoAugment's policy for CIFAR-10. Of the flags
-            below the latter read --flip only.
-        crop_scale: Smallest share of the image's area that a random crop takes.
+        augmentation: PiCO's views, as the flags below say, or CRDPLL's: a crop
+            with a reflected margin, and for strong views a black square and
+            AutoAugment's policy for CIFAR-10, which read --flip only.
+        crop_scale: Smallest share of the image's area that a random crop
+            takes.
         flip: Share of the views that are mirrored left to right. 0 where that
             changes the meaning, as for digits.
         jitter: Change brightness, contrast, saturation and hue.
         strong_operations: Random operations of a strong view.
-        cutout: Largest side of the strong view's cutout, as share of the width.
+        cutout: Largest side of the strong view's cutout, as share of the
+            width.
     """
 
     augmentation: str = choice("simaugment", ("simaugment", "autoaugment"))
-    crop_scale: float = number(0.5, low=0, high=1, open_low=True)
+    crop_scale: float = number(0.5, low=0, high=1, is_open="low")
     flip: float = number(0.0, low=0, high=1)
-    jitter: bool = switch(False)
+    jitter: bool = switch(default=False)
     strong_operations: int = whole(3, low=0)
     cutout: float = number(0.5, low=0, high=1)
 
@@ -195,8 +185,7 @@ class AlimConfig:
 
     Attributes:
         norm: How a weighted prediction becomes a pseudo label: its largest
-            entry, or all of it to the power 1/K. Without it: as the method
-            does.
+            entry, or all of it to the power 1/K. Without it: as the method.
         scale_factor: K of --norm=scale, exponent 1/K.
         lam: Weight of the labels outside the set: a number, adaptive (the
             quantile of the candidate ratio at the noise rate), or instance (in
@@ -206,10 +195,9 @@ class AlimConfig:
         noise_rate: The noise rate that ALIM is told: a number; oracle (the
             simulated --noise_level); or an estimate: em or gmm (from the
             held-out part, as epochs end), cv (from three short trainings
-            before), annotated (from the true labels of --known_labels) or
-            annotated:FILE (from those of a file of its own); or auto, which
-            takes annotated, em or cv. Without it: oracle for simulated sets,
-            auto for those of a file.
+            before), annotated (from --known_labels) or annotated:FILE; or
+            auto, which takes one of them. Without it: oracle for simulated
+            sets, auto for those of a file.
         warmup_epochs: e0: epochs before labels outside the set get weight.
         update: When pseudo labels are recomputed: in every step (the authors'
             code) or after every epoch (Algorithm 1 of the paper).
@@ -217,16 +205,15 @@ class AlimConfig:
             (authors' code), or what the method chooses.
         pseudo_label_momentum_start: phi of the pseudo labels' moving average,
             at the start. Without it: the method's own.
-        pseudo_label_momentum_end: phi at the end. Without it: what it is at the
-            start.
+        pseudo_label_momentum_end: phi at the end. Without it: as at the start.
     """
 
     norm: str | None = choice(None, ("onehot", "scale"))
-    scale_factor: float = number(1.0, low=0, open_low=True)
+    scale_factor: float = number(1.0, low=0, is_open="low")
     lam: float | str = number(
-        "adaptive", words=("adaptive", "instance"), low=0, high=1
+        "adaptive", low=0, high=1, words=("adaptive", "instance")
     )
-    lam_per_class: bool = switch(False)
+    lam_per_class: bool = switch(default=False)
     noise_rate: float | str | None = noise_rate()
     warmup_epochs: int = whole(15, low=0)
     update: str = choice("step", ("step", "epoch"))
@@ -240,23 +227,21 @@ class MethodConfig:
     """Method and network.
 
     Attributes:
-        method: The partial-label method: cc, rc, proden, lwc, lws, gce, mse,
-            mae, sce, exp, pico, crdpll, irnet, pico_plus, or FILE.py:Class for
-            one of your own.
+        method: cc, rc, proden, lwc, lws, gce, mse, mae, sce, exp, pico, crdpll,
+            irnet, pico_plus, or FILE.py:Class for one of your own.
         method_options: Arguments of the method that have no flag:
-            name=value,name=value. Without it: the method's own.
-        network: small_cnn, cifar_resnet18, cifar_wide_resnet34_10, convnet9, or
-            a model of keras.applications by its name; mlp for feature vectors.
-            Without it: small_cnn or mlp.
+            name=value,name=value.
+        network: small_cnn, cifar_resnet18, cifar_wide_resnet34_10, convnet9,
+            or a model of keras.applications by its name; mlp for feature
+            vectors. Without it: small_cnn or mlp.
         width: Channels of the first stage. Without it: the network's own.
         weights: Weights that the backbone starts from: a file, or imagenet for
             a model of keras.applications. Without it: random.
-        mixup_weight: Weight of the mixup loss, with any method. Without it: the
-            method's own, 1 for pico and 0 for most.
+        mixup_weight: Weight of the mixup loss. Without it: the method's own, 1
+            for pico and 0 for most.
         mixup_alpha: The mixup coefficient is drawn from Beta(alpha, alpha).
         logit_adjustment: tau: adds tau x log of each class's share among the
-            pseudo labels to the logits of the loss, for data in which some
-            classes are rare.
+            pseudo labels to the logits of the loss, where classes are rare.
         contrastive_weight: Weight of the contrastive loss.
         temperature: tau of the contrastive loss.
         prototype_temperature: Temperature of the prototypes' softmax. Without
@@ -268,17 +253,17 @@ class MethodConfig:
         embedding_dim: Width of an embedding.
     """
 
-    method: str = code("pico")
+    method: str = code(default="pico")
     method_options: str | None = text()
     network: str | None = text()
     width: int | None = whole(None, low=1)
     weights: str | None = file_or_text()
     mixup_weight: float | None = number(None, low=0)
-    mixup_alpha: float = number(4.0, low=0, open_low=True)
+    mixup_alpha: float = number(4.0, low=0, is_open="low")
     logit_adjustment: float = number(0.0, low=0)
     contrastive_weight: float = number(0.5, low=0)
-    temperature: float = number(0.07, low=0, open_low=True)
-    prototype_temperature: float | None = number(None, low=0, open_low=True)
+    temperature: float = number(0.07, low=0, is_open="low")
+    prototype_temperature: float | None = number(None, low=0, is_open="low")
     prototype_momentum: float = number(0.99, low=0, high=1)
     prototype_start: int = whole(1, low=1)
     key_momentum: float = number(0.999, low=0, high=1)
@@ -303,18 +288,17 @@ class TrainConfig:
             covering rate and approximated accuracy.
         select: Which epoch is reported as selected: the last, or the best
             covering rate or approximated accuracy on the held-out part.
-        evaluate_every: Evaluate the test set and the held-out part in every
-            epoch whose number this divides, and in the last; --select chooses
-            among these.
+        evaluate_every: Evaluate in every epoch whose number this divides, and
+            in the last; --select chooses among these.
     """
 
     epochs: int = whole(80, low=1)
     batch_size: int = whole(64, low=1)
-    learning_rate: float = number(0.05, low=0, open_low=True)
+    learning_rate: float = number(0.05, low=0, is_open="low")
     lr_schedule: str = choice("cosine", ("cosine", "constant"))
-    momentum: float = number(0.9, low=0, high=1, open_high=True)
+    momentum: float = number(0.9, low=0, high=1, is_open="high")
     weight_decay: float = number(0.001, low=0)
-    holdout: float = number(0.1, low=0, high=1, open_high=True)
+    holdout: float = number(0.1, low=0, high=1, is_open="high")
     select: str = choice("last", ("last", "cr", "aa"))
     evaluate_every: int = whole(1, low=1)
 
@@ -327,8 +311,8 @@ class MachineConfig:
         backend: Keras backend. JAX is for accelerators; TensorFlow is the
             faster one on a CPU.
         distribute: mirrored: one replica on each device of this machine.
-            multi_worker: one in each of many processes, on any machines, with
-            --backend=jax; see docs/distributed.md.
+            multi_worker: one in each of many processes, with --backend=jax;
+            see docs/distributed.md.
         replicas: Replicas of --distribute=mirrored. On a CPU this many logical
             devices, for a trial. Without it: one for each device.
         precision: Keras dtype policy. Losses and tables stay in float32.
@@ -349,9 +333,9 @@ class MachineConfig:
     )
     table: str = choice("dense", ("dense", "sparse"))
     table_dtype: str = choice("float32", ("float32", "float16"))
-    jit_compile: bool = switch(False)
+    jit_compile: bool = switch(default=False)
     steps_per_execution: int = whole(1, low=1)
-    deterministic: bool = switch(False)
+    deterministic: bool = switch(default=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -392,50 +376,19 @@ class Config:
             ConfigError: There is no such setting.
         """
         groups = {}
-        for field in dataclasses.fields(self):
-            group = getattr(self, field.name)
-            names = {member.name for member in dataclasses.fields(group)}
-            chosen = {name: values.pop(name) for name in names & set(values)}
-            groups[field.name] = dataclasses.replace(group, **chosen)
+        for name, group in vars(self).items():
+            mine = {k: values.pop(k) for k in vars(group).keys() & values}
+            groups[name] = dataclasses.replace(group, **mine)
         for name in values:
-            raise ConfigError(
-                f"There is no setting {name}."
-                f"{did_you_mean(name, self.as_dict())} Received: {name}"
-            )
+            near = did_you_mean(name, self.as_dict())
+            raise ConfigError(f"There is no setting {name}.{near}")
         return Config(**groups)
 
     def as_dict(self):
         """Returns a flat dict from a flag's name to its value."""
-        return {
-            name: value
-            for field in dataclasses.fields(self)
-            for name, value in vars(getattr(self, field.name)).items()
-        }
+        groups = vars(self).values()
+        return {k: v for group in groups for k, v in vars(group).items()}
 
 
 # The dataclasses whose flags a training takes, in the order of the help.
 TRAINING = tuple(type(field.default) for field in dataclasses.fields(Config))
-
-
-# The dataclasses whose flags a training takes, in the order of the help.
-TRAINING = tuple(type(field.default) for field in dataclasses.fields(Config))
-
-
-def help_texts(group):
-    """Returns a dict from a setting's name to its help.
-
-    Args:
-        group: A dataclass of settings, whose docstring lists them under
-            "Attributes:".
-    """
-    texts, name = {}, None
-    _, _, listed = inspect.getdoc(group).partition("Attributes:")
-    names = {field.name for field in dataclasses.fields(group)}
-    for line in listed.splitlines():
-        first, colon, rest = line.strip().partition(": ")
-        if colon and first in names and line.startswith(" " * 4 + first):
-            name, line = first, rest
-            texts[name] = ""
-        if name and line.strip():
-            texts[name] = f"{texts[name]} {line.strip()}".strip()
-    return texts

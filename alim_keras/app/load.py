@@ -43,10 +43,6 @@ def training_set(
 
     Returns:
         A `TrainingSet` with candidate sets, `trained` and `held_out`.
-
-    Raises:
-        ConfigError: Settings that do not fit the data.
-        DataError: The data are unsound, or are no longer those of the run.
     """
     is_table = known_data.is_table(config.data.dataset)
     if table is not None:
@@ -66,23 +62,22 @@ def training_set(
             download=config.data.download,
             image_size=None if is_known else config.data.image_size,
         )
-    if training.kind == "features":
-        if config.method.network not in (None, "mlp"):
-            raise ConfigError(
-                f"{config.data.dataset} holds feature vectors, which "
-                "--network=mlp takes. Received: --network="
-                f"{config.method.network}"
-            )
+    network = config.method.network
+    if training.kind == "features" and network not in (None, "mlp"):
+        raise ConfigError(
+            f"{config.data.dataset} holds feature vectors, which "
+            f"--network=mlp takes. Received: --network={network}"
+        )
     if ids is None and candidates is not None:
         ids = candidates.ids
-    if ids is not None:
-        training = training.take(_rows_of_run(training, ids))
-    else:
+    if ids is None:
         training = _part(config, training)
+    else:
+        training = training.take(_rows_of_run(training, ids))
     if normalisation is not None:
         mean, std = normalisation
         training = dataclasses.replace(training, mean=mean, std=std)
-    if candidates is not None and not (is_table and training.candidates):
+    if candidates is not None and training.candidates is None:
         training = training.with_candidates(candidates)
     elif config.candidates.candidates_file:
         training = training.with_candidates(_read_candidates(config, training))
@@ -91,9 +86,8 @@ def training_set(
     if candidates is not None:
         _check_unchanged(training, candidates)
     if training.labels is not None:
-        check_truth_inside(
-            training.sets, training.labels, config.alim.noise_rate
-        )
+        rate = config.alim.noise_rate
+        check_truth_inside(training.sets, training.labels, rate)
     training = training.hold_out(config.train.holdout, config.run.seed)
     if len(training.trained) < config.train.batch_size:
         raise ConfigError(
@@ -105,17 +99,12 @@ def training_set(
 
 
 def table_set(config, on_bad_image=None, progress=None, class_names=None):
-    """Loads labels of one's own, as the configuration says.
+    """Loads labels of one's own; see `data.load_table`.
 
-    Args:
-        config: The `Config`.
-        on_bad_image: `"error"` or `"skip"`. Defaults to the setting.
-        progress: Function of (done, total), called as images are looked at.
-        class_names: Strings. Defaults to the setting.
+    The arguments stand in place of the settings where they are not None.
     """
     options = reading(config.table)
-    if class_names is not None:
-        options["class_names"] = class_names
+    options["class_names"] = class_names or options["class_names"]
     return own_data.load_table(
         config.data.dataset,
         config.table.images,
@@ -130,35 +119,18 @@ def table_set(config, on_bad_image=None, progress=None, class_names=None):
 
 
 def reading(table):
-    """Returns how a table of labels is read, for `tables.read_labels`.
-
-    Args:
-        table: The `TableConfig`.
-    """
-    return {
-        "format": table.format,
-        "layout": table.layout,
-        "id_column": table.id_column,
-        "candidates_column": table.candidates_column,
-        "annotator_column": table.annotator_column,
-        "label_column": table.label_column,
-        "class_names": table.class_names
-        and read_class_names(table.class_names),
-        "where": _words(table.where),
-        "min_votes": table.min_votes,
-        "min_confidence": table.min_confidence,
-        "none_of_these": _words(table.none_of_these),
-        "empty_set": table.empty_set,
-        "duplicates": table.duplicates,
-    }
+    """Returns how a `TableConfig` reads a table, for `tables.read_labels`."""
+    options = {name: getattr(table, name) for name in _OF_TABLES}
+    for name in ("where", "none_of_these"):
+        parts = map(str.strip, (options[name] or "").split(","))
+        options[name] = tuple(filter(None, parts))
+    names = table.class_names
+    options["class_names"] = read_class_names(names) if names else None
+    return options
 
 
 def check_use(line):
-    """Raises for flags of a command line that nothing would read.
-
-    Args:
-        line: The `cli.Line`.
-    """
+    """Raises for flags of a `cli.Line` that nothing would read."""
     config = line.config
     dataset, sets = config.data.dataset, config.candidates.candidates_file
     is_table = known_data.is_table(dataset)
@@ -189,14 +161,8 @@ def check_use(line):
 def check_use_of(line, training):
     """Raises for flags that do not fit the kind of data; see `check_use`."""
     if training.kind == "features":
-        line.refuse_typed(
-            _OF_FILES,
-            f"is about images, and {training.name} holds feature vectors",
-        )
-
-
-def _words(text):
-    return tuple(filter(None, map(str.strip, (text or "").split(","))))
+        why = f"is about images, and {training.name} holds feature vectors"
+        line.refuse_typed(_OF_FILES, why)
 
 
 def _part(config, training):
@@ -224,17 +190,17 @@ def _rows_of_run(training, ids):
 def _check_unchanged(training, candidates):
     """Raises if a table holds other sets than when a run was trained on it."""
     now = training.sets
-    if now.class_names != candidates.class_names:
-        wrong, what = np.arange(len(now)), "other classes"
-    elif now.content_hash == candidates.content_hash:
+    if now.content_hash == candidates.content_hash:
         return
-    else:
-        wrong, what = [], "another candidate set"
-        for row, (one, two) in enumerate(
-            zip(_lists(now), _lists(candidates), strict=True)
-        ):
-            if not np.array_equal(one, two):
-                wrong.append(row)
+    wrong, what = np.arange(len(now)), "other classes"
+    if now.class_names == candidates.class_names:
+        what = "another candidate set"
+        lists = [
+            np.split(sets.indices, sets.indptr[1:-1])
+            for sets in (now, candidates)
+        ]
+        pairs = enumerate(zip(*lists, strict=True))
+        wrong = [row for row, pair in pairs if not np.array_equal(*pair)]
     raise DataError(
         f"{training.name}: {len(wrong)} items have {what} now than in "
         f"the run, {first_rows(wrong, candidates.ids)}; restore the file "
@@ -242,26 +208,22 @@ def _check_unchanged(training, candidates):
     )
 
 
-def _lists(sets):
-    return np.split(sets.indices, sets.indptr[1:-1])
-
-
 def _read_candidates(config, training):
-    path = config.candidates.candidates_file
     # The table's names are looked up among the data set's classes.
     options = {**reading(config.table), "class_names": training.class_names}
-    return tables.read_labels(path, **options)[0]
+    return tables.read_labels(config.candidates.candidates_file, **options)[0]
 
 
 def _simulated(config, training):
+    chosen = config.candidates
     return simulate.simulate_candidates(
         training.labels,
         training.num_classes,
-        ambiguity=config.candidates.ambiguity,
-        noise_level=config.candidates.noise_level,
-        protocol=config.candidates.protocol or training.protocol,
+        ambiguity=chosen.ambiguity,
+        noise_level=chosen.noise_level,
+        protocol=chosen.protocol or training.protocol,
         seed=config.run.seed,
-        stream="legacy" if config.candidates.legacy_stream else "default",
+        stream="legacy" if chosen.legacy_stream else "default",
         superclasses=training.superclasses,
         ids=training.ids,
         class_names=training.class_names,

@@ -33,7 +33,7 @@ def run(command, main, arguments=None, keras=True):
     """Runs a command and returns its exit code.
 
     Args:
-        command: A `Command`.
+        command: A `cli.Command`.
         main: Function of the `Line`; it returns `None` or an exit code. What
             needs Keras is imported inside it, so that `--help`,
             `--print_config` and a wrong flag answer at once.
@@ -45,12 +45,12 @@ def run(command, main, arguments=None, keras=True):
         training became non-finite; 5 checkpoint does not fit; 6 the
         environment lacks something; 130 interrupted.
     """
-    if arguments is None:
-        arguments = sys.argv[1:]
+    arguments = sys.argv[1:] if arguments is None else arguments
     # Known before the line is parsed, for an error in the parsing itself.
     verbose = "--verbose" in arguments
+    name = f"alim_keras.{command.name}"
     try:
-        with interrupts_raised():
+        with _interrupts_raised(), _plain_warnings(name):
             line = command.parse(arguments)
             values, verbose = line.values, line.values["verbose"]
             if values["help"] or values["helpfull"]:
@@ -58,17 +58,15 @@ def run(command, main, arguments=None, keras=True):
             if values["version"]:
                 return _print(f"alim_keras {alim_keras.__version__}\n")
             for warning in line.warnings:
-                _report(command, f"warning: {warning}")
+                report(name, f"warning: {warning}")
             if values["print_config"]:
                 return _print(line.describe())
-            backend = None
-            if line.origins.get("backend", "default") != "default":
-                backend = values["backend"]
+            is_asked = line.origins.get("backend", "default") != "default"
+            backend = values["backend"] if is_asked else None
             set_environment(backend, verbose)
-            with _plain_warnings(command):
-                if keras:
-                    import_keras(backend, verbose)
-                return main(line) or 0
+            if keras:
+                import_keras(backend, verbose)
+            return main(line) or 0
     except KeyboardInterrupt as error:
         code, failure = _INTERRUPTED, error
         message = "interrupted; the same command continues the work."
@@ -77,60 +75,64 @@ def run(command, main, arguments=None, keras=True):
         failure = error
     if verbose:
         traceback.print_exception(failure)
-    _report(command, message)
+    report(name, message)
     return code
 
 
 def explain(error, verbose=False):
-    """Returns the exit code and the one line for an exception.
-
-    Args:
-        error: The exception.
-        verbose: Whether the traceback is shown too.
-    """
+    """Returns the exit code and the one line for an exception."""
     if not isinstance(error, AlimError):
         # tf.data hands on the text of an error only.
         error = original(error) or error
     if isinstance(error, AlimError):
-        return error.exit_code, f"error: {_one_line(error)}"
+        return error.exit_code, f"error: {_joined(error)}"
     lacks = EnvironmentLacksError.exit_code
+    # The frameworks' messages run to pages.
+    kind, quote = type(error).__name__, _joined(error)
+    if len(quote) > _LONGEST_QUOTE:
+        quote = f"{quote[:_LONGEST_QUOTE]} ..."
     # By name: JAX has no class for it, and TensorFlow may not be loaded.
-    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in (
-        f"{error} {type(error).__name__}".replace(
-            "ResourceExhaustedError", "RESOURCE_EXHAUSTED"
-        )
-    ):
+    is_full = kind == "ResourceExhaustedError" or "RESOURCE_EXHAUSTED" in quote
+    if is_full or isinstance(error, MemoryError):
         return lacks, (
             "error: out of memory. A smaller --batch_size, --queue_size or "
-            f"--width needs less. ({_quote(error)})"
+            f"--width needs less. ({quote})"
         )
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        package = error.name.split(".")[0]
-        if package != "alim_keras":
-            # JAX is a user's choice and stands in no requirement.
-            wanted = "jax" if package == "jax" else "-r requirements.txt"
-            return lacks, (
-                f"error: the package {package} is not installed: "
-                f"python -m pip install {wanted}"
-            )
+    package = (getattr(error, "name", None) or "alim_keras").split(".")[0]
+    if isinstance(error, ModuleNotFoundError) and package != "alim_keras":
+        # JAX is a user's choice and stands in no requirement.
+        wanted = "jax" if package == "jax" else "-r requirements.txt"
+        return lacks, (
+            f"error: the package {package} is not installed: "
+            f"python -m pip install {wanted}"
+        )
     if isinstance(error, OSError) and error.strerror:
-        missing = isinstance(error, FileNotFoundError)
         place = f": {error.filename}" if error.filename else ""
+        missing = isinstance(error, FileNotFoundError)
         code = DataError.exit_code if missing else lacks
         return code, f"error: {error.strerror}{place}"
     hint = "" if verbose else " (--verbose shows the traceback)"
-    kind = type(error).__name__
-    return _UNEXPECTED, f"unexpected error: {kind}: {_quote(error)}{hint}"
+    return _UNEXPECTED, f"unexpected error: {kind}: {quote}{hint}"
+
+
+def _joined(error):
+    return " ".join(str(error).split())
+
+
+def report(name, line):
+    """Prints a line on stderr, after what stdout has so far."""
+    sys.stdout.flush()
+    print(f"{name}: {line}", file=sys.stderr, flush=True)
 
 
 def set_environment(backend=None, verbose=False):
-    """Sets the environment variables of a command; the user's values win.
+    """Sets a command's environment variables, before Keras is imported.
 
-    It has an effect only before the first import of `keras`.
+    The user's own values win, but for KERAS_BACKEND, for which a flag is the
+    stronger wish.
 
     Args:
-        backend: String or `None`. The Keras backend that was asked for; it
-            replaces KERAS_BACKEND, since a flag is the stronger wish.
+        backend: String or `None`. The Keras backend that was asked for.
         verbose: Whether TensorFlow's own log is to be seen.
     """
     if backend is not None:
@@ -142,16 +144,12 @@ def set_environment(backend=None, verbose=False):
 def import_keras(backend=None, verbose=False):
     """Imports Keras without the messages of TensorFlow's C++ on stderr.
 
-    Args:
-        backend: String or `None`. The Keras backend that was asked for.
-        verbose: Whether the messages are to be seen.
-
     Raises:
         ConfigError: Keras runs on another backend already.
     """
     if "keras" not in sys.modules:
         # TensorFlow's first messages come before it reads any log level.
-        quiet = contextlib.nullcontext() if verbose else _without_stderr()
+        quiet = contextlib.nullcontext() if verbose else without_stderr()
         with interrupts_deferred(), quiet:
             importlib.import_module("keras")
             # Keras imports it on any backend, if installed, once a layer is
@@ -185,15 +183,12 @@ def _on_signal(*_):
 
 
 @contextlib.contextmanager
-def interrupts_raised():
+def _interrupts_raised():
     """Raises `KeyboardInterrupt` in the block for Ctrl-C and SIGTERM."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    usual = {
-        number: signal.signal(number, _on_signal)
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    usual = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            usual[number] = signal.signal(number, _on_signal)
     _Signals.received = False
     try:
         yield
@@ -221,16 +216,11 @@ def interrupts_deferred():
 
 
 @contextlib.contextmanager
-def _without_stderr():
+def without_stderr():
     """Keeps what C++ code writes to stderr; shows it if an error is raised."""
     sys.stderr.flush()
     with tempfile.TemporaryFile() as kept:
-        try:
-            stderr = os.dup(2)
-        except OSError:
-            # stderr is closed: there is nothing to keep quiet.
-            yield
-            return
+        stderr = os.dup(2)
         os.dup2(kept.fileno(), 2)
         try:
             yield
@@ -245,30 +235,23 @@ def _without_stderr():
 
 @contextlib.contextmanager
 def progress_bar(text):
-    """Gives a function of (done, total) that draws a bar on a terminal.
-
-    Yields:
-        The function, or None if stderr is no terminal.
-    """
-    if not sys.stderr.isatty():
-        yield None
-        return
+    """Gives a function of (done, total) that draws a bar on a terminal."""
     # Keras brings it along.
     from rich import console
     from rich import progress
 
     with progress.Progress(
-        console=console.Console(stderr=True), transient=True
-    ) as drawn:
-        task = drawn.add_task(text, total=None)
-        yield lambda done, total: drawn.update(
-            task, completed=done, total=total
-        )
+        console=console.Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    ) as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextlib.contextmanager
-def _plain_warnings(command):
-    """Shows warnings about data as one line each, without a place in code."""
+def _plain_warnings(name):
+    """Shows each warning about data once, as a line without a place in code."""
     usual, shown = warnings.showwarning, set()
 
     def show(message, category, *place, **more):
@@ -276,30 +259,13 @@ def _plain_warnings(command):
             usual(message, category, *place, **more)
         elif str(message) not in shown:
             shown.add(str(message))
-            _report(command, f"warning: {_one_line(message)}")
+            report(name, f"warning: {_joined(message)}")
 
     warnings.showwarning = show
     try:
         yield
     finally:
         warnings.showwarning = usual
-
-
-def _one_line(error):
-    return " ".join(str(error).split())
-
-
-def _quote(error):
-    # The frameworks' messages run to pages.
-    text_ = _one_line(error)
-    if len(text_) > _LONGEST_QUOTE:
-        text_ = f"{text_[:_LONGEST_QUOTE]} ..."
-    return text_
-
-
-def _report(command, line):
-    sys.stdout.flush()
-    print(f"alim_keras.{command.name}: {line}", file=sys.stderr, flush=True)
 
 
 def _print(content):

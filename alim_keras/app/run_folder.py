@@ -1,16 +1,22 @@
-"""The run folder: who may write to it, and whether a run may go on in it."""
+"""The run folder: its lock, run.json, and whether a run may go on in it."""
 
 import contextlib
 import errno
 import fcntl
 import functools
 import hashlib
+import importlib.metadata
 import json
 import os
+import platform
+import shlex
 import stat
+import subprocess
+import sys
 
 import numpy as np
 
+import alim_keras
 from alim_keras import backend
 from alim_keras import files
 from alim_keras.app import cli
@@ -21,6 +27,7 @@ from alim_keras.data.matching import list_images
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.noise_rate import Estimate
 
 # Settings that may differ between a run and its continuation: they choose
 # where and how it runs, not what it computes.
@@ -32,19 +39,11 @@ FREE = frozenset(
 _FILES = "candidates_file known_labels test_labels class_names".split()
 # How a folder that may not be written to refuses.
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_PACKAGES = (
+    "keras tensorflow tensorflow-datasets numpy scikit-learn absl-py"
+).split()
 # So many files of images are read for their digest.
 _SAMPLE = 1000
-
-
-def fingerprint(settings):
-    """Returns six hexadecimal digits that stand for what a run computes.
-
-    Args:
-        settings: Dict of every setting's value, `Config.as_dict()`.
-    """
-    fixed = {k: v for k, v in settings.items() if k not in FREE}
-    text = json.dumps(fixed, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 class BusyError(CheckpointError):
@@ -61,12 +60,11 @@ class RunFolder:
         path: The folder.
 
     Attributes:
-        read_only: Whether `lock` found that nothing can be written here.
+        checkpoint: The `RunCheckpoint` in it.
     """
 
     def __init__(self, path):
         self.path = os.path.abspath(path)
-        self.read_only = False
         self.checkpoint = RunCheckpoint(self.file("checkpoints"))
 
     def file(self, *names):
@@ -74,10 +72,10 @@ class RunFolder:
         return os.path.join(self.path, *names)
 
     def existing(self, name):
-        """Returns the path of a file here, or None if it is missing.
+        """Returns the path of a regular file here, or None if it is missing.
 
         Raises:
-            CheckpointError: It is no regular file.
+            CheckpointError: It is a link, a folder, a pipe or a device.
         """
         path = self.file(name)
         try:
@@ -109,10 +107,14 @@ class RunFolder:
                 "--run_dir must be a folder, new or of an earlier run, and "
                 f"this is a file. Received: --run_dir={self.path}"
             )
-        made = not os.path.isdir(self.path)
+        is_new = not os.path.isdir(self.path)
         try:
             os.makedirs(self.path, exist_ok=True)
-            handle = self._open_lock()
+            self.existing(".lock")
+            # Neither through a link that appeared meanwhile, nor waiting for
+            # the other end of a pipe, nor emptying what is there.
+            how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+            handle = os.open(self.file(".lock"), how, 0o666)
         except OSError as error:
             if error.errno not in _FORBIDDEN:
                 raise
@@ -122,39 +124,26 @@ class RunFolder:
                     "Give another folder, or a copy of this one that you may "
                     "write to."
                 ) from error
-            self.read_only = True
-            yield self
+            yield
             return
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise BusyError(
-                    f"Another process is training in {self.path}. Wait for "
-                    "it, or give this run its own --run_dir."
-                ) from error
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             files.remove_partial(self.path)
-            yield self
-            # A run that was refused before it began leaves no folder.
+            yield
+        except BlockingIOError as error:
+            raise BusyError(
+                f"Another process is training in {self.path}. Wait for "
+                "it, or give this run its own --run_dir."
+            ) from error
         finally:
             os.close(handle)
-            if made and os.listdir(self.path) == [".lock"]:
+            # A run that was refused before it began leaves no folder.
+            if is_new and os.listdir(self.path) == [".lock"]:
                 os.remove(self.file(".lock"))
                 os.rmdir(self.path)
 
-    def _open_lock(self):
-        self.existing(".lock")
-        # Neither through a link that appeared meanwhile, nor waiting for the
-        # other end of a pipe, nor emptying what is there.
-        how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        return os.open(self.file(".lock"), how, 0o666)
-
     def read_text(self, name):
-        """Returns the text of a file here, or None if it is missing.
-
-        Raises:
-            CheckpointError: It cannot be read.
-        """
+        """Returns the text of a file here, or None if it is missing."""
         path = self.existing(name)
         if path is None:
             return None
@@ -168,7 +157,7 @@ class RunFolder:
         """Returns the dict in a JSON file here, or None if it is missing.
 
         Raises:
-            CheckpointError: It cannot be read.
+            CheckpointError: It is damaged.
         """
         text = self.read_text(name)
         try:
@@ -196,25 +185,25 @@ class RunFolder:
         files.write_atomically(self.file(name), text + "\n")
 
     def candidates(self):
-        """Returns the `CandidateSets` of the run, or None if missing.
-
-        Raises:
-            CheckpointError: The file is damaged.
-        """
+        """Returns the `CandidateSets` of the run, or None if missing."""
         path = self.existing("candidates.npz")
-        if path is None:
-            return None
         try:
-            return CandidateSets.load(path)
+            return None if path is None else CandidateSets.load(path)
         except DataError as error:
             raise CheckpointError(
                 f"{path} is damaged ({error}). Remove it: the train command "
                 "of run.flags with this --run_dir writes it again."
             ) from error
 
+    def finished(self):
+        """Returns the results of a finished run, or None."""
+        return self.read_if_sound("results.json")
+
     def begun(self):
-        """Returns whether there is work here that could be spoilt."""
-        return self.checkpoint.exists() or self.finished() is not None
+        """Returns run.json if there is work here that could be spoilt."""
+        run = self.read("run.json")
+        is_begun = self.checkpoint.exists() or self.finished() is not None
+        return run if is_begun else None
 
     def finished_epochs(self):
         """Returns how many epochs the last checkpoint has behind it."""
@@ -223,27 +212,25 @@ class RunFolder:
         self.checkpoint.read_state()
         return self.checkpoint.state["epochs"]
 
-    def finished(self):
-        """Returns the results of a finished run, or None."""
-        return self.read_if_sound("results.json")
-
     def normalisation(self):
         """Returns mean and deviation of a run that goes on, or None.
 
         They belong to the network; those of the data may have changed since
         with the order or the number of the images.
         """
-        found = (self.read("run.json") or {}).get("identity")
-        if found is None or not self.begun():
-            return None
-        return tuple(found["mean"]), tuple(found["std"])
+        identity = (self.begun() or {}).get("identity")
+        return identity and (tuple(identity["mean"]), tuple(identity["std"]))
 
     def check_same(self, config):
-        """Raises if the run that is here was started with other settings."""
-        run = self.read("run.json")
-        if run is None or not self.begun():
+        """Raises if the run that is here was started with other settings.
+
+        Of a finished run, whose data are not read again, also if a file of
+        labels is not what it was given.
+        """
+        run, settings = self.begun(), config.as_dict()
+        if run is None:
             return
-        before, settings = run.get("settings", {}), config.as_dict()
+        before = run.get("settings", {})
         for name, value in settings.items():
             if name not in FREE and before.get(name) != value:
                 raise CheckpointError(
@@ -252,45 +239,24 @@ class RunFolder:
                     "same settings, or choose another --run_dir. Received: "
                     f"{_flag(name, value)}"
                 )
-        if self.finished() is not None:
-            self._check_files(run, settings)
-
-    def _check_files(self, run, settings):
-        """Raises if a file of labels is not what a finished run was given.
-
-        A run that goes on is asked about its data instead, since a table may
-        have been sorted meanwhile; here nothing would be read.
-        """
-        before, given = run.get("files"), run.get("settings", {})
-        now = digests_of_files(settings)
-        for name in sorted({*now, *(before or {}), "candidates_file"}):
-            path = settings.get(name)
-            changed = (path is None) != (given.get(name) is None)
-            if before is not None and not changed:
-                # A file that is no longer there shows no change.
-                lost = name not in now and path == given.get(name)
-                changed = not lost and now.get(name) != before.get(name)
-            if changed:
-                what = "has changed since"
-                if path is None:
-                    path, what = given.get(name), "was read then"
-                elif given.get(name) is None:
-                    what = "was not read then"
+        if self.finished() is None:
+            return
+        digests, now = run.get("files", {}), _digests_of_files(settings)
+        for name in sorted({*now, *digests}):
+            # A file that is no longer there shows no change.
+            is_lost = name not in now and settings.get(name) is not None
+            if now.get(name) != digests.get(name) and not is_lost:
                 raise CheckpointError(
-                    f"The run in {self.path} is finished, and {path} {what}. "
-                    "To train on what is given now, choose another "
+                    f"The run in {self.path} is finished, and "
+                    f"{settings.get(name) or before.get(name)} has changed "
+                    "since. To train on what is given now, choose another "
                     f"--run_dir. Received: {_flag(name, settings.get(name))}"
                 )
 
-    def check_data(self, identity, content_hash):
-        """Raises if the run that is here was started with other data.
-
-        Args:
-            identity: Dict, see `identity_of`.
-            content_hash: That of the candidate sets.
-        """
-        run = self.read("run.json")
-        if run is None or not self.begun():
+    def check_data(self, training):
+        """Raises if the run that is here was started with other data."""
+        run, now = self.begun(), identity_of(training)
+        if run is None:
             return
         before = run.get("identity", {})
         for name, what in (
@@ -299,33 +265,57 @@ class RunFolder:
             ("known", "other true labels"),
             ("images", "other pixels under the same names"),
         ):
-            if before.get(name, identity[name]) != identity[name]:
+            if before.get(name, now[name]) != now[name]:
                 counts = ""
-                if name == "items" and before["listed"] != identity["listed"]:
-                    counts = (
-                        f", {before['listed']:,} and not {identity['listed']:,}"
-                    )
+                if name == "items" and before["listed"] != now["listed"]:
+                    counts = f", {before['listed']:,} and not {now['listed']:,}"
                 raise CheckpointError(
                     f"The run in {self.path} was started with {what} than "
                     f"now{counts}. Restore the files, or choose "
                     "another --run_dir."
                 )
-        if run["candidates_hash"] != content_hash:
+        old, new = run["candidates_hash"], training.sets.content_hash
+        if old != new:
             raise CheckpointError(
                 f"The run in {self.path} was started with the candidate sets "
-                f"{run['candidates_hash'][:12]}..., not {content_hash[:12]}... "
-                "Restore them, or choose another --run_dir."
+                f"{old[:12]}..., not {new[:12]}... Restore them, or choose "
+                "another --run_dir."
             )
+
+    def write_identity(self, config, training, noise_rate):
+        """Writes what says which run this is and repeats it, where missing.
+
+        Args:
+            config: The `Config`.
+            training: The `TrainingSet`.
+            noise_rate: A number, an `Estimate` or None.
+        """
+        if self.existing("run.json") is None:
+            self.write("run.json", _record(config, training, noise_rate))
+        if self.existing("candidates.npz") is None:
+            training.sets.save(self.file("candidates.npz"))
+        names = "".join(f"{name}\n" for name in training.class_names)
+        for name, text in (
+            ("class_names.txt", names),
+            ("run.flags", cli.flags_as_text(config)),
+        ):
+            if self.existing(name) is None:
+                files.write_atomically(self.file(name), text)
+
+
+def fingerprint(settings):
+    """Returns six hexadecimal digits that stand for what a run computes.
+
+    Args:
+        settings: Dict of every setting's value, `Config.as_dict()`.
+    """
+    fixed = {k: v for k, v in settings.items() if k not in FREE}
+    text = json.dumps(fixed, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 def check_agreement(config, folder, candidates):
-    """Raises, in every process, unless all are set to do the same run.
-
-    Args:
-        config: The `Config`.
-        folder: The `RunFolder`; it must lie where all processes see it.
-        candidates: The `CandidateSets`.
-    """
+    """Raises, in every process, unless all are set to do the same run."""
     mine = (
         int(fingerprint(config.as_dict()), 16),
         int(candidates.content_hash[:7], 16),
@@ -350,30 +340,8 @@ def check_agreement(config, folder, candidates):
             )
 
 
-def digests_of_files(settings):
-    """Returns a digest of each file of labels that the settings name.
-
-    Of a folder with a folder for each class, its list of images is digested.
-
-    Args:
-        settings: Dict of every setting's value.
-
-    Returns:
-        Dict from a setting's name to hexadecimal digits.
-    """
-    names = list(_FILES)
-    if known_data.is_table(settings["dataset"]):
-        names.append("dataset")
-    # Runs of earlier versions lack settings.
-    digests = {name: _digest_of_path(settings.get(name)) for name in names}
-    return {name: digest for name, digest in digests.items() if digest}
-
-
 def identity_of(training):
     """Returns what a run's numbers rest on beside its candidate sets.
-
-    Args:
-        training: The `TrainingSet`.
 
     Returns:
         Dict, fit for JSON: `mean` and `std` of the channels; `listed`, how
@@ -392,29 +360,90 @@ def identity_of(training):
     }
 
 
+def _record(config, training, noise_rate):
+    """Returns the content of run.json."""
+    settings, counts = config.as_dict(), None
+    if training.all_labels_known:
+        counts = np.bincount(training.labels, minlength=training.num_classes)
+        counts = counts.tolist()
+    return {
+        "command": shlex.join(sys.orig_argv),
+        "settings": settings,
+        "seed": config.run.seed,
+        "candidates_hash": training.sets.content_hash,
+        "candidates": training.sets.provenance,
+        "noise_rate": noise_rate.as_dict()
+        if isinstance(noise_rate, Estimate)
+        else noise_rate,
+        "notes": list(training.notes),
+        "identity": identity_of(training),
+        "files": _digests_of_files(settings),
+        "data": {
+            "name": training.name,
+            "training_images": len(training),
+            "trained_on": len(training.trained),
+            "test_images": len(training.test_images),
+            "imbalance": config.data.imbalance,
+            "training_images_per_class": counts,
+            "image_shape": list(training.images.shape[1:]),
+            "class_names": list(training.class_names),
+        },
+        "versions": _versions(),
+        "machine": {
+            "system": platform.platform(),
+            "processor": platform.machine(),
+            "cores": os.cpu_count(),
+            "gpus": backend.gpu_names(),
+        },
+    }
+
+
+def _versions():
+    versions = {"python": platform.python_version()}
+    versions["alim_keras"] = alim_keras.__version__
+    for package in _PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            versions[package] = None
+    git = ["git", "describe", "--always", "--dirty"]
+    place = os.path.dirname(os.path.abspath(__file__))
+    try:
+        done = subprocess.run(git, cwd=place, capture_output=True, text=True)
+        versions["commit"] = done.stdout.strip() or None
+    except OSError:
+        versions["commit"] = None
+    return versions
+
+
 def _flag(name, value):
     return f"--{name}=none" if value is None else cli.flag_text(name, value)
 
 
-def _digest_of_path(path):
-    if not path:
-        return None
-    if os.path.isdir(path):
-        names = sorted(list_images(path))
-        text = "".join(f"{name}\0" for name in names)
-        return hashlib.sha256(
-            text.encode("utf-8", "surrogateescape")
-        ).hexdigest()
-    if not os.path.isfile(path):
-        return None
-    about = os.stat(path)
-    return _digest_of_file(path, about.st_size, about.st_mtime_ns)
+def _digests_of_files(settings):
+    """Returns a digest of each file of labels that the settings name.
+
+    Of a folder with a folder for each class, its list of images is digested.
+    """
+    names = list(_FILES)
+    if known_data.is_table(settings["dataset"]):
+        names.append("dataset")
+    digests = {}
+    for name in names:
+        path = settings.get(name)
+        if path and os.path.isdir(path):
+            digests[name] = _digest_of_rows(list_images(path).files)
+        elif path and os.path.isfile(path):
+            about = os.stat(path)
+            key = (about.st_size, about.st_mtime_ns)
+            digests[name] = _digest_of_file(path, key)
+    return digests
 
 
 @functools.lru_cache
-def _digest_of_file(path, size, changed):
+def _digest_of_file(path, key):
     """Returns a digest; a comparison asks for that of one file many times."""
-    del size, changed
+    del key
     return files.digest(path)
 
 
@@ -422,7 +451,8 @@ def _digest_of_rows(ids, labels=None):
     """Returns a digest that does not depend on the order of the rows."""
     ids = np.asarray(ids, str)
     order = np.argsort(ids)
-    digest = hashlib.sha256("\0".join(ids[order].tolist()).encode("utf-8"))
+    text = "\0".join(ids[order].tolist())
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape"))
     if labels is not None:
         digest.update(np.asarray(labels, np.int64)[order].tobytes())
     return digest.hexdigest()
@@ -434,7 +464,7 @@ def _digest_of_images(training):
         digest.update(np.ascontiguousarray(images))
         return digest.hexdigest()
     # Not their times: a folder that was copied is the same.
-    sizes = [size for _, size, _ in training.stamps()]
+    sizes = [size for _, size, _ in training.stamps() or ()]
     digest.update(np.array(sizes, np.int64))
     for row in range(0, len(images), max(1, len(images) // _SAMPLE)):
         path = images.path(row)
