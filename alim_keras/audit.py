@@ -86,17 +86,20 @@ def main(line):
         run = build.open_run(folder, train.COMMAND, options)
         training = run.training
         rate, ratio = None, None
+        kinds = np.full(len(training), "folds", object)
         if options.folds:
             # `examine` finds the temperature and the noise rate by itself.
-            kinds = np.full(len(training), "folds", object)
             probabilities = noise.fold_probabilities(
                 run, folder, options.folds, options.fold_epochs
             )
+            everything = np.arange(len(training))
+            artefacts.put_known(training, everything, probabilities, kinds)
         else:
             rate = noise.Record(run.config, folder, training).final()
-            probabilities, kinds = artefacts.beliefs(run.model, training)
             ratio = _ratio(run.model, training)
-        artefacts.put_known(training, probabilities, kinds)
+            probabilities = np.zeros(training.sets.shape, np.float32)
+            for part, weights, kind in artefacts.beliefs(run.model, training):
+                probabilities[part], kinds[part] = weights, kind
         history = _history(folder)
         audit = examine(
             probabilities,

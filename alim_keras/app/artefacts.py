@@ -83,48 +83,51 @@ def export_on_tensorflow(folder):
 
 
 def beliefs(model, training):
-    """Returns what a model believes of every item: probabilities and kinds.
+    """Yields rows, what a model believes of them, and the kind of belief.
 
     They are the pseudo labels of the examples it was trained on, kind
-    "table", if it keeps some, and predictions for all others.
+    "table", if it keeps some, and predictions for all others; known labels
+    that stand in place of sets are "known". In blocks, since all rows over
+    many classes are more than a host holds.
 
-    Returns:
-        float32 `(N, C)`, rows of zeros where no step has touched the table;
-        and strings `(N,)`.
+    Yields:
+        Integers `(n,)`; float32 `(n, C)`, rows of zeros where no step has
+        touched the table; and strings `(n,)`.
     """
-    probabilities = np.zeros(training.sets.shape, np.float32)
-    kinds = np.full(len(training), "prediction", object)
     kept = training.trained if model.keeps_pseudo_labels else ()
-    kinds[kept] = "table"
-    # In blocks: what a table or a model returns comes on top.
-    for block in report.blocks(len(kept), training.num_classes):
-        rows = model.pseudo_label_table.dense_rows(block[0], block[-1] + 1)
-        probabilities[kept[block]] = np.asarray(rows)
     predicted = np.setdiff1d(np.arange(len(training)), kept)
-    if len(predicted):
-        batches = eval_batches(training, predicted)
-        probabilities[predicted] = model.predict(batches, verbose=0)
-    return probabilities, kinds
+    for kind, rows in (("table", kept), ("prediction", predicted)):
+        for block in report.blocks(len(rows), training.num_classes):
+            part = rows[block]
+            if kind == "table":
+                table = model.pseudo_label_table
+                weights = table.dense_rows(block[0], block[-1] + 1)
+            else:
+                batches = eval_batches(training, part)
+                weights = model.predict(batches, verbose=0)
+            weights, kinds = np.array(weights), np.full(len(part), kind, object)
+            put_known(training, part, weights, kinds)
+            yield part, weights, kinds
 
 
-def put_known(training, probabilities, kinds):
+def put_known(training, rows, probabilities, kinds):
     """Puts known labels that stand in place of sets in place of beliefs."""
     if training.known_as_sets:
-        known = np.flatnonzero(training.known >= 0)
-        probabilities[known] = 0.0
-        probabilities[known, training.known[known]] = 1.0
-        kinds[known] = "known"
+        known = training.known[rows]
+        places = np.flatnonzero(known >= 0)
+        probabilities[places] = 0.0
+        probabilities[places, known[places]] = 1.0
+        kinds[places] = "known"
 
 
 def _write_labels(folder, model, training):
     """Writes labels.csv; returns the settled labels, int64 `(N,)`."""
     rows = report.LabelRows(training.ids, training.class_names)
-    probabilities, kinds = beliefs(model, training)
-    put_known(training, probabilities, kinds)
-    for block in report.blocks(*training.sets.shape):
-        given = training.sets.rows(block) > 0
-        rows.add(block, probabilities[block], given)
-    report.write_labels(folder.file("labels.csv"), rows.frame(kinds))
+    sources = np.empty(len(training), object)
+    for part, weights, kinds in beliefs(model, training):
+        rows.add(part, weights, training.sets.rows(part) > 0)
+        sources[part] = kinds
+    report.write_labels(folder.file("labels.csv"), rows.frame(sources))
     return rows.settled["label"]
 
 
