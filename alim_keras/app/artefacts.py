@@ -12,9 +12,8 @@ import numpy as np
 
 from alim_keras import report
 from alim_keras.app.build import eval_batches
-from alim_keras.callbacks import read_metrics
+from alim_keras.callbacks.run import read_metrics
 from alim_keras.data import eval_dataset
-from alim_keras.errors import CheckpointError
 from alim_keras.files import PARTIAL
 from alim_keras.files import move_written
 from alim_keras.noise_rate import Estimate
@@ -160,22 +159,19 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
         noise_rate: eta that ALIM was told, a number, an `Estimate` or None.
         per_class_mean: What `write` returned.
     """
-    rows = read_metrics(folder.file("metrics.csv"))
-    if not rows:
-        raise CheckpointError(
-            f"{folder.file('metrics.csv')} has no row that can be read, so "
-            "there is nothing to sum up. Bring it back from a copy, or train "
-            "again in another --run_dir."
-        )
-    state = folder.checkpoint.state
-    last, best = rows[-1], state["best"]
+    state, rows = folder.checkpoint.state, {}
+    for row in read_metrics(folder.file("metrics.csv")):
+        rows[int(row["epoch"])] = row
+    best = state["best"]
+    # Of a damaged metrics.csv the checkpoint still knows the selected epoch.
+    last = {best["epoch"]: best["logs"], **rows}.get(state["epochs"], {})
 
     def number(name, row=last):
         value = row.get(name)
         return None if value in (None, "") else float(value)
 
     estimate = noise_rate if isinstance(noise_rate, Estimate) else None
-    rates = sorted(number("images_per_second", row) or 0.0 for row in rows)
+    rates = [number("images_per_second", row) for row in rows.values()]
     statistics = training.sets.statistics(training.labels)
     return {
         "test_accuracy": number("test_accuracy"),
@@ -195,7 +191,7 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
         "epochs": state["epochs"],
         "seed": config.run.seed,
         "train_seconds": state["seconds"],
-        "images_per_second": rates[len(rates) // 2],
+        "images_per_second": sorted(rates)[len(rates) // 2] if rates else None,
     }
 
 

@@ -343,7 +343,9 @@ def describe(config, built, training, replicas=1):
     """Returns what the model is, how much memory it takes, and what is odd."""
     trainable = sum(math.prod(v.shape) for v in built.trainable_variables)
     variables = (*built.variables, *built.optimizer.variables)
-    state = sum(variable.value.nbytes for variable in variables)
+    state = sum(
+        math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in variables
+    )
     held = training.images.nbytes + training.sets.nbytes
     lines = [
         f"Model: {config.method.method} on {network_name(config, training)}, "

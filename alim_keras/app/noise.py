@@ -5,7 +5,6 @@ stands in the run folder, so that a continued run finds it.
 """
 
 import dataclasses
-import zipfile
 
 import keras
 import numpy as np
@@ -21,6 +20,7 @@ from alim_keras.app.run_folder import fingerprint
 from alim_keras.data import known_data
 from alim_keras.data import tables
 from alim_keras.data import train_dataset
+from alim_keras.data.arrays import read_npz
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
@@ -367,12 +367,9 @@ def _stored(folder, made_for, shape):
     try:
         if folder.existing(FOLDS_FILE) is None:
             return None
-        with np.load(path, allow_pickle=False) as arrays:
-            logits, kept_for = arrays["logits"], arrays["made_for"]
-    except (
-        *(CheckpointError, OSError, ValueError, KeyError, EOFError),
-        *(AttributeError, TypeError, zipfile.BadZipFile),
-    ):
+        content = read_npz(path)
+        logits, kept_for = content["logits"], content["made_for"]
+    except (CheckpointError, DataError, KeyError):
         print(f"{path} cannot be read: its networks are trained again")
         return None
     fits = logits.shape == tuple(shape) and logits.dtype == np.float32

@@ -6,64 +6,60 @@ import runpy
 
 import pytest
 
-from alim_keras import benchmark
 from alim_keras import check
-from alim_keras import compare
 from alim_keras import export
 from alim_keras import predict
 from alim_keras import train
 from alim_keras.app import cli
-from alim_keras.app import presets
+from alim_keras.app import values
 from alim_keras.app.config import TRAINING
 from alim_keras.app.config import Config
-from alim_keras.app.config import help_texts
-from alim_keras.app.values import Kind
 from alim_keras.errors import ConfigError
 from alim_keras.methods import PiCO
 from alim_keras.methods import default_of
 
 AUDIT = runpy.run_module("alim_keras.audit")["COMMAND"]
 COMMANDS = [AUDIT] + [
-    module.COMMAND
-    for module in (train, check, predict, export, compare, benchmark)
+    module.COMMAND for module in (train, check, predict, export)
 ]
 parse = train.COMMAND.parse
 
 
 @pytest.mark.parametrize(
-    "kind, text, value",
+    "field, text, value",
     [
-        (Kind("whole", low=1), " 3 ", 3),
-        (Kind("number", 0, 1), "1e-1", 0.1),
-        (Kind("number", 0, 1, words=("adaptive",)), "adaptive", "adaptive"),
-        (Kind("switch"), "yes", True),
-        (Kind("choice", words=("a", "b")), "b", "b"),
-        (Kind("noise_rate"), "0.25", 0.25),
-        (Kind("noise_rate"), "cv", "cv"),
-        (Kind("path"), "~/x", str(pathlib.Path.home() / "x")),
-        (Kind("code"), "pico", "pico"),
-        (Kind("dataset"), "CIFAR-10", "cifar10"),
+        (values.whole(2, low=1), " 3 ", 3),
+        (values.number(0.0, 0, 1), "1e-1", 0.1),
+        (values.number(0.0, words=("adaptive",)), "adaptive", "adaptive"),
+        (values.switch(default=False), "yes", True),
+        (values.choice("a", ("a", "b")), "b", "b"),
+        (values.noise_rate(), "0.25", 0.25),
+        (values.noise_rate(), "cv", "cv"),
+        (values.path(), "~/x", str(pathlib.Path.home() / "x")),
+        (values.code(), "pico", "pico"),
+        (values.dataset(), "CIFAR-10", "cifar10"),
     ],
 )
-def test_values(kind, text, value):
-    assert kind.parse(text) == value
+def test_values(field, text, value):
+    assert field.metadata["parser"].parse(text) == value
 
 
 @pytest.mark.parametrize(
-    "kind, texts",
+    "field, texts",
     [
-        (Kind("whole", low=1), ["0", "1.5", "", "x", "1e3"]),
-        (Kind("number", 0, 1), ["nan", "inf", "-0.1", "1.1", "-nan"]),
-        (Kind("number", 0, 1, open_low=True, open_high=True), ["0", "1"]),
-        (Kind("switch"), ["maybe"]),
-        (Kind("noise_rate"), ["emm", "1.5", "nan", "em:x"]),
-        (Kind("text"), [" ", "two\nlines"]),
+        (values.whole(1, low=1), ["0", "1.5", "", "x", "1e3"]),
+        (values.number(0, 0, 1), ["nan", "inf", "-0.1", "1.1", "-nan"]),
+        (values.number(1, 0, 1, is_open="low"), ["0", "1.1"]),
+        (values.number(0, 0, 1, is_open="high"), ["1", "-0.1"]),
+        (values.switch(default=True), ["maybe"]),
+        (values.noise_rate(), ["emm", "1.5", "nan", "em:x"]),
+        (values.text(), [" ", "two\nlines"]),
     ],
 )
-def test_values_that_do_not_fit(kind, texts):
+def test_values_that_do_not_fit(field, texts):
     for text in texts:
         with pytest.raises(ValueError, match="expected"):
-            kind.parse(text)
+            field.metadata["parser"].parse(text)
 
 
 def test_files_of_own_code_become_absolute(tmp_path, monkeypatch):
@@ -164,7 +160,7 @@ def test_typed_flags_can_be_refused():
 
 def test_words():
     assert AUDIT.parse(["r", "--folds=3"]).words == {"run": "r"}
-    assert AUDIT.parse(["r", "--folds=3"]).options.folds == 3
+    assert AUDIT.parse(["r", "--folds=3"]).values["folds"] == 3
     with pytest.raises(ConfigError, match="Expected RUN"):
         AUDIT.parse([])
     parsed = predict.COMMAND.parse(["m", "a", "--top_k=1", "b"])
@@ -181,9 +177,8 @@ def test_help(command):
     assert len(flags) <= 13
     everything = command.help(full=True)
     for group in command.all_groups():
-        texts = help_texts(group)
-        for field in dataclasses.fields(group):
-            assert texts[field.name].endswith("."), field.name
+        for field, text in cli.help_texts(group):
+            assert text.endswith("."), field.name
             assert f"--{field.name}" in everything.replace("[no]", "")
     # Every example is a line that the command takes.
     for example in command.examples:
@@ -214,4 +209,6 @@ def test_a_later_preset_is_suggested():
     assert "for that there is --preset=cifar100_q0.01_eta0.3" in text
     (text,) = parse(["--preset=cifar10", "--ambiguity=0.25"]).warnings
     assert "no preset is published for that" in text
-    assert "smoke" in presets.names() and "pico_base" not in presets.names()
+    assert (
+        "smoke" in cli.preset_names() and "pico_base" not in cli.preset_names()
+    )

@@ -11,7 +11,7 @@ import pytest
 import alim_keras
 from alim_keras import data
 from alim_keras import noise_rate
-from alim_keras.app import cross_fit
+from alim_keras.app import noise
 from alim_keras.app.run_folder import RunFolder
 
 FOLDS = ("--folds=2", "--fold_epochs=1")
@@ -97,10 +97,10 @@ def test_folds_are_trained_once(audited, own_run):
 @pytest.mark.parametrize("damage", ["cut", "empty", "text", "link", "shape"])
 def test_folds_that_cannot_be_used(damage, tmp_path, capsys):
     folder = RunFolder(tmp_path)
-    path = tmp_path / cross_fit.FILE
+    path = tmp_path / noise.FOLDS_FILE
     np.savez(path, logits=np.zeros((40, 3), "float32"), made_for=["a"])
-    assert cross_fit._stored(folder, ["a"], (40, 3)).shape == (40, 3)
-    assert cross_fit._stored(folder, ["b"], (40, 3)) is None
+    assert noise._stored(folder, ["a"], (40, 3)).shape == (40, 3)
+    assert noise._stored(folder, ["b"], (40, 3)) is None
     whole = path.read_bytes()
     path.unlink()
     if damage == "link":
@@ -110,7 +110,7 @@ def test_folds_that_cannot_be_used(damage, tmp_path, capsys):
         contents = {"cut": whole[:300], "empty": b"", "text": b"no archive"}
         path.write_bytes(contents.get(damage, whole))
     shape = (41, 3) if damage == "shape" else (40, 3)
-    assert cross_fit._stored(folder, ["a"], shape) is None
+    assert noise._stored(folder, ["a"], shape) is None
     said = capsys.readouterr().out
     assert ("cannot be read" in said) == (damage != "shape")
 
@@ -261,7 +261,7 @@ def test_the_noise_rate_is_estimated_and_kept(wish, photos, tmp_path):
     assert results["noise_rate"] == kept["value"]
     assert results["noise_rate_estimate"] == kept
     if wish == "cv":
-        assert "--epochs=2 cuts these trainings short" in out
+        assert "but --epochs=2: the estimate may be far too low" in out
     if wish == "auto":
         assert "--noise_rate=auto takes" in out
     if wish == "annotated":

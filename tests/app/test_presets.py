@@ -3,7 +3,7 @@
 import pytest
 
 from alim_keras import train
-from alim_keras.app import presets
+from alim_keras.app import cli
 
 # Optimisation, PiCO and ALIM as in the authors' example.sh and readme.
 COMMON = dict(
@@ -100,14 +100,14 @@ def test_published_values(row):
 
 def test_every_preset_is_known_here():
     names = {row[0] for row in published()} | {"smoke"}
-    assert set(presets.names()) == names
-    assert set(presets.PUBLISHED) < names
+    assert set(cli.preset_names()) == names
+    assert set(cli.PUBLISHED) < names
 
 
-@pytest.mark.parametrize("dataset", [*presets.PUBLISHED, "digits", "mnist"])
+@pytest.mark.parametrize("dataset", [*cli.PUBLISHED, "digits", "mnist"])
 def test_a_data_set_alone_means_its_published_setting(dataset):
     line = train.COMMAND.parse([f"--dataset={dataset}"])
-    is_published = dataset in presets.PUBLISHED
+    is_published = dataset in cli.PUBLISHED
     assert line.values["preset"] == (dataset if is_published else None)
     assert line.config.data.dataset == dataset
 

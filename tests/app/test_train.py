@@ -19,7 +19,7 @@ from comparing import metrics
 
 from alim_keras import callbacks
 from alim_keras import data
-from alim_keras.app import record
+from alim_keras.app import artefacts
 from alim_keras.callbacks import checkpoint as checkpoint_module
 from alim_keras.data import CandidateSets
 
@@ -130,7 +130,7 @@ def test_interrupt_ends_with_130(tmp_path):
         ("--batch_size=2000", 2, ["--batch_size=2000"]),
         ("--train_size=5000", 2, ["5000"]),
         ("--protocol=superclass", 2, ["superclass"]),
-        ("--distribute=mirrored --replicas=3", 2, ["3 replicas"]),
+        ("--distribute=mirrored --replicas=3", 2, ["replicas=3"]),
         ("--select=aa --holdout=0", 2, ["--select=aa", "--holdout"]),
         ("--replicas=2", 2, ["--distribute=mirrored"]),
         ("--distribute=multi_worker", 6, ["jax"]),
@@ -160,15 +160,16 @@ def test_a_short_training_says_that_alim_stays_off(tmp_path):
 
 
 def test_sentences_leave_out_what_is_not_known():
-    numbers = dict.fromkeys(("test_accuracy", "pseudo_label_accuracy"))
+    names = "test_accuracy test_accuracy_selected pseudo_label_accuracy"
+    numbers = dict.fromkeys(names.split())
     numbers |= {"selected_by": "last", "selected_epoch": 3, "epochs": 3}
-    assert record.describe(numbers) == (
+    assert artefacts.describe(numbers) == (
         "3 epochs; no true labels to measure accuracy by."
     )
     numbers |= {"selected_by": "cr", "selected_epoch": 2}
-    assert record.describe(numbers) == "Selected by cr: epoch 2."
+    assert artefacts.describe(numbers) == "Selected by cr: epoch 2."
     numbers |= {"test_accuracy": 0.5, "test_accuracy_selected": 0.75}
-    assert record.describe(numbers) == (
+    assert artefacts.describe(numbers) == (
         "Test accuracy 0.5000 after the last epoch. Selected by cr: epoch 2, "
         "test accuracy 0.7500."
     )
