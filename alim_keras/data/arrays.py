@@ -158,7 +158,7 @@ def _members(sets, layout, names, ids):
     rows = np.repeat(np.arange(len(sets)), sets.shape[1])
     if sets.dtype.kind == "b" or np.any(np.abs(sets) > 1e15):
         raise DataError("class numbers were expected, not bool or infinite")
-    numbers = checks.class_numbers(sets.reshape(-1), rows, None, ids)
+    numbers = checks.class_numbers(sets.reshape(-1), rows, ids)
     count = len(names) if names else int(numbers.max()) + 1
     if not 0 < count <= MOST_CLASSES:
         raise DataError(
@@ -201,7 +201,7 @@ def _true_labels(path, labels, num_classes, ids):
         )
     rows = np.arange(len(ids))
     try:
-        numbers = checks.class_numbers(labels, rows, None, ids)
+        numbers = checks.class_numbers(labels, rows, ids)
         checks.check_range(numbers, rows, num_classes, ids, -1)
     except DataError as error:
         raise DataError(f"{path}: in 'labels': {error}") from error

@@ -10,7 +10,6 @@ import warnings
 
 import numpy as np
 
-from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
 
@@ -265,19 +264,6 @@ def _plain(image, channels):
         white.alpha_composite(image)
         image = white.convert("RGB")
     return image.convert(mode)
-
-
-def check_size(image_size):
-    """Returns `image_size` if it is None or a whole number of at least 1."""
-    if image_size is None:
-        return None
-    is_whole = not isinstance(image_size, bool)
-    if not is_whole or int(image_size) != image_size or image_size < 1:
-        raise ConfigError(
-            "`image_size` must be a whole number of at least 1. "
-            f"Received: image_size={image_size!r}"
-        )
-    return int(image_size)
 
 
 def _scaled_size(size, image_size):
