@@ -238,24 +238,28 @@ class _Table:
         if path is None:
             return None, 0
         ids, labels = tables.read_known_labels(path, self.sets.class_names)
-        rows = self.rows_of(ids.tolist(), self.sets.ids.tolist())
-        gone = {*self.items} - {*self.sets.ids.tolist()}
-        unknown = [n for n in ids.tolist() if n not in rows and n not in gone]
+        ids = ids.tolist()
+        rows = self.rows_of(ids, self.items)
+        unknown = [name for name in ids if name not in rows]
         if unknown:
             raise DataError(
                 f"{path}: {len(unknown)} ids are not of the training set: "
                 f"{first_five(list(map(repr, unknown)))}; expected ids such as "
                 f"{first_five(self.sets.ids[:6])}"
             )
-        if len(set(rows.values())) < len(rows):
+        owners = {}
+        twice = [n for n in ids if owners.setdefault(rows[n], n) != n]
+        if twice:
             raise DataError(
-                f"{path}: {len(rows) - len(set(rows.values()))} items come "
-                "twice, by two ids; give one line for each"
+                f"{path}: {len(twice)} ids name an item again: "
+                f"{first_five(list(map(repr, twice)))}; give one line for each"
             )
+        places = {item: row for row, item in enumerate(self.sets.ids.tolist())}
         known = np.full(len(self.sets), UNKNOWN, np.int64)
-        for name, label in zip(ids.tolist(), labels, strict=True):
-            if name in rows:
-                known[rows[name]] = label
+        for name, label in zip(ids, labels, strict=True):
+            place = places.get(self.items[rows[name]])
+            if place is not None:  # Else an empty set left the item out.
+                known[place] = label
         return known, len(ids)
 
     def resolve(self, test_ids, test_labels):
