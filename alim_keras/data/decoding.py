@@ -35,6 +35,7 @@ _SPARE = 2
 # middle before it is scaled: 60,000 x 1 pixels would else take gigabytes.
 _LONG = 8
 _MARGIN = 3
+_OF_PILLOW = "PIL\\."
 _REMEDY = "replace it or leave it out"
 
 
@@ -52,9 +53,21 @@ def pillow():
             "Decoding and resizing images needs Pillow: pip install Pillow"
         ) from error
     PIL.Image.init()
-    # Warnings about odd files are hidden; what fails is an exception.
-    warnings.filterwarnings("ignore", module="PIL\\.")
     return PIL.Image
+
+
+def hush():
+    """Hides Pillow's warnings about odd files; what fails is an exception.
+
+    The filter stays: one that is taken back after each image would not be
+    safe among threads.
+    """
+    for action, _, _, module, _ in warnings.filters:
+        if getattr(module, "pattern", module) == _OF_PILLOW:
+            return
+        if action != "ignore":
+            break
+    warnings.filterwarnings("ignore", module=_OF_PILLOW)
 
 
 @functools.cache
@@ -202,7 +215,7 @@ def decode(source, size, channels=3, name=None, enlarge=True, remedy=_REMEDY):
     >>> decode("photos/cat.jpg", 224).shape
     (224, 224, 3)
     """
-    pillow()
+    hush()
     try:
         with open_source(source) as file, open_image(file) as image:
             if not enlarge:

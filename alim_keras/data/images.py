@@ -335,6 +335,7 @@ def scan(files, progress=None, folder=None, names=None):
     {1: 'it is not an image of a known format'}
     """
     decoding.pillow()
+    decoding.hush()
     sources, owner, sizes, modified, problems = _look_up(files, folder)
     own_sizes = np.zeros(len(sources), np.int64)
     own_sizes[owner[owner >= 0]] = sizes[owner >= 0]

@@ -1,24 +1,60 @@
-"""The .npz form, the digits, `ImageData` and resizing."""
+"""The .npz and IDX forms, the digits, and `TrainingSet` made of them."""
+
+import dataclasses
+import gzip
+import hashlib
+import socket
+import struct
+import sys
 
 import numpy as np
-import PIL.Image
 import pytest
-import small_archives
 
+from alim_keras.data import CandidateSets
+from alim_keras.data import known_data
 from alim_keras.data import load
+from alim_keras.data import long_tailed_subset
 from alim_keras.data import simulate_candidates
-from alim_keras.data.sources import channel_statistics
-from alim_keras.data.sources import resize
+from alim_keras.data.images import channel_statistics
+from alim_keras.data.known_data import KNOWN
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
 
 
+@pytest.fixture(autouse=True)
+def nothing_installed(monkeypatch, tmp_path_factory):
+    """Hides the data sets and the network that this machine may have."""
+
+    def refuse(*args, **_):
+        raise AssertionError(f"the network is asked for {args}")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    folder = tmp_path_factory.mktemp("no_tfds")
+    monkeypatch.setenv("TFDS_DATA_DIR", str(folder))
+    for name, known in KNOWN.items():
+        hidden = dataclasses.replace(known, system_folder=None)
+        monkeypatch.setitem(KNOWN, name, hidden)
+
+
+@pytest.fixture
+def no_tfds(monkeypatch):
+    """Makes `import tensorflow_datasets` fail."""
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
+
+
+def pictures(count, size=32, channels=3, seed=0):
+    rng = np.random.default_rng(seed)
+    shape = (count, size, size, channels)
+    return rng.integers(0, 256, shape, dtype=np.uint8)
+
+
 def arrays(**changes):
     found = {
-        "train_images": small_archives.pictures(6, 8),
+        "train_images": pictures(6, 8),
         "train_labels": np.array([0, 1, 2, 0, 1, 2], np.uint8),
-        "test_images": small_archives.pictures(2, 8, seed=1),
+        "test_images": pictures(2, 8, seed=1),
         "test_labels": np.array([2, 1], np.uint8),
         **changes,
     }
@@ -47,8 +83,8 @@ def test_optional_arrays(tmp_path):
     np.savez(
         path,
         **arrays(
-            train_images=small_archives.pictures(6, 8)[..., 0],
-            test_images=small_archives.pictures(2, 8)[..., 0],
+            train_images=pictures(6, 8)[..., 0],
+            test_images=pictures(2, 8)[..., 0],
             train_ids=np.array(list("abcdef")),
             test_ids=np.array(["x", "y"]),
             superclasses=np.array([0, 1, 0]),
@@ -75,7 +111,7 @@ def test_a_name_in_data_dir(name, tmp_path, no_tfds):
     ("changes", "text"),
     [
         ({"test_labels": None}, "test_labels are missing.*train_images"),
-        ({"train_labels": np.arange(5)}, "6 images, 5 labels, 5 ids"),
+        ({"train_labels": np.arange(5)}, "6 images, 5 labels, 6 ids"),
         ({"train_ids": np.array(list("abcdea"))}, "more than once: a"),
         ({"test_labels": np.array([0, -1])}, "test.*outside 0.*test_00001"),
         (
@@ -98,11 +134,80 @@ def test_unsound_arrays_are_refused(changes, text, tmp_path):
 def test_files_that_are_none(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         load(tmp_path / "absent.npz")
-    (tmp_path / "x.npz").write_bytes(b"")
+    empty = tmp_path / "x.npz"
+    empty.write_bytes(b"")
+    assert not known_data.is_table(str(empty))
     with pytest.raises(DataError, match="empty"):
-        load(tmp_path / "x.npz")
+        load(empty)
     with pytest.raises(DataError, match="must be a folder"):
-        load("cifar10", data_dir=tmp_path / "x.npz")
+        load("cifar10", data_dir=empty)
+    none = arrays(train_images=np.zeros((0, 8, 8, 3)), train_labels=np.zeros(0))
+    np.savez(empty, **none)
+    with pytest.raises(DataError, match="train_images holds no image"):
+        load(empty)
+
+
+def test_the_names_of_data_sets():
+    names = ["CIFAR-10", "Fashion MNIST", "CUB_200_2011", "kmnist", "a/b:1.0"]
+    assert [known_data.plain_name(name) for name in names] == [
+        "cifar10",
+        "fashion_mnist",
+        "cub200",
+        "kmnist",
+        "a/b:1.0",
+    ]
+
+
+def test_names_by_place_are_told(tmp_path):
+    np.savez(tmp_path / "own.npz", **arrays())
+    data = load(tmp_path / "own.npz")
+    assert "has no train_ids" in data.notes[0]
+    sets = CandidateSets.from_lists([[0], [1], [0, 2], [0]], ids=[*"abcd"])
+    with pytest.raises(DataError, match="6 of the 6 examples"):
+        data.with_candidates(sets)
+    lists = [[0]] * 6 + [[1, 2]] * 2
+    sets = CandidateSets.from_lists(lists, [*data.ids, "x", "y"])
+    joined = data.subset(3).with_candidates(sets)
+    assert joined.sets.shape == (3, 3)
+    assert joined.notes[-1].startswith("2 of 8 sets in the candidate sets have")
+
+
+IDX = {
+    "train-images-idx3-ubyte": pictures(6, 28, 1)[..., 0],
+    "train-labels-idx1-ubyte": np.arange(6, dtype=np.uint8),
+    "t10k-images-idx3-ubyte": pictures(2, 28, 1, 1)[..., 0],
+    "t10k-labels-idx1-ubyte": np.array([3, 9], np.uint8),
+}
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize("folder", ["mnist", ".", "downloads"])
+def test_idx_files(tmp_path, monkeypatch, ending, folder):
+    digests = []
+    place = tmp_path / folder
+    place.mkdir(exist_ok=True)
+    for name, values in IDX.items():
+        shape = struct.pack(f">{values.ndim}I", *values.shape)
+        content = bytes([0, 0, 8, values.ndim]) + shape + values.tobytes()
+        digests.append(hashlib.md5(content).hexdigest())
+        packed = gzip.compress(content) if ending else content
+        (place / (name + ending)).write_bytes(packed)
+    changed = dataclasses.replace(KNOWN["mnist"], idx=tuple(digests))
+    monkeypatch.setitem(KNOWN, "mnist", changed)
+    data = load("mnist", data_dir=tmp_path, download=False)
+    np.testing.assert_array_equal(
+        data.images[..., 0], IDX["train-images-idx3-ubyte"]
+    )
+    assert data.test_labels.tolist() == [3, 9]
+    assert data.ids[-1] == "train_00005" and data.mean == (0.1307,)
+    # Fashion-MNIST's files have the same names.
+    if folder != "mnist":
+        with pytest.raises(DataError, match="MNIST and Fashion-MNIST use"):
+            load("fashion_mnist", data_dir=tmp_path, download=False)
+    path = place / f"t10k-images-idx3-ubyte{ending}"
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(DataError, match="damaged"):
+        load("mnist", data_dir=tmp_path, download=False)
 
 
 def test_superclass_protocol_needs_superclasses(tmp_path):
@@ -177,27 +282,10 @@ def test_channel_statistics_of_floats_and_constant_channels():
 
 
 def test_statistics_in_blocks(monkeypatch):
-    images = small_archives.pictures(9, 8)
+    images = pictures(9, 8)
     whole = channel_statistics(images)
-    monkeypatch.setattr("alim_keras.data.sources.image_data._BLOCK", 400)
+    monkeypatch.setattr("alim_keras.data.images._BLOCK", 400)
     assert np.allclose(channel_statistics(images), whole)
-
-
-def test_square_keeps_the_middle():
-    # Three columns of 4 pixels: red, green, blue; the square is the middle.
-    pixels = np.zeros((4, 12, 3), np.uint8)
-    for channel in range(3):
-        pixels[:, 4 * channel : 4 * channel + 4, channel] = 200
-    found = resize.square(PIL.Image.fromarray(pixels), 4)
-    assert found.tolist() == np.full((4, 4, 3), (0, 200, 0)).tolist()
-
-
-def test_shrinking_averages():
-    # Every output pixel of a halved checkerboard is near its mean.
-    board = (np.indices((32, 32)).sum(0) % 2 * 255).astype(np.uint8)
-    found = resize.resize_array(board[..., None], 16)
-    assert found.shape == (16, 16, 1)
-    assert np.abs(found.astype(int) - 127).max() <= 3
 
 
 def test_image_size_of_a_loaded_set(tmp_path):
@@ -214,3 +302,14 @@ def test_image_size_of_a_loaded_set(tmp_path):
 def test_sizes_that_are_none(size):
     with pytest.raises(ConfigError, match="image_size"):
         load("digits", image_size=size)
+
+
+def test_a_long_tail_of_the_digits():
+    data = load("digits")
+    tail = data.long_tailed(20, seed=1)
+    keep = long_tailed_subset(data.labels, 10, 20, seed=1)
+    assert tail.ids.tolist() == data.ids[keep].tolist()
+    np.testing.assert_array_equal(tail.images, data.images[keep])
+    np.testing.assert_array_equal(tail.labels, data.labels[keep])
+    np.testing.assert_array_equal(tail.test_images, data.test_images)
+    assert (tail.mean, tail.std) == (data.mean, data.std)

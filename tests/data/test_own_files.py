@@ -1,4 +1,4 @@
-"""Items that are tested on or known, whatever way their ids are written."""
+"""Items that are tested on or known, however their ids are written."""
 
 import unicodedata
 
@@ -7,7 +7,7 @@ import own
 import pytest
 from PIL import Image
 
-from alim_keras.data import load_own
+from alim_keras.data import load_table
 from alim_keras.errors import DataError
 
 ACCENT = "\N{LATIN SMALL LETTER E WITH ACUTE}.png"
@@ -60,16 +60,16 @@ def test_a_tested_file_is_not_trained_on(name, skip, make, tmp_path):
     )
     spelt = in_test.format(folder=folder)
     test = labels(tmp_path, "v.csv", (spelt, "cat"))
-    found = load_own(path, folder, test_labels=test, on_bad_image=skip)
-    assert found.data.ids.tolist() == others
-    assert found.data.test_ids.tolist() == [spelt]
-    assert found.data.test_images.read().max() == 0
-    assert found.data.images.read()[:, 0, 0, 0].tolist() == [10, 20]
+    found = load_table(path, folder, test_labels=test, on_bad_image=skip)
+    assert found.ids.tolist() == others
+    assert found.test_ids.tolist() == [spelt]
+    assert found.test_images.read().max() == 0
+    assert found.images.read()[:, 0, 0, 0].tolist() == [10, 20]
     assert "1 items are tested on, not trained on" in found.notes
     assert found.notes[-2].startswith("in ") or "3 images" in found.notes[-2]
     known = labels(tmp_path, "k.csv", (spelt, "dog"))
-    told = load_own(path, folder, known_labels=known, on_bad_image=skip)
-    names = told.data.class_names
+    told = load_table(path, folder, known_labels=known, on_bad_image=skip)
+    names = told.class_names
     assert told.known.tolist() == [names.index("dog"), -1, -1]
 
 
@@ -80,12 +80,12 @@ def test_ids_in_two_ways_within_a_table_are_no_missing_files(make, tmp_path):
         tmp_path, "t.csv", *((n, "cat|dog") for n in ("a/1", "c/2", "b/1.png"))
     )
     with pytest.raises(DataError, match=r"b/1.png.*in one way"):
-        load_own(path, folder, on_bad_image="error")
+        load_table(path, folder, on_bad_image="error")
     with pytest.raises(
         DataError,
         match=r"1 of 3 ids .*another way.*b/1.png \(b/1.png\); write all in",
     ):
-        load_own(path, folder, on_bad_image="skip")
+        load_table(path, folder, on_bad_image="skip")
 
 
 def test_files_that_are_no_images_of_the_folder_are_left_out(make, tmp_path):
@@ -100,9 +100,9 @@ def test_files_that_are_no_images_of_the_folder_are_left_out(make, tmp_path):
         ),
     )
     with pytest.raises(DataError, match="2 of 4 ids have no image"):
-        load_own(path, folder)
-    found = load_own(path, folder, on_bad_image="skip")
-    assert found.data.ids.tolist() == ["1.png", "3.png"]
+        load_table(path, folder)
+    found = load_table(path, folder, on_bad_image="skip")
+    assert found.ids.tolist() == ["1.png", "3.png"]
     assert found.scan.problems == {
         1: "it is not among the images of the folder",
         3: "there is no such file",
@@ -118,11 +118,11 @@ def test_two_spellings_of_a_file_are_refused(make, tmp_path):
         with pytest.raises(
             DataError, match=r"1 files .*'./1.png' and '1.png' \(1.png\).*one"
         ):
-            load_own(path, folder, duplicates=policy)
+            load_table(path, folder, duplicates=policy)
     test = labels(tmp_path, "v.csv", ("./1.png", "0"), ("1.png", "1"))
     path = rows(tmp_path, "t.csv", ("1.png", "cat"), ("2.png", "dog"))
     with pytest.raises(DataError, match="v.csv: 1 files are named in several"):
-        load_own(path, folder, test_labels=test)
+        load_table(path, folder, test_labels=test)
 
 
 def test_an_image_of_its_own_column(make, tmp_path):
@@ -133,31 +133,31 @@ def test_an_image_of_its_own_column(make, tmp_path):
     path = rows(tmp_path, "t.csv", *cells, ("q4", "1.png", "cat"), head=head)
     for test_id in ("q1", "./1.png"):
         test = labels(tmp_path, "v.csv", (test_id, "cat"))
-        found = load_own(path, folder, test_labels=test)
-        assert found.data.ids.tolist() == ["q2", "q3"]
-        assert found.data.test_images.read().max() == 0
+        found = load_table(path, folder, test_labels=test)
+        assert found.ids.tolist() == ["q2", "q3"]
+        assert found.test_images.read().max() == 0
     known = labels(tmp_path, "k.csv", ("q4", "dog"), ("3", "cat"))
-    found = load_own(path, folder, known_labels=known)
+    found = load_table(path, folder, known_labels=known)
     assert found.known.tolist() == [-1, -1, 0, 1]
     known = labels(tmp_path, "k.csv", ("1.png", "dog"))
     with pytest.raises(DataError, match="1 ids are not of the training set"):
-        load_own(path, folder, known_labels=known)
+        load_table(path, folder, known_labels=known)
 
 
 def test_known_ids_are_items_and_each_once(make, tmp_path):
     folder = make("1.png", "2.png", "3.png")
     path = rows(tmp_path, "t.csv", *((f"{n}.png", "cat|dog") for n in (1, 2)))
     for cells, said in (
-        ([("3.png", "cat")], "1 ids are not .*'3.png' .line 2.*1.png, 2.png"),
+        ([("3.png", "cat")], "1 ids are not .*'3.png'.*1.png, 2.png"),
         ([("9", "cat")], "1 ids are not .*'9'"),
         (
             [("1.png", "cat"), ("./1.png", "dog")],
-            r"1 ids come twice: './1.png' \(lines 2 and 3\)",
+            "1 ids name an item again: './1.png'",
         ),
     ):
         known = labels(tmp_path, "k.csv", *cells)
         with pytest.raises(DataError, match=said):
-            load_own(path, folder, known_labels=known)
+            load_table(path, folder, known_labels=known)
 
 
 @pytest.mark.parametrize("spelt", ["{}.png", "./{}.png"])
@@ -170,7 +170,7 @@ def test_labels_of_items_that_are_left_out_are_counted(spelt, make, tmp_path):
     known = labels(
         tmp_path, "k.csv", *((spelt.format(n), "dog") for n in range(5))
     )
-    found = load_own(
+    found = load_table(
         path,
         folder,
         known_labels=known,
@@ -178,7 +178,7 @@ def test_labels_of_items_that_are_left_out_are_counted(spelt, make, tmp_path):
         empty_set="drop",
         on_bad_image="skip",
     )
-    assert found.data.ids.tolist() == ["0.png", "4.png", "5.png"]
+    assert found.ids.tolist() == ["0.png", "4.png", "5.png"]
     assert found.known.tolist() == [1, 1, -1]
     text = " ".join(found.notes)
     assert "2 true labels are known" in text
@@ -196,17 +196,17 @@ def test_a_known_label_needs_no_set(policy, spelt, make, tmp_path):
         tmp_path, "k.csv", (spelt.format(0), "owl"), (spelt.format(2), "cat")
     )
     reading = {"none_of_these": ("unsure",), "empty_set": policy}
-    found = load_own(
+    found = load_table(
         path, folder, known_labels=known, known_as_sets=True, **reading
     )
-    assert found.candidates.sets.astype(int).tolist() == [
+    assert found.sets.dense().astype(int).tolist() == [
         [0, 0, 1],
         [1, 1, 0],
         [1, 0, 0],
         [0, 1, 1],
     ]
     # Nobody's answer leaves all open.
-    assert found.given.sets[[0, 2]].all()
+    assert found.candidates.dense()[[0, 2]].all()
     assert found.known.tolist() == [2, -1, 0, -1]
     assert "2 sets are empty" in " ".join(found.notes)
     # Others are what the policy says.
@@ -214,12 +214,12 @@ def test_a_known_label_needs_no_set(policy, spelt, make, tmp_path):
     more = {"known_labels": known, "known_as_sets": True, **reading}
     if policy == "error":
         with pytest.raises(DataError, match="1 candidate sets .*empty.*2.png"):
-            load_own(path, folder, **more)
+            load_table(path, folder, **more)
     else:
-        found = load_own(path, folder, **more)
+        found = load_table(path, folder, **more)
         expected = [*"0123"] if policy == "all" else [*"013"]
-        assert [one[0] for one in found.data.ids] == expected
-        assert found.candidates.sets[0].tolist() == [False, False, True]
+        assert [one[0] for one in found.ids] == expected
+        assert found.sets.dense()[0].tolist() == [False, False, True]
 
 
 def test_arrays_go_by_their_ids(tmp_path):
@@ -231,12 +231,12 @@ def test_arrays_go_by_their_ids(tmp_path):
         ids=[*"abcd"],
     )
     known = labels(tmp_path, "k.csv", ("b", "1"), ("d", "0"))
-    found = load_own(path, known_labels=known, known_as_sets=True)
-    assert found.candidates.sets.argmax(1).tolist() == [0, 1, 0, 0]
-    assert found.candidates.sets.sum(1).tolist() == [1, 1, 2, 1]
+    found = load_table(path, known_labels=known, known_as_sets=True)
+    assert found.sets.dense().argmax(1).tolist() == [0, 1, 0, 0]
+    assert found.sets.dense().sum(1).tolist() == [1, 1, 2, 1]
     known = labels(tmp_path, "k.csv", ("./b", "1"))
     with pytest.raises(DataError, match="1 ids are not of the training set"):
-        load_own(path, known_labels=known, empty_set="drop")
+        load_table(path, known_labels=known, empty_set="drop")
 
 
 def test_a_tested_file_that_is_trained_on_by_another_name(make, tmp_path):
@@ -247,11 +247,68 @@ def test_a_tested_file_that_is_trained_on_by_another_name(make, tmp_path):
         tmp_path, "t.csv", *((f"{n}.png", "cat|dog") for n in (1, 2, 3))
     )
     test = labels(tmp_path, "v.csv", *((f"{n}.png", "cat") for n in (5, 6, 4)))
-    notes = " ".join(load_own(path, folder, test_labels=test).notes)
+    notes = " ".join(load_table(path, folder, test_labels=test).notes)
     assert (
         "2 images are tested on that show the same as one that is trained on: "
         "5.png (2.png), 6.png (3.png); leave one of them out"
     ) in notes
     test = labels(tmp_path, "v.csv", ("4.png", "cat"))
-    notes = " ".join(load_own(path, folder, test_labels=test).notes)
+    notes = " ".join(load_table(path, folder, test_labels=test).notes)
     assert "show the same" not in notes
+
+
+# Tables that hold features or images.
+
+IDS = np.array(["a", "b", "c", "d", "e"])
+SETS = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1], [0, 1, 1]])
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Returns a function that writes a table of arrays and labels to test."""
+
+    def written(tests, **arrays):
+        np.savez(tmp_path / "t.npz", ids=IDS, candidates=SETS, **arrays)
+        path = tmp_path / "test.csv"
+        own.write_rows(path, [("id", "label"), *tests])
+        return tmp_path / "t.npz", path
+
+    return written
+
+
+def of_features():
+    values = np.arange(15, dtype="float32").reshape(5, 3)
+    return {"features": values}, values.reshape(5, 1, 1, 3)
+
+
+def of_images():
+    values = np.arange(5 * 16, dtype="uint8").reshape(5, 4, 4, 1)
+    return {"images": values}, values
+
+
+@pytest.mark.parametrize("make", [of_features, of_images])
+def test_items_of_the_table_are_tested_on(make, written):
+    arrays, values = make()
+    table, tests = written([("d", 2), ("b", 1)], **arrays)
+    found = load_table(table, test_labels=tests)
+    assert found.ids.tolist() == ["a", "c", "e"]
+    np.testing.assert_array_equal(found.images, values[[0, 2, 4]])
+    assert found.test_ids.tolist() == ["d", "b"]
+    np.testing.assert_array_equal(found.test_images, values[[3, 1]])
+    assert found.test_labels.tolist() == [2, 1]
+    np.testing.assert_array_equal(found.sets.dense(), SETS[[0, 2, 4]] > 0)
+    assert "2 items are tested on, not trained on" in found.notes
+    # Those tested on count for nothing that training knows.
+    alone = values[[0, 2, 4]].astype("float64") / 255
+    mean = alone.mean(axis=(0, 1, 2))
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-6)
+    plain = load_table(table)
+    assert plain.test_images.shape == (0, *values.shape[1:])
+
+
+@pytest.mark.parametrize("make", [of_features, of_images])
+def test_an_item_that_the_table_does_not_hold(make, written):
+    table, tests = written([("d", 2), ("x", 1)], **make()[0])
+    said = "1 ids are not in .*t.npz, which holds the images .*: x; name"
+    with pytest.raises(DataError, match=said):
+        load_table(table, test_labels=tests)

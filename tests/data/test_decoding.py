@@ -1,8 +1,8 @@
 """Decoding every kind of image file that people have."""
 
 import io
-import pathlib
 import struct
+import tracemalloc
 import warnings
 import zlib
 
@@ -11,9 +11,8 @@ import PIL.Image
 import PIL.ImageOps
 import pytest
 
-from alim_keras.data.sources import header_worker
-from alim_keras.data.sources import image_files
-from alim_keras.data.sources import resize
+from alim_keras.data import decoding
+from alim_keras.data.images import scan
 from alim_keras.errors import DataError
 
 
@@ -43,7 +42,7 @@ def png(width, height, color, depth, rows, *extra):
 
 
 def first_pixel(content, channels=3):
-    return image_files.decode(content, 1, channels)[0, 0].tolist()
+    return decoding.decode(content, 1, channels)[0, 0].tolist()
 
 
 # Kinds of pixels; each value is worked out by hand.
@@ -74,7 +73,7 @@ def test_palettes():
     image = PIL.Image.new("P", (2, 1))
     image.putpalette([10, 20, 30, 200, 100, 50])
     image.putdata([1, 0])
-    found = image_files.decode(saved(image), 1, 3)
+    found = decoding.decode(saved(image), 1, 3)
     # The middle of two columns starts at (2 - 1) // 2 = 0.
     assert found.tolist() == [[[200, 100, 50]]]
 
@@ -84,7 +83,7 @@ def test_transparent_palette_entries_become_white(kind):
     image = PIL.Image.new("P", (2, 2))
     image.putpalette([10, 20, 30, 200, 100, 50])
     image.putdata([0, 1, 1, 0])
-    found = image_files.decode(saved(image, kind, transparency=0), 2, 3)
+    found = decoding.decode(saved(image, kind, transparency=0), 2, 3)
     white, other = [255, 255, 255], [200, 100, 50]
     assert found.tolist() == [[white, other], [other, white]]
 
@@ -100,10 +99,10 @@ def test_palettes_with_a_share_of_transparency():
 def test_a_transparent_grey_or_colour_becomes_white():
     rows = [bytes([5, 9])] * 2
     content = png(2, 2, 0, 8, rows, chunk(b"tRNS", struct.pack(">H", 9)))
-    assert image_files.decode(content, 2, 1)[0, :, 0].tolist() == [5, 255]
+    assert decoding.decode(content, 2, 1)[0, :, 0].tolist() == [5, 255]
     trns = chunk(b"tRNS", struct.pack(">HHH", 1, 2, 3))
     content = png(2, 2, 2, 8, [bytes([1, 2, 3, 4, 5, 6])] * 2, trns)
-    found = image_files.decode(content, 2, 3)
+    found = decoding.decode(content, 2, 3)
     assert found[1].tolist() == [[255, 255, 255], [4, 5, 6]]
 
 
@@ -137,7 +136,7 @@ def test_sixteen_bits_lose_the_lower_eight():
         saved(grey([[0x1234, 0x00FF]] * 2, "I;16"), "TIFF"),
     ):
         for channels in (1, 3):
-            found = image_files.decode(content, 2, channels)
+            found = decoding.decode(content, 2, channels)
             assert found[1, :, 0].tolist() == [0x12, 0]
             assert found.shape == (2, 2, channels)
     colour = struct.pack(">HHH", 0x1234, 0xFF00, 0x0080)
@@ -168,7 +167,7 @@ def test_exif_orientation(kind, orientation):
     exif = PIL.Image.Exif()
     exif[0x0112] = orientation
     options = {"lossless": True} if kind == "WEBP" else {}
-    found = image_files.decode(
+    found = decoding.decode(
         saved(image.convert("RGB"), kind, exif=exif, **options), 16, 1
     )
     expected = np.array(TURNED[orientation], np.uint8)
@@ -183,9 +182,9 @@ def test_a_turned_photograph_is_cropped_as_it_is_shown():
     image.paste((255, 255, 255), (8, 0, 12, 8))
     exif = PIL.Image.Exif()
     exif[0x0112] = 6
-    found = image_files.decode(saved(image, "BMP"), 8)
+    found = decoding.decode(saved(image, "BMP"), 8)
     assert (found[:, :4] > 250).all() and (found[:, 4:] < 5).all()
-    found = image_files.decode(saved(image, "PNG", exif=exif), 8)
+    found = decoding.decode(saved(image, "PNG", exif=exif), 8)
     assert (found[:4] > 250).all() and (found[4:] < 5).all()
 
 
@@ -216,8 +215,8 @@ def gradient(width, height):
 def test_a_jpeg_decoded_smaller_is_the_same_picture(width, height):
     image = gradient(width, height)
     content = saved(image, "JPEG", quality=95, subsampling=0)
-    draft = image_files.decode(content, 32)
-    exact = resize.square(PIL.Image.open(io.BytesIO(content)), 32)
+    draft = decoding.decode(content, 32)
+    exact = decoding.square(PIL.Image.open(io.BytesIO(content)), 32)
     assert draft.shape == (32, 32, 3)
     assert np.abs(draft.astype(int) - exact).max() <= 3
     # It was decoded at a quarter or more of its size at once.
@@ -231,19 +230,19 @@ def test_a_turned_jpeg_decoded_smaller():
     content = saved(gradient(403, 300), "JPEG", quality=95, exif=exif)
     turned = PIL.ImageOps.exif_transpose(PIL.Image.open(io.BytesIO(content)))
     assert turned.size == (300, 403)
-    exact = resize.square(turned, 16).astype(int)
-    assert np.abs(image_files.decode(content, 16) - exact).max() <= 4
+    exact = decoding.square(turned, 16).astype(int)
+    assert np.abs(decoding.decode(content, 16) - exact).max() <= 4
 
 
 def test_other_formats_are_exact(tmp_path):
     image = gradient(30, 20)
-    expected = resize.square(image, 16)
+    expected = decoding.square(image, 16)
     for kind in ("png", "bmp", "ppm", "tiff"):
         path = tmp_path / f"x.{kind}"
         image.save(path)
-        assert np.array_equal(image_files.decode(path, 16), expected), kind
+        assert np.array_equal(decoding.decode(path, 16), expected), kind
     # Made larger, too.
-    assert image_files.decode(path, 300).shape == (300, 300, 3)
+    assert decoding.decode(path, 300).shape == (300, 300, 3)
 
 
 # What is no image.
@@ -253,7 +252,7 @@ def refused(source):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(DataError) as found:
-            image_files.decode(source, 8)
+            decoding.decode(source, 8)
     text = str(found.value)
     assert "\n" not in text
     name, why = text.split(": cannot be read as an image: ")
@@ -299,10 +298,10 @@ def test_images_of_too_many_pixels(monkeypatch):
     monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 30_000)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert image_files.decode(content, 4).shape == (4, 4, 3)
+        assert decoding.decode(content, 4).shape == (4, 4, 3)
     monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 10_000)
     _, why = refused(content)
-    assert why == "it has more pixels than is safe to decode"
+    assert why == "it has more pixels than is safe to decode, 20,000"
 
 
 def test_pixels_that_are_not_supported():
@@ -323,7 +322,7 @@ def test_random_damage_gives_an_image_or_an_error():
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 try:
-                    found = image_files.decode(bytes(content), 8)
+                    found = decoding.decode(bytes(content), 8)
                     assert found.shape == (8, 8, 3)
                     outcomes.add("image")
                 except DataError as error:
@@ -332,6 +331,78 @@ def test_random_damage_gives_an_image_or_an_error():
     assert outcomes == {"image", "error"}
 
 
-def test_the_worker_imports_nothing_of_the_package():
-    text = pathlib.Path(header_worker.__file__).read_text(encoding="utf-8")
-    assert "import alim_keras" not in text and "from alim_keras" not in text
+TYPES = {"F": "float32", "I": "int32"}
+
+
+@pytest.mark.parametrize(
+    "mode, levels, kind",
+    [
+        ("F", [0.0, 0.2, 1.0], "floats"),
+        ("F", [0.0, 99.6, 255.0], "floats"),
+        ("I", [0, 7, 255], "integers of 32 bits"),
+        ("I", [0, 0x1234, 65535], "integers of 32 bits"),
+    ],
+)
+def test_numbers_without_a_known_range(mode, levels, kind):
+    content = saved(
+        PIL.Image.fromarray(np.array([levels] * 3, TYPES[mode])), "TIFF"
+    )
+    with pytest.raises(
+        DataError, match=f"pixels are {kind}, save it with 8 or 16 bits"
+    ):
+        decoding.decode(content, 3, 1)
+    assert kind in scan([content]).problems[0]
+
+
+def test_16_bits_are_scaled_without_a_look_at_them():
+    # A dark picture stays dark, whatever Pillow calls its mode.
+    for kind in ("PNG", "TIFF"):
+        levels = np.full((3, 3), 200, np.uint16)
+        levels[0] = (0x0FF, 0x100, 0x3FF)
+        content = saved(PIL.Image.fromarray(levels), kind)
+        found = decoding.decode(content, 3, 1)[..., 0]
+        assert found.tolist() == [[0, 1, 3], [0, 0, 0], [0, 0, 0]]
+
+
+# Sizes.
+
+
+def test_square_keeps_the_middle():
+    # Three columns of 4 pixels: red, green, blue; the square is the middle.
+    pixels = np.zeros((4, 12, 3), np.uint8)
+    for channel in range(3):
+        pixels[:, 4 * channel : 4 * channel + 4, channel] = 200
+    made = decoding.square(PIL.Image.fromarray(pixels), 4)
+    assert made.tolist() == np.full((4, 4, 3), (0, 200, 0)).tolist()
+
+
+def test_shrinking_averages():
+    # Every output pixel of a halved checkerboard is near its mean.
+    board = (np.indices((32, 32)).sum(0) % 2 * 255).astype(np.uint8)
+    made = decoding.resize_all(board[None, ..., None], 16)
+    assert made.shape == (1, 16, 16, 1)
+    assert np.abs(made.astype(int) - 127).max() <= 3
+
+
+@pytest.mark.parametrize("size", [(60000, 1), (1, 60000), (4000, 20)])
+def test_a_long_strip_takes_no_memory(size):
+    # 60,000 x 1 pixels scaled whole to 224 would be 3 billion.
+    image = PIL.Image.new("RGB", size, (10, 20, 30))
+    middle = [side // 2 for side in size]
+    image.paste((200, 100, 50), (*middle, middle[0] + 1, middle[1] + 1))
+    content = saved(image)
+    tracemalloc.start()
+    made = decoding.decode(content, 224)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert made.shape == (224, 224, 3) and peak < 2e6
+    assert made.max() > 100 and (made[0, 0] == (10, 20, 30)).all()
+
+
+def test_a_strip_is_cropped_where_the_whole_would_be():
+    stream = np.random.default_rng(0)
+    pixels = stream.integers(0, 256, (20, 1000, 3), "uint8")
+    image = PIL.Image.fromarray(pixels)
+    whole = image.resize((400, 8), PIL.Image.Resampling.BILINEAR)
+    whole = np.asarray(whole.crop((196, 0, 204, 8))).astype(int)
+    assert np.abs(decoding.square(image, 8) - whole).max() <= 1

@@ -6,10 +6,9 @@ import unicodedata
 import numpy as np
 import pytest
 
-from alim_keras.data.sources import listing
-from alim_keras.data.sources.listing import list_images
-from alim_keras.data.sources.listing import match_ids
-from alim_keras.data.sources.listing import unused_images
+from alim_keras.data import list_images
+from alim_keras.data import match_ids
+from alim_keras.data import matching
 from alim_keras.errors import DataError
 
 
@@ -29,7 +28,7 @@ def folder(tmp_path):
 
 def test_natural_order():
     names = ["b1", "a10", "a2", "A1", "a02", "a2b", "10", "9", "a", "1.5"]
-    assert sorted(names, key=listing.natural) == [
+    assert sorted(names, key=matching.natural) == [
         "1.5",
         "9",
         "10",
@@ -50,7 +49,7 @@ def test_a_flat_folder(folder):
     assert found.files == ["1.JPG", "2.png", "10.png", "x2.jpeg", "x10.gif"]
     assert len(found) == 5
     assert found.class_names is found.classes is None
-    assert (found.num_hidden, found.num_others) == (0, 0)
+    assert list(found) == found.files
 
 
 def test_all_endings_count_whatever_their_case(folder):
@@ -59,7 +58,7 @@ def test_all_endings_count_whatever_their_case(folder):
     assert sorted(list_images(folder(*names)).files) == sorted(names)
 
 
-def test_hidden_and_other_files_are_counted(folder):
+def test_hidden_and_other_files_are_passed_over(folder):
     found = list_images(
         folder(
             "1.png",
@@ -73,12 +72,6 @@ def test_hidden_and_other_files_are_counted(folder):
         )
     )
     assert found.files == ["1.png"]
-    # A hidden folder counts as one, whatever it holds.
-    assert found.num_hidden == 4
-    assert found.num_others == 8
-    assert found.others == tuple(
-        ["png", "sub/5.txt", "sub/6.txt", "sub/7.txt", "sub/8.txt"]
-    )
 
 
 def test_class_folders_stand_in_natural_order(folder):
@@ -297,40 +290,11 @@ def test_a_file_has_one_spelling(folder):
     assert found == ["1.png", "gone", "1.png", "lost"]
 
 
-def test_unused_images(folder):
-    found = list_images(folder(*(f"{n}.png" for n in range(9))))
-    files, _ = match_ids(["3", "1"], found)
-    assert unused_images(files, found) == (
-        7,
-        ["0.png", "2.png", "4.png", "5.png", "6.png"],
-    )
-    assert unused_images(found.files, found) == (0, [])
-
-
 def test_many_ids():
     files = [f"d{n % 7}/img_{n}.png" for n in range(50_000)]
-    found = listing.ImageListing("nowhere", files)
+    found = matching.ImageListing("nowhere", files)
     order = np.random.default_rng(0).permutation(len(files))
     made, rule = match_ids([f"img_{n}" for n in order], found)
     assert made == [files[n] for n in order]
     with pytest.raises(DataError, match="1 of 50000 .*img_50001"):
         match_ids([f"img_{n + 2 * (n == 49_999)}" for n in order], found)
-
-
-@pytest.mark.parametrize("prefix", ["p/", "/home/me/p/", "C:/x y/p/", "a/b/"])
-@pytest.mark.parametrize("ending", [".png", ""])
-def test_names_that_repeat_behind_folders_of_another_machine(
-    prefix, ending, tmp_path
-):
-    for name in ("sub/a", "other/a", "other/deep/a", "b"):
-        path = tmp_path / f"{name}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-    names = ["sub/a", "other/deep/a", "other/a"]
-    ids = [f"{prefix}{name}{ending}" for name in names]
-    files, rule = match_ids(ids, tmp_path)
-    assert files == [f"{name}.png" for name in names]
-    assert rule.startswith(f"each id is a path behind {prefix}")
-    # Nothing is guessed where a folder is another one.
-    with pytest.raises(DataError, match="1 of 4 ids|2 of 4 ids|4 of 4 ids"):
-        match_ids([*ids, f"{prefix}third/a{ending}"], tmp_path)

@@ -1,22 +1,93 @@
 """Prepared TFDS folders, read without the network; what is not found."""
 
+import dataclasses
+import io
 import json
 import os
 import shutil
+import socket
+import sys
+import tarfile
+import urllib.error
 
 import numpy as np
 import pytest
-import small_archives
 
 from alim_keras.data import load
-from alim_keras.data.sources import tfds as source
+from alim_keras.data import prepared as source
+from alim_keras.data.known_data import KNOWN
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
 
 tfds = pytest.importorskip("tensorflow_datasets")
 
-IMAGES = small_archives.pictures(20)
+
+@pytest.fixture(autouse=True)
+def nothing_installed(monkeypatch, tmp_path_factory):
+    """Hides the data sets and the network that this machine may have."""
+
+    def refuse(*args, **_):
+        raise AssertionError(f"the network is asked for {args}")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    folder = tmp_path_factory.mktemp("no_tfds")
+    monkeypatch.setenv("TFDS_DATA_DIR", str(folder))
+    for name, known in KNOWN.items():
+        hidden = dataclasses.replace(known, system_folder=None)
+        monkeypatch.setitem(KNOWN, name, hidden)
+
+
+@pytest.fixture
+def no_tfds(monkeypatch):
+    """Makes `import tensorflow_datasets` fail."""
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
+
+
+def pictures(count, size=32, channels=3, seed=0):
+    rng = np.random.default_rng(seed)
+    shape = (count, size, size, channels)
+    return rng.integers(0, 256, shape, dtype=np.uint8)
+
+
+def write_tar(path, contents):
+    """Writes {name: bytes} as a .tar.gz."""
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in contents.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+
+def _records(images, *columns):
+    planes = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
+    heads = np.stack(columns, 1).astype(np.uint8)
+    return np.concatenate([heads, planes], 1).tobytes()
+
+
+def cifar10_binary(images, labels, test_images, test_labels, names):
+    top = "cifar-10-batches-bin"
+    parts = np.array_split(np.arange(len(images)), 5)
+    contents = {
+        f"{top}/data_batch_{n}.bin": _records(images[part], labels[part])
+        for n, part in enumerate(parts, 1)
+    }
+    contents[f"{top}/test_batch.bin"] = _records(test_images, test_labels)
+    contents[f"{top}/batches.meta.txt"] = "\n".join(names).encode() + b"\n\n"
+    return contents
+
+
+BIRDS = (
+    ("001.Black_footed_Albatross", "Black_Footed_Albatross_0046_18", True),
+    ("001.Black_footed_Albatross", "Black_Footed_Albatross_0009_34", False),
+    ("002.Laysan_Albatross", "Laysan_Albatross_0002_1027", True),
+    ("002.Laysan_Albatross", "Laysan_Albatross_0001_545", True),
+    ("002.Laysan_Albatross", "Laysan_Albatross_0003_1033", False),
+)
+
+
+IMAGES = pictures(20)
 LABELS = np.arange(20) % 10
 NAMES = [f"class {n}" for n in range(10)]
 
@@ -32,10 +103,8 @@ def prepared(tmp_path_factory):
     name = resource.get_dl_fname(url, info.checksum)
     cached = folder / "downloads" / "cifar10" / name
     cached.parent.mkdir(parents=True)
-    contents = small_archives.cifar10_binary(
-        IMAGES, LABELS, IMAGES[:4], LABELS[:4], NAMES
-    )
-    small_archives.write_tar(cached, contents)
+    contents = cifar10_binary(IMAGES, LABELS, IMAGES[:4], LABELS[:4], NAMES)
+    write_tar(cached, contents)
     origin = {
         "original_fname": info.filename,
         "dataset_names": ["cifar10"],
@@ -101,13 +170,13 @@ def test_a_resized_prepared_set(prepared):
 
 def test_the_folder_of_the_set_or_version_will_do(prepared):
     for folder in ("cifar10", "cifar10/3.0.2"):
-        found = source.find_prepared("cifar10", str(prepared / folder))
+        found = source.find("cifar10", str(prepared / folder))
         assert found == str(prepared / "cifar10" / "3.0.2")
     data = load("cifar10", data_dir=f"{prepared}/cifar10/", download=False)
     assert len(data.images) == 20
-    assert source.find_prepared("cifar100", str(prepared)) is None
-    assert source.find_prepared("cifar10:3.0.1", str(prepared)) is None
-    assert source.find_prepared("cifar10:3.0.2", str(prepared)) is not None
+    assert source.find("cifar100", str(prepared)) is None
+    assert source.find("cifar10:3.0.1", str(prepared)) is None
+    assert source.find("cifar10:3.0.2", str(prepared)) is not None
 
 
 def test_the_default_folder_of_tfds_is_looked_at(prepared, monkeypatch):
@@ -121,12 +190,12 @@ def test_versions_and_configurations(tmp_path):
         (tmp_path / folder / "dataset_info.json").write_text("{}")
     (tmp_path / "a" / "incomplete.ABC_2.0.0").mkdir()
     (tmp_path / "a" / "2.0.0").mkdir()
-    found = source.find_prepared("a", str(tmp_path))
+    found = source.find("a", str(tmp_path))
     assert found == str(tmp_path / "a" / "1.10.0")
-    found = source.find_prepared("b/y", str(tmp_path))
+    found = source.find("b/y", str(tmp_path))
     assert found == str(tmp_path / "b" / "y" / "1.0.0")
     with pytest.raises(ConfigError, match="2 configurations of b.*b/x, b/y"):
-        source.find_prepared("b", str(tmp_path))
+        source.find("b", str(tmp_path))
 
 
 def test_damaged_files_are_refused(prepared, tmp_path):
@@ -182,7 +251,7 @@ def test_birds_are_named_after_their_files(tmp_path):
         }
     )
     rows = {True: [], False: []}
-    for number, (folder, file, train) in enumerate(small_archives.BIRDS, 1):
+    for number, (folder, file, train) in enumerate(BIRDS, 1):
         rows[train].append(
             {
                 "image": np.full((9, 9 + number, 3), 40 * number, np.uint8),
@@ -245,7 +314,7 @@ def test_mnist_gets_its_official_places_back(tmp_path):
         }
     )
     # More than TFDS would read from one of the files before the next.
-    pixels = small_archives.pictures(90, 28, 1)
+    pixels = pictures(90, 28, 1)
     rows = [{"image": one, "label": n % 10} for n, one in enumerate(pixels)]
     maker = make_builder("Mnist", features, rows, rows[:5])
     build(maker, tmp_path, num_shards=3)
@@ -266,29 +335,169 @@ def test_prepared_but_not_installed(prepared, no_tfds):
     assert "pip install tensorflow-datasets" in str(caught.value)
 
 
-def test_another_form_is_used_where_it_is_not_installed(
-    prepared, tmp_path, no_tfds
-):
-    os.symlink(prepared / "cifar10", tmp_path / "cifar10")
-    np.savez(
-        tmp_path / "cifar10.npz",
-        train_images=IMAGES,
-        train_labels=LABELS,
-        test_images=IMAGES[:4],
-        test_labels=LABELS[:4],
-    )
-    data = load("cifar10", data_dir=tmp_path, download=False)
-    assert data.source.endswith("cifar10.npz")
-
-
 def test_nothing_here_and_not_installed(no_tfds):
     with pytest.raises(EnvironmentLacksError) as caught:
         load("cifar100")
     text = str(caught.value)
     assert "cifar100 is not on this machine, looked in " in text
     assert "pip install tensorflow-datasets" in text
-    assert "Put cifar-100-python.tar.gz" in text
+    assert "Put cifar100.npz in --data_dir" in text
     with pytest.raises(EnvironmentLacksError, match="tensorflow-datasets"):
         load("some_tfds_set")
     with pytest.raises(ConfigError, match="did you mean cifar10"):
         load("cifar11")
+
+
+# Downloads.
+
+
+FIRST = "downloads/x.tar.gz.tmp." + "0" * 32
+OLD = "downloads/old.tar.gz.tmp." + "f" * 32
+
+
+class Builder:
+    """Stands for a TFDS builder whose download ends in `error`."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __call__(self, name, data_dir):
+        self.name, self.data_dir = name, data_dir
+        return self
+
+    def download_and_prepare(self, download_config):
+        for folder in (FIRST, "cifar10/incomplete.ABC_3.0.2"):
+            os.makedirs(os.path.join(self.data_dir, folder))
+        raise self.error
+
+
+@pytest.fixture
+def connected(monkeypatch):
+    monkeypatch.setattr(source, "_reach", lambda url: None)
+
+
+def failed(error, tmp_path, monkeypatch, kind=DataError):
+    monkeypatch.setattr(tfds, "builder", Builder(error))
+    (tmp_path / OLD).mkdir(parents=True)
+    with pytest.raises(kind) as caught:
+        load("cifar10", data_dir=tmp_path)
+    # What was there before is another process's.
+    assert (tmp_path / OLD).is_dir()
+    assert not (tmp_path / FIRST).exists()
+    assert os.listdir(tmp_path / "cifar10") == []
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_download_is_announced_first(
+    tmp_path, monkeypatch, connected, capsys
+):
+    failed(OSError("x"), tmp_path, monkeypatch)
+    assert capsys.readouterr().err == (
+        "cifar10: not on this machine; downloading 162.2 MiB from "
+        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz to "
+        f"{tmp_path} (--nodownload forbids it)\n"
+    )
+
+
+def test_a_wrong_checksum(tmp_path, monkeypatch, connected):
+    from tensorflow_datasets.core.download import download_manager
+
+    error = download_manager.NonMatchingChecksumError
+    text = failed(error("Artifact x\nExpected"), tmp_path, monkeypatch)
+    assert "looked in" in text and "the download from https://" in text
+    assert "cifar-10-binary.tar.gz failed: the file is not the one" in text
+    assert "cifar-10-binary.tar.gz in" in text
+
+
+def test_a_refused_certificate(tmp_path, monkeypatch, connected):
+    error = OSError("SSL: CERTIFICATE_VERIFY_FAILED certificate has expired")
+    text = failed(error, tmp_path, monkeypatch)
+    assert "certificate of the host was refused" in text
+    assert "REQUESTS_CA_BUNDLE" in text
+
+
+def test_any_other_failure(tmp_path, monkeypatch, connected):
+    text = failed(ValueError("first\nsecond"), tmp_path, monkeypatch)
+    assert "ValueError: first. Nothing half-finished" in text
+
+
+def test_an_interrupted_download(tmp_path, monkeypatch, connected):
+    failed(KeyboardInterrupt(), tmp_path, monkeypatch, KeyboardInterrupt)
+
+
+def test_a_finished_download_is_read(tmp_path, monkeypatch, connected, capsys):
+    class Prepared(Builder):
+        def download_and_prepare(self, download_config):
+            assert download_config.try_download_gcs is False
+
+    def read(folder, name, size):
+        raise DataError(f"reading {name} from {folder} at {size}")
+
+    builder = Prepared(None)
+    monkeypatch.setattr(tfds, "builder", builder)
+    monkeypatch.setattr("alim_keras.data.prepared.read", read)
+    with pytest.raises(DataError, match=f"reading cifar100 from {tmp_path} at"):
+        load("cifar100h", data_dir=tmp_path)
+    assert builder.name == "cifar100"
+
+
+def test_no_network(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise urllib.error.URLError("timed out")
+
+    monkeypatch.setattr(source.urllib.request, "urlopen", fail)
+    with pytest.raises(DataError) as caught:
+        load("cifar10", data_dir=tmp_path)
+    text = str(caught.value)
+    assert text.startswith(
+        f"cifar10 is not on this machine, looked in {tmp_path}, "
+        f"{os.environ['TFDS_DATA_DIR']}; the download from https://"
+    )
+    assert "there is no network to download it (<urlopen error timed" in text
+    assert text.endswith(
+        "Put cifar10.npz in --data_dir, or cifar-10-binary.tar.gz in "
+        f"{tmp_path}/downloads/manual"
+    )
+
+
+def test_an_official_archive_is_prepared_without_network(tmp_path, monkeypatch):
+    manual = tmp_path / "downloads" / "manual"
+    manual.mkdir(parents=True)
+    (manual / "cifar-10-binary.tar.gz").write_bytes(b"x")
+
+    class Local(Builder):
+        def download_and_prepare(self, download_config):
+            assert download_config.manual_dir == str(manual)
+
+    monkeypatch.setattr(tfds, "builder", Local(None))
+    monkeypatch.setattr(source, "read", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        load("cifar10", data_dir=tmp_path, download=False)
+
+
+def test_a_forbidden_download_touches_nothing(tmp_path):
+    with pytest.raises(DataError, match="downloading is forbidden. Put its"):
+        load("mnist", data_dir=tmp_path, download=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_birds_need_opencv(tmp_path, monkeypatch, connected):
+    monkeypatch.setattr(source.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(EnvironmentLacksError) as caught:
+        load("cub200", data_dir=tmp_path)
+    assert "pip install opencv-python-headless" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cifar1O", r"did you mean cifar10 or cifar100"),
+        ("qqqqqq", r"Unknown data set. Names are cifar10, cifar100, cifar100h"),
+    ],
+)
+def test_unknown_names(name, text):
+    with pytest.raises(ConfigError, match=text) as caught:
+        load(name)
+    assert len(str(caught.value)) < 300
+    assert "\n" not in str(caught.value)
