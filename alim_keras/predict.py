@@ -155,7 +155,7 @@ def _check(line, options):
 
 def _write(options, predictor, items, skipped, file):
     """Writes all rows; returns how many, and how many are outside their set."""
-    from alim_keras.report import predictions
+    from alim_keras.report import labels as predictions
 
     writer = csv.writer(file, lineterminator="\n")
     names = predictor.class_names
