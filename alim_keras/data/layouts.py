@@ -50,22 +50,51 @@ _HOT = {"0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1}
 
 
 def places(frame, rows):
-    """Returns where up to five rows stand: "lines 3, 4 (id a, b)"."""
-    rows = frame.iloc[np.asarray(rows, np.int64)]
+    """Returns where up to five rows stand: "lines 3, 4 (id a, b)".
+
+    Args:
+        frame: Frame whose index is the line or row in the file, with the
+            column item.
+        rows: Integers or bool, rows of the frame.
+    """
+    rows = frame[["item"]].iloc[np.arange(len(frame))[rows]]
     rows = rows[~rows.index.duplicated()]
     unit = (rows.index.name or "row") + "s" * (len(rows) > 1)
-    text = f"{unit} {first_five(rows.index)}"
-    if "item" in rows:
-        text += f" (id {first_five(rows['item'].tolist())})"
-    return text
+    ids = first_five(rows["item"].tolist())
+    return f"{unit} {first_five(rows.index)} (id {ids})"
+
+
+def converted(frame, column, convert):
+    """Returns `convert` of the cells of a column, called once per string.
+
+    Args:
+        frame: As of `places`.
+        column: String.
+        convert: Function of a cell, which raises `ValueError` for one that it
+            cannot convert; the text says why.
+    """
+    results, known = [], {}
+    for row, cell in enumerate(frame[column].tolist()):
+        is_text = type(cell) is str
+        if not is_text or cell not in known:
+            try:
+                result = convert(cell)
+            except ValueError as error:
+                raise DataError(
+                    f"the {column} {shown(cell)} in {places(frame, [row])} "
+                    f"{error}"
+                ) from error
+            if is_text:
+                known[cell] = result
+        results.append(known[cell] if is_text else result)
+    return pd.Series(results, frame.index, dtype=object)
 
 
 class _Header:
     """The columns of a table, looked up by flag or by known name."""
 
     def __init__(self, names, given, but=()):
-        self.given, self.names = given, list(names)
-        self.taken = set(but)
+        self.given, self.names, self.taken = given, list(names), set(but)
         self._lowered = {}
         for name in self.names:
             self._lowered.setdefault(name.lower(), []).append(name)
@@ -82,61 +111,85 @@ class _Header:
     def find(self, name, flag):
         """Returns the column that a flag names, and takes it."""
         alike = self._lowered.get(name.lower(), [])
-        if name not in alike and len(alike) != 1:
+        alike = [name] if name in alike else alike
+        if len(alike) != 1:
             raise DataError(
                 f"there is no column {name!r}, as --{flag} says, among "
                 f"{first_five(self.names)}{nearest(name, self.names)}"
             )
-        self.taken.add(name if name in alike else alike[0])
-        return name if name in alike else alike[0]
+        self.taken.add(alike[0])
+        return alike[0]
 
-    def take(self, flag, role, words):
+    def take(self, flag, role, words, needed=False):
         """Returns the column of a role by flag or name, or None."""
         if self.given.get(flag) is not None:
             return self.find(self.given[flag], flag)
         names = self.known(words)
         if len(names) > 1:
+            hint = f"say which with --{flag}={names[0]}"
+            hint = hint if flag else "keep one of them"
             raise DataError(
-                f"the columns {first_five(names)} could all be {role}; say "
-                f"which with --{flag}={names[0]}"
+                f"the columns {first_five(names)} could all be {role}; {hint}"
+            )
+        if needed and not names:
+            raise DataError(
+                f"no column is known to be {role}; say which it is with "
+                f"--{flag}={(self.rest() or ['NAME'])[0]}. The columns are: "
+                f"{first_five(self.names)}"
             )
         self.taken.update(names)
         return names[0] if names else None
 
 
 def votes_of_cells(cells, layout, given, class_names, notes):
-    """Returns the votes of a table, a row for each answer or silent item."""
+    """Returns the votes of a table, a row for each cell that names classes.
+
+    Args:
+        cells: Frame as of the readers in `formats`.
+        layout: One of `LAYOUTS`.
+        given: Dict of id_column, candidates_column, annotator_column and
+            label_column: names or None.
+        class_names: Strings, or None.
+        notes: List, gets lines of text on what was read.
+
+    Returns:
+        Frame with item, label, and if the table has them annotator,
+        confidence, image, truth and verdict, all as the cells are; an item
+        without an answer has a row.
+    """
     verdict = _verdict(cells, given)
     header = _Header(cells.columns, given, verdict)
-    base = _items(cells, header, notes)
+    base = _items(cells, header)
     layout, reason = _layout(header, layout, class_names)
-    notes.append(f"layout {layout}, from {reason}")
-    names = frozenset(class_names or ())
     truth = None
     if layout != "long" and given["label_column"] is not None:
         truth = header.find(given["label_column"], "label_column")
-        truths = _lists(cells[truth], base, lambda cell: answers(cell, names))
-        base["truth"] = [(row or [None])[0] for row in truths]
-        notes.append(f"true classes from {truth!r}")
+        base["truth"] = cells[truth]
+    if verdict:
+        base["verdict"] = cells["answer"]
+    attrs = {"layout": layout, "class_names": None}
     if layout == "multi_hot":
         columns = _hot_columns(header, class_names)
         votes = _hot(cells, base, columns)
-        class_names = class_names or class_numbers(columns)[0]
+        attrs["class_names"] = class_names or class_numbers(columns)[0]
+    elif layout == "wide":
+        columns = _people(header)
+        votes = _wide(cells[columns], class_names or (), notes)
     else:
-        class_names = None
-        read = {"list": _list, "wide": _wide, "long": _long}[layout]
-        votes = read(cells, base, header, names, notes)
+        read = _list if layout == "list" else _long
+        votes, columns = read(cells, base, header, frozenset(class_names or ()))
     # An item without an answer keeps a row.
     silent = pd.RangeIndex(len(base)).difference(votes.index)
     votes = pd.concat([votes, pd.DataFrame(index=silent)])
     votes = votes.sort_index(kind="stable")
     for name in base:
         votes[name] = base[name].to_numpy()[votes.index]
-    if verdict:
-        votes["verdict"] = cells["answer"].to_numpy()[votes.index]
     votes.index = cells.index[votes.index]
-    _note_unused(header.rest(), notes)
-    votes.attrs = {"layout": layout, "class_names": class_names, **base.attrs}
+    notes.append(f"layout {layout}, from {reason}")
+    notes.append(f"answers from the columns {first_five(columns)}")
+    unused = set(header.rest()) - set(cells.attrs.get("where", ()))
+    _note_unused([name for name in header.rest() if name in unused], notes)
+    votes.attrs = {**attrs, **base.attrs}
     return votes
 
 
@@ -153,34 +206,20 @@ def _verdict(cells, given):
     return {"answer"} if are_verdicts else set()
 
 
-def _items(cells, header, notes):
+def _items(cells, header):
     """Returns a frame with the item of each row, and its image if named."""
-    for words in (_ITEM, _IMAGE, _TASK):
-        item = header.take("id_column", "the id of an item", words)
-        if item is not None:
-            break
     has_images = cells.attrs.get("has_images", False)
+    words = next((w for w in (_ITEM, _IMAGE, _TASK) if header.known(w)), ())
+    item = header.take(
+        "id_column", "the id of an item", words, needed=not has_images
+    )
     base = pd.DataFrame(index=cells.index)
-    if item is not None:
-        base["item"] = cells[item]
-        notes.append(f"ids from the column {item!r}")
-    elif has_images:
-        base["item"] = row_ids(len(cells)).astype(object)
-        notes.append("the rows have no ids: they are numbered")
-    else:
-        raise DataError(
-            "no column names the items (id, image, file, ...); say which does "
-            f"with --id_column={header.names[0]}. The columns are: "
-            f"{first_five(header.names)}"
-        )
-    images = header.known(_IMAGE)
-    if images and not has_images and item.lower() not in _IMAGE:
-        if len(images) > 1:
-            raise DataError(
-                f"the columns {first_five(images)} could all name the image "
-                f"files; make one of them the id with --id_column={images[0]}"
-            )
-        base["image"] = cells[header.find(images[0], "id_column")]
+    base["item"] = row_ids(len(cells)) if item is None else cells[item]
+    if has_images or item.lower() in _IMAGE:
+        return base
+    image = header.take(None, "the image of an item", _IMAGE)
+    if image is not None:
+        base["image"] = cells[image]
     return base
 
 
@@ -245,41 +284,25 @@ def _note_unused(unused, notes):
     notes.append(f"columns that are not used: {first_five(unused)}")
     status = [name for name in unused if _STATUS.fullmatch(name)]
     if status:
-        _warn(
+        warnings.warn(
             f"the column {status[0]!r} is not used; if by it some answers do "
-            f"not count, leave them out with --where={status[0]}=VALUE"
+            f"not count, leave them out with --where={status[0]}=VALUE",
+            DataWarning,
+            stacklevel=4,
         )
 
 
-def _warn(text):
-    warnings.warn(text, DataWarning, stacklevel=2)
-
-
-def _lists(cells, base, read):
-    """Returns the list of answers of each cell of a column."""
-    lists = []
-    for row, cell in enumerate(cells.tolist()):
-        try:
-            lists.append(read(cell))
-        except ValueError as error:
-            where = places(base, [row])
-            raise DataError(
-                f"column {cells.name!r}: {shown(cell)} in {where} {error}"
-            ) from error
-    return lists
-
-
-def answers(cell, names):
+def answers(cell, names=()):
     """Returns the classes that a cell for one answer names, as strings."""
     if isinstance(cell, str):
         text = cell.strip()
-        if text in names:
-            return [cell]
-        if text.lower() in BLANK:
+        if text.lower() in BLANK and text not in names:
             return []
-        if not text.startswith("{"):
-            return [cell]
-        cell = _parsed(text, cell)  # Label Studio's CSV holds JSON.
+        # Label Studio's CSV holds JSON.
+        parsed = _parsed(text) if text.startswith("{") else None
+        if text in names or not isinstance(parsed, dict):
+            return [text]
+        cell = parsed
     if isinstance(cell, dict) and set(cell) == {"choices"}:
         cell = cell["choices"]
     if isinstance(cell, (list, tuple)):
@@ -289,11 +312,11 @@ def answers(cell, names):
     return [_class_text(cell)]
 
 
-def _parsed(text, default):
+def _parsed(text):
     try:
-        return json.loads(text)
+        return json.loads(text) if text[0] in "[{" else None
     except (ValueError, RecursionError):
-        return default
+        return None
 
 
 def _class_text(value):
@@ -301,7 +324,7 @@ def _class_text(value):
     if isinstance(value, str):
         if not value.strip():
             raise ValueError("names no class: a name is missing in it")
-        return value
+        return value.strip()
     if isinstance(value, bool):
         raise ValueError("names no class: true and false are none")
     if value is None or value != value:
@@ -316,149 +339,120 @@ def _class_text(value):
     return str(int(value))
 
 
-def _list(cells, base, header, names, notes):
+def _list(cells, base, header, names):
     """Returns the votes of a table with a set in each row."""
-    known = header.known(_CANDIDATES)
-    if header.given["candidates_column"] is None and len(known) > 1:
+    if header.known(_CANDIDATES[:-1]):
         # labels.csv has the sets that were given and those to use instead.
-        header.taken.update(name for name in known if name == "suggested")
-    column = header.take("candidates_column", "the candidates", _CANDIDATES)
-    if column is None:
-        raise DataError(
-            "no column of candidates is known; say which it is with "
-            f"--candidates_column={(header.rest() or ['NAME'])[0]}"
-        )
+        header.taken.update(header.known(_CANDIDATES[-1:]))
+    flag = "candidates_column"
+    column = header.take(flag, "the candidates", _CANDIDATES, needed=True)
     texts = [cell for cell in cells[column] if isinstance(cell, str)]
     texts = [text for text in texts if text.strip() not in names]
     in_json = any(text.lstrip().startswith("[") for text in texts)
-    plain = [text for text in texts if text.lstrip()[:1] not in ("[", "{")]
-    signs = [sign for sign in _SEPARATORS if any(sign in t for t in plain)]
-    sign = signs[0] if signs else None
+    texts = [text for text in texts if text.lstrip()[:1] not in ("[", "{")]
+    signs = [sign for sign in _SEPARATORS if any(sign in t for t in texts)]
     if len(signs) > 1:
-        both = next(row for row in plain if signs[1] in row)
+        both = next(text for text in texts if signs[1] in text)
         raise DataError(
-            f"column {column!r} is separated by "
-            f"{' and '.join(map(repr, signs))}; write JSON lists, or one of "
-            "them alone (a cell that is one class of --class_names stays "
-            f"whole). Received: {shown(both)}"
+            f"column {column!r} is separated by {signs[0]!r} and {signs[1]!r}; "
+            "write JSON lists, or one of them alone (a cell that is one class "
+            f"of --class_names stays whole). Received: {shown(both)}"
         )
+    sign = signs[0] if signs else None
     joined = [name for name in names if sign and sign in name]
 
     def split(cell):
         text = cell.strip() if isinstance(cell, str) else ""
         if not text or text in names or text.lower() in BLANK:
-            return answers(cell, names)
-        if text[0] == "[" and isinstance(values := _parsed(text, None), list):
-            return [_class_text(value) for value in values]
-        if text[0] + text[-1] in ("[]", "()", "{}") or text[0] == "[":
-            if not isinstance(_parsed(text, None), dict):
-                raise ValueError(
-                    'is no JSON list; write ["cat", "dog"] with double '
-                    "quotes, or cat|dog, or give the classes with "
-                    "--class_names"
-                )
-        if in_json:
-            raise ValueError("is no JSON list as others are; write all alike")
-        if sign is None or text[0] == "{":
-            return answers(cell, names)
+            return cell
+        values = _parsed(text)
+        if isinstance(values, list if text[0] == "[" else dict):
+            return values
+        if in_json or text[0] == "[" or text[0] + text[-1] in ("()", "{}"):
+            raise ValueError(
+                'is no JSON list; write all sets as ["cat", "dog"], or all as '
+                "cat|dog, or give the classes with --class_names"
+            )
         if any(name in text for name in joined):
             raise ValueError(
                 f"can be read in two ways, as {sign!r} stands in a class name "
                 'too; write the sets as JSON lists, ["cat", "dog"]'
             )
-        return [_class_text(part) for part in cell.split(sign)]
+        return cell.split(sign) if sign else [cell]
 
-    lists = _lists(cells[column], base, split)
-    notes.append(
-        f"candidates from {column!r}, "
-        + (f"separated by {sign!r}" if sign else "one or a list in a cell")
-    )
-    votes = pd.DataFrame({"label": pd.Series(lists, dtype=object)})
+    named = pd.DataFrame({"item": base["item"], "label": cells[column]})
+    votes = pd.DataFrame({"label": converted(named, "label", split)})
     scores = header.known((*_SCORES, *_CONFIDENCE))[:1]
-    if scores and all(isinstance(cell, list) for cell in cells[scores[0]]):
+    if scores and cells[scores[0]].map(type).eq(list).all():
         header.taken.update(scores)
-        votes["confidence"] = cells[scores[0]].to_numpy()
-        lengths = votes["confidence"].map(len) - votes["label"].map(len)
-        if lengths.any():
-            raise DataError(
-                f"the columns {column!r} and {scores[0]!r} must be equally "
-                f"long in {places(base, np.flatnonzero(lengths))}"
-            )
-        notes.append(f"confidences from {scores[0]!r}")
-    elif scores and any(len(names) > 1 for names in lists):
-        notes.append(f"{scores[0]!r} is no list like {column!r}: not used")
-    return votes.explode(list(votes))
+        votes["confidence"] = cells[scores[0]]
+    return votes.reset_index(drop=True), [column]
 
 
-def _long(cells, base, header, names, notes):
+def _long(cells, base, header, names):
     """Returns the votes of a table with an answer in each row."""
-    label = header.take("label_column", "the label", _LABEL)
-    if label is None and header.given["candidates_column"] is not None:
+    if header.given["candidates_column"] and not header.given["label_column"]:
         label = header.take("candidates_column", "the label", ())
-    if label is None:
-        raise DataError(
-            "no column of labels is known; say which it is with "
-            "--label_column=NAME"
-        )
-    lists = _lists(cells[label], base, lambda cell: answers(cell, names))
-    votes = pd.DataFrame({"label": pd.Series(lists, dtype=object)})
-    who = header.take("annotator_column", "the annotator", _ANNOTATOR)
-    if who is not None:
-        votes["annotator"] = cells[who].to_numpy()
-    confidences = header.known(_CONFIDENCE)
-    if len(confidences) > 1:
-        raise DataError(
-            f"the columns {first_five(confidences)} could all be the "
-            "confidence of a vote; keep one of them"
-        )
-    if confidences:
-        header.taken.update(confidences)
-        votes["confidence"] = cells[confidences[0]].to_numpy()
-        base.attrs["confidence_column"] = confidences[0]
-    notes.append(f"labels from {label!r}, annotators from {who!r}")
-    return votes.explode("label")
-
-
-def _wide(cells, base, header, names, notes):
-    """Returns the votes of a table with a column for each annotator."""
-    if header.given["annotator_column"] is not None:
-        columns = header.given["annotator_column"].split(",")
-        columns = [header.find(n.strip(), "annotator_column") for n in columns]
-        if len(set(columns)) < len(columns):
-            raise ConfigError(
-                "An annotator is named twice. Received: --annotator_column="
-                f"{header.given['annotator_column']}"
-            )
     else:
-        odd = header.known((*_LABEL, *_CANDIDATES, *_CONFIDENCE))
-        columns = header.rest()
-        if odd or not columns:
-            raise DataError(
-                f"is the column {odd[0]!r} that of an annotator? Name those "
-                "of the annotators with --annotator_column=A,B,C, or the true "
-                f"classes with --label_column={odd[0]}"
-                if odd
-                else "it has a column of ids only; add the labels"
+        label = header.take("label_column", "the label", _LABEL, needed=True)
+    flag = "annotator_column"
+    columns = {
+        "label": label,
+        "annotator": header.take(flag, "the annotator", _ANNOTATOR),
+        "confidence": header.take(None, "the confidence", _CONFIDENCE),
+    }
+    base.attrs["confidence_column"] = columns["confidence"]
+    votes = {role: cells[name] for role, name in columns.items() if name}
+    columns = [name for name in columns.values() if name]
+    return pd.DataFrame(votes).reset_index(drop=True), columns
+
+
+def _people(header):
+    """Returns the columns of the annotators of a wide table."""
+    text = header.given["annotator_column"]
+    if text is not None:
+        names = [
+            header.find(n.strip(), "annotator_column") for n in text.split(",")
+        ]
+        if len(set(names)) < len(names):
+            raise ConfigError(
+                f"An annotator is named twice. Received: --annotator_column={text}"
             )
-        header.taken.update(columns)
-    parts, blank = [], []
-    for column in columns:
-        lists = _lists(cells[column], base, lambda c: answers(c, names))
-        part = pd.DataFrame({"label": pd.Series(lists, dtype=object)})
-        part = part.explode("label").dropna()
-        part["annotator"] = column
-        (parts if len(part) else blank).append(part if len(part) else column)
-    if blank:
-        notes.append(
-            f"{len(blank)} annotator columns are blank and were ignored: "
-            f"{first_five(blank)}"
-        )
-    if not parts:
+        return names
+    odd = header.known((*_LABEL, *_CANDIDATES, *_CONFIDENCE))
+    if odd:
         raise DataError(
-            "the table is empty, all cells of its annotators are blank"
+            f"is the column {odd[0]!r} that of an annotator? Name those of the "
+            "annotators with --annotator_column=A,B,C, or the true classes "
+            f"with --label_column={odd[0]}"
         )
-    notes.append(f"annotators are the columns {first_five(columns)}")
-    return pd.concat(parts)
+    names = header.rest()
+    header.taken.update(names)
+    return names
+
+
+def _wide(cells, class_names, notes):
+    """Returns the votes of a table with a column for each annotator."""
+    votes = pd.DataFrame(
+        {
+            "annotator": np.tile(cells.columns.to_numpy(object), len(cells)),
+            "label": cells.to_numpy(object).ravel(),
+        },
+        index=np.repeat(np.arange(len(cells)), cells.shape[1]),
+    )
+    texts = votes["label"].map(lambda cell: str(cell).strip())
+    is_blank = texts.str.lower().isin(BLANK) & ~texts.isin(class_names)
+    is_blank |= votes["label"].isna()
+    votes = votes[~is_blank]
+    silent = [name for name in cells if name not in set(votes["annotator"])]
+    if silent:
+        notes.append(
+            f"{len(silent)} annotator columns are blank and were ignored: "
+            f"{first_five(silent)}"
+        )
+    if not len(votes):
+        raise DataError("the table is empty, it has no answer of an annotator")
+    return votes
 
 
 def _hot_columns(header, class_names):

@@ -162,6 +162,7 @@ def _filter(path, frame, where, notes):
             keep = (cells == value) == (sign == "=")
         notes.append(f"{np.sum(~keep)} rows are not {condition}: left out")
         frame = frame[keep]
+        frame.attrs["where"] = [*frame.attrs.get("where", ()), name]
         if not len(frame):
             raise DataError(
                 f"{path}: no row is left. Received: --where={condition}"

@@ -36,28 +36,32 @@ def checked_votes(votes, class_names, notes):
             votes[name] = None
     names = frozenset(class_names or attrs["class_names"] or ())
 
-    def answer(value):
-        answers = layouts.answers(value, names)
-        return answers[0].strip() if answers else None
+    def answer(cell):
+        return (layouts.answers(cell, names) or [None])[0]
 
-    def person(value):
-        is_blank = value is None or value != value or not str(value).strip()
-        return None if is_blank else _id_text(value)
-
-    given = votes["label"]
-    votes["item"] = _texts(votes, "item", _id_text)
-    votes["label"] = _texts(votes, "label", answer)
-    votes["annotator"] = _texts(votes, "annotator", person)
-    trimmed = sum(
-        type(a) is str and b is not None and a != b
-        for a, b in zip(given, votes["label"])
+    votes["item"] = layouts.converted(votes, "item", _id_text)
+    votes["label"] = layouts.converted(
+        votes, "label", lambda cell: layouts.answers(cell, names)
     )
-    if trimmed:
-        notes.append(f"{trimmed} labels had blanks around them: trimmed")
+    lists = ["label"]
+    if votes["confidence"].map(type).eq(list).any():
+        lists.append("confidence")
+        lengths = votes[lists].map(len)
+        differs = lengths["label"] != lengths["confidence"]
+        if differs.any():
+            raise DataError(
+                "candidates and their scores must be equally long in "
+                f"{layouts.places(votes, differs)}"
+            )
+    votes = votes.explode(lists)
+    votes["label"] = (
+        votes["label"].astype(object).where(votes["label"].notna(), None)
+    )
+    votes["annotator"] = layouts.converted(votes, "annotator", _person)
+    votes["confidence"] = _confidences(votes, attrs.get("confidence_column"))
     blank = np.sum(votes["label"].isna() & votes["annotator"].notna())
     if blank:
         notes.append(f"{blank} answers name no class")
-    votes["confidence"] = _confidences(votes, attrs.get("confidence_column"))
     if "verdict" in votes:
         verdict = votes.pop("verdict")
         votes.loc[verdict == "reject", "confidence"] = 0.0
@@ -67,35 +71,19 @@ def checked_votes(votes, class_names, notes):
             f"{counts.get('ignore', 0)} records were ignored and "
             f"{counts.get('reject', 0)} rejected by the column 'answer'"
         )
-    for name, kind in (("image", _id_text), ("truth", answer)):
-        if name in votes:
-            votes[name] = _texts(votes, name, kind)
-            _check_one(votes, name)
     more = [name for name in ("image", "truth") if name in votes]
+    for name in more:
+        convert = answer if name == "truth" else _id_text
+        votes[name] = layouts.converted(votes, name, convert)
+        _check_one(votes, name)
     votes = votes[[*formats.VOTES, *more]]
     votes.attrs = attrs
     return votes
 
 
-def _texts(votes, column, convert):
-    """Returns `convert` of the values of a column, as objects."""
-    texts, known = [], {}
-    for row, value in enumerate(votes[column].tolist()):
-        is_text = type(value) is str
-        if is_text and value in known:
-            texts.append(known[value])
-            continue
-        try:
-            text = convert(value)
-        except ValueError as error:
-            raise DataError(
-                f"the {column} {shown(value)} in "
-                f"{layouts.places(votes, [row])} {error}"
-            ) from error
-        texts.append(text)
-        if is_text:
-            known[value] = text
-    return np.array([*texts, None], object)[:-1]
+def _person(cell):
+    is_blank = cell is None or cell != cell or not str(cell).strip()
+    return None if is_blank else _id_text(cell)
 
 
 def _id_text(value):
