@@ -5,8 +5,8 @@ import os
 
 import numpy as np
 
-from alim_keras.data import arrays as array_files
 from alim_keras.data import own_data
+from alim_keras.data import tables
 from alim_keras.data import validation
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import check_ids
@@ -150,7 +150,7 @@ def _from_array(path, predictor):
     """Reads an .npy file, or an .npz file with values and perhaps ids."""
     name, ids = "features" if predictor.takes_features else "images", None
     if path.lower().endswith(".npz"):
-        arrays = array_files.read_npz(path, (name, "ids"))
+        arrays = tables.read_npz(path, (name, "ids"))
         if name not in arrays:
             raise DataError(
                 f"{path}: there is no array {name!r}, which the model takes."

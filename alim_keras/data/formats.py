@@ -18,6 +18,8 @@ import pandas as pd
 
 from alim_keras.data.class_names import read_text
 from alim_keras.data.class_names import shown
+from alim_keras.data.class_names import why_no_text
+from alim_keras.data.votes import VOTES
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
@@ -37,10 +39,8 @@ ENDINGS = {
     ".npy": "npz",
 }
 FORMATS = ("csv", "tsv", "jsonl", "json", "label_studio", "parquet", "npz")
-VOTES = ["item", "annotator", "label", "confidence"]
 # The field of Label Studio's data that names the item.
-ITEM_FIELDS = ("image", "file", "filename", "file_name", "path", "image_path")
-_DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+_ITEM_FIELDS = ("image", "file", "filename", "file_name", "path", "image_path")
 _LONGEST_CELL = 1 << 20
 _MOST_COLUMNS = 100_000
 
@@ -125,19 +125,28 @@ def read_delimited(path, known_columns=(), tabs=False):
             f"{path}: the file is empty; a line with the names of the columns "
             "was expected, then a line for each item"
         )
-    delimiter = "\t" if tabs else _delimiter(path, header, known_columns)
+    # The delimiter is that which makes most known columns come out.
+    delimiter = max(
+        "\t" if tabs else ",;\t",
+        key=lambda sign: len(
+            {cell.strip(' "\r\n').lower() for cell in header.split(sign)}
+            & {*known_columns}
+        ),
+    )
     reader = csv.reader(
         itertools.chain([header], lines), delimiter=delimiter, strict=True
     )
     # The limit of the csv module is one for the process.
     limit = csv.field_size_limit(_LONGEST_CELL)
-    rows, places = [], []
+    places = []
     try:
         names = next(reader)
+        columns = [[] for _ in names]
         last = reader.line_num
         for cells in reader:
             if len(cells) == len(names):
-                rows.append(cells)
+                for column, cell in zip(columns, cells):
+                    column.append(cell)
                 places.append(skipped + last + 1)
             elif len(cells) > 1 or (cells and cells[0].strip()):
                 raise DataError(
@@ -154,34 +163,9 @@ def read_delimited(path, known_columns=(), tabs=False):
         ) from error
     finally:
         csv.field_size_limit(limit)
-    columns = list(zip(*rows)) if rows else []
-    if names and not names[-1].strip() and rows and not any(columns[-1]):
+    if not names[-1].strip() and not any(columns[-1]):
         names, columns = names[:-1], columns[:-1]  # Lines end in a delimiter.
-    frame = _cells(path, names, columns, pd.Index(places, name="line"))
-    if delimiter != ("\t" if tabs else ","):
-        frame.attrs["notes"] = [
-            f"the cells are separated by {_DELIMITERS[delimiter]}"
-        ]
-    return frame
-
-
-def _delimiter(path, header, known_columns):
-    """Returns the sign that takes a header apart into known columns."""
-    present = [sign for sign in _DELIMITERS if sign in header]
-    fitting = [
-        sign
-        for sign in present
-        if {cell.strip(' "\r\n').lower() for cell in header.split(sign)}
-        & set(known_columns)
-    ]
-    chosen = fitting or present or [","]
-    if len(chosen) > 1 and not (chosen[0] == "," and path.endswith(".csv")):
-        raise DataError(
-            f"{path}: the header can be split at "
-            f"{' or '.join(_DELIMITERS[sign] for sign in chosen)}; save it as "
-            ".csv with commas or as .tsv with tabs"
-        )
-    return chosen[0]
+    return _cells(path, names, columns, pd.Index(places, name="line"))
 
 
 def _cells(path, names, columns, index):
@@ -194,6 +178,8 @@ def _cells(path, names, columns, index):
         )
     if not len(index):
         raise DataError(f"{path}: the table is empty, it has no rows")
+    if why := why_no_text("".join(names), lines=True):
+        raise DataError(f"{path}: the name of a column {why}")
     if "" in names:
         raise DataError(
             f"{path}: column {names.index('') + 1} has no name; name it, or "
@@ -205,10 +191,7 @@ def _cells(path, names, columns, index):
             f"{path}: the column {twice[0]!r} is there more than once; give "
             "every column a name of its own"
         )
-    frame = pd.DataFrame(
-        dict(zip(names, columns, strict=True)), index=index, dtype=object
-    )
-    return frame
+    return pd.DataFrame(dict(zip(names, columns)), index, dtype=object)
 
 
 def read_json(path, format="json"):
@@ -260,15 +243,8 @@ def read_json(path, format="json"):
 
 
 def _parse(text, where):
-    def once(pairs):
-        if len(dict(pairs)) < len(pairs):
-            keys = sorted(key for key, _ in pairs)
-            twice = next(a for a, b in itertools.pairwise(keys) if a == b)
-            raise ValueError(f"the key {twice!r} is there twice")
-        return dict(pairs)
-
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DataError(
             f"{where} is not sound JSON ({one_line(error)})"
@@ -285,37 +261,40 @@ def _is_task(record):
 
 def _label_studio(path, tasks):
     """Returns the votes of a JSON export; repeated ones count once."""
-    key = _item_key(path, tasks)
+    fields = dict.fromkeys(key for task in tasks for key in task["data"])
+    key = [field for field in fields if field.lower() in _ITEM_FIELDS]
+    key = key or list(fields)
+    if len(key) != 1:
+        raise DataError(
+            f"{path}: the fields of data, {first_five(key)}, could all name "
+            "the item; export the tasks with one field called image"
+        )
     votes, answered, questions, kinds = [], {}, set(), set()
-    cancelled = repeated = total = 0
+    counts = dict.fromkeys(("annotations", "cancelled", "repeated"), 0)
     for place, task in enumerate(tasks):
-        where = f"{path}: task {place}"
-        item = task["data"].get(key)
-        if not isinstance(item, (str, int)) or isinstance(item, bool):
-            raise DataError(
-                f"{where}: no text in data.{key}. Received: {shown(item)}"
-            )
+        item = task["data"].get(key[0])
         if "local-files/?d=" in str(item):
             item = urllib.parse.unquote(item.partition("?d=")[2])
-        seen = answered.setdefault((str(task.get("id")), item), set())
+        seen = answered.setdefault((str(task.get("id")), str(item)), set())
         votes.append((place, item, None, None))
         for annotation in task["annotations"]:
             try:
-                choices, who = _choices(annotation, questions, kinds)
+                answer = _choices(annotation, questions, kinds)
             except (AttributeError, KeyError, TypeError) as error:
                 raise DataError(
-                    f"{where}: an annotation is no object with results of "
-                    f"choices, a list of names. Received: {shown(annotation)}"
+                    f"{path}: task {place}: an annotation is no object with "
+                    "results of choices, a list of names. Received: "
+                    f"{shown(annotation)}"
                 ) from error
-            total += 1
+            counts["annotations"] += 1
             if annotation.get("was_cancelled"):
-                cancelled += 1
-            elif (who, *sorted(set(choices))) in seen:
-                repeated += 1
+                counts["cancelled"] += 1
+            elif answer in seen:
+                counts["repeated"] += 1
             else:
-                seen.add((who, *sorted(set(choices))))
-                for choice in choices or [None]:
-                    votes.append((place, item, who, choice))
+                seen.add(answer)
+                who, *choices = answer
+                votes += [(place, item, who, c) for c in choices or [None]]
     if len(questions) > 1:
         raise DataError(
             f"{path}: the annotations answer several questions "
@@ -327,52 +306,35 @@ def _label_studio(path, tasks):
             f"{first_five(sorted(kinds))}; export a question of kind Choices"
         )
     people = {who for _, _, who, _ in votes} - {None}
-    notes = [
-        f"Label Studio: {len(answered)} tasks, {total} annotations, "
-        f"{len(people)} annotators"
-    ]
-    if cancelled or repeated:
-        notes.append(
-            f"left out: {cancelled} cancelled and {repeated} repeated "
-            "annotations"
-        )
     places, *columns = zip(*votes)
-    frame = _cells(path, VOTES[:3], columns, pd.Index(places, name="task"))
+    names, index = VOTES[:3], pd.Index(places, name="task")
+    frame = _cells(path, names, columns, index)
+    notes = [
+        f"Label Studio: {len(answered)} tasks, {counts['annotations']} "
+        f"annotations, {len(people)} annotators; left out: "
+        f"{counts['cancelled']} cancelled, {counts['repeated']} repeated"
+    ]
     frame.attrs.update(notes=notes, layout="long")
     return frame
 
 
-def _item_key(path, tasks):
-    """Returns the field of data that names the items."""
-    keys = dict.fromkeys(key for task in tasks for key in task["data"])
-    named = [key for key in keys if key.lower() in ITEM_FIELDS] or list(keys)
-    if len(named) != 1:
-        raise DataError(
-            f"{path}: the fields of data, {first_five(list(keys))}, could all "
-            "name the item; export the tasks with one field called image"
-        )
-    return named[0]
-
-
 def _choices(annotation, questions, kinds):
-    """Returns the choices of an annotation, and whose they are."""
-    choices = []
+    """Returns who made an annotation and the choices in it, as one tuple."""
+    choices = set()
     for result in annotation["result"]:
         kinds.update(result["value"].keys())
         # A comment or a box may stand beside the choices.
-        names = result["value"].get("choices", ())
-        if not isinstance(names, (list, tuple)) or set(map(type, names)) - {
-            str
-        }:
-            raise TypeError(names)
         if "choices" in result["value"]:
+            names = result["value"]["choices"]
+            if not isinstance(names, list) or {*map(type, names)} - {str}:
+                raise TypeError(names)
             questions.add(str(result.get("from_name")))
-        choices.extend(names)
-    person = annotation.get("completed_by")
-    if isinstance(person, dict):
-        named = (person.get(key) for key in ("email", "username", "id"))
-        person = next((name for name in named if name not in (None, "")), None)
-    return choices, None if person is None else str(person)
+            choices.update(names)
+    who = annotation.get("completed_by")
+    if isinstance(who, dict):
+        named = (who.get(key) for key in ("email", "username", "id"))
+        who = next((name for name in named if name not in (None, "")), None)
+    return None if who is None else str(who), *sorted(choices)
 
 
 def read_parquet(path):

@@ -11,7 +11,10 @@ import numpy as np
 import pandas as pd
 
 from alim_keras.data.checks import row_ids
+from alim_keras.data.class_names import BLANK
 from alim_keras.data.class_names import class_numbers
+from alim_keras.data.class_names import converted
+from alim_keras.data.class_names import places
 from alim_keras.data.class_names import shown
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
@@ -20,7 +23,6 @@ from alim_keras.errors import first_five
 from alim_keras.errors import nearest
 
 LAYOUTS = ("auto", "list", "wide", "long", "multi_hot")
-BLANK = ("", "nan")
 # The names by which columns are known, in small letters.
 _ITEM = ("id", "item", "item_id", "image_id", "name")
 _IMAGE = ("image", "file", "filename", "file_name", "path", "image_path")
@@ -31,70 +33,31 @@ _ANNOTATOR = ("annotator", "worker", "user", "rater", "labeler")
 _ANNOTATOR += ("annotator_id", "worker_id", "completed_by", "_annotator_id")
 _LABEL = ("label", "class", "answer", "choice", "vote")
 _CONFIDENCE = ("confidence", "score")
-_SCORES = ("confidences", "scores")
-KNOWN = {*_ITEM, *_IMAGE, *_TASK, *_CANDIDATES, *_ANNOTATOR, *_LABEL}
-KNOWN |= {*_CONFIDENCE, *_SCORES}
+_SCORES = ("confidences", "scores", *_CONFIDENCE)
+KNOWN = {*_ITEM, *_IMAGE, *_TASK, *_CANDIDATES, *_ANNOTATOR, *_LABEL, *_SCORES}
 _PEOPLE = re.compile(
-    r"(annotator|worker|user|rater|labell?er|person|(random_)?label|answer|vote"
-    r"|choice|expert)[ _-]?[0-9]+"
+    r"(annotator|worker|user|rater|labell?er|person|expert|(random_)?label)"
+    r"[ _-]?[0-9]+"
 )
 # Columns that may say that an answer does not count.
 _STATUS = re.compile(
-    r"(.*[:. _])?(status|answer|was_cancelled|is_attn_check|gold\w*)"
-    r"|golden:.*|assignmentstatus",
+    r"(.*[:. _])?(assignment)?status|answer|was_cancelled|is_attn_check|gold.*",
     re.IGNORECASE,
 )
 _VERDICTS = {"accept", "reject", "ignore"}
 _SEPARATORS = "|;,"
 _HOT = {"0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1}
-
-
-def places(frame, rows):
-    """Returns where up to five rows stand: "lines 3, 4 (id a, b)".
-
-    Args:
-        frame: Frame whose index is the line or row in the file, with the
-            column item.
-        rows: Integers or bool, rows of the frame.
-    """
-    rows = frame[["item"]].iloc[np.arange(len(frame))[rows]]
-    rows = rows[~rows.index.duplicated()]
-    unit = (rows.index.name or "row") + "s" * (len(rows) > 1)
-    ids = first_five(rows["item"].tolist())
-    return f"{unit} {first_five(rows.index)} (id {ids})"
-
-
-def converted(frame, column, convert):
-    """Returns `convert` of the cells of a column, called once per string.
-
-    Args:
-        frame: As of `places`.
-        column: String.
-        convert: Function of a cell, which raises `ValueError` for one that it
-            cannot convert; the text says why.
-    """
-    results, known = [], {}
-    for row, cell in enumerate(frame[column].tolist()):
-        is_text = type(cell) is str
-        if not is_text or cell not in known:
-            try:
-                result = convert(cell)
-            except ValueError as error:
-                raise DataError(
-                    f"the {column} {shown(cell)} in {places(frame, [row])} "
-                    f"{error}"
-                ) from error
-            if is_text:
-                known[cell] = result
-        results.append(known[cell] if is_text else result)
-    return pd.Series(results, frame.index, dtype=object)
+_NO_LIST = (
+    'is no JSON list; write all sets as ["cat", "dog"], or all as cat|dog, or '
+    "give the classes with --class_names"
+)
 
 
 class _Header:
     """The columns of a table, looked up by flag or by known name."""
 
-    def __init__(self, names, given, but=()):
-        self.given, self.names, self.taken = given, list(names), set(but)
+    def __init__(self, names, given, taken=()):
+        self.given, self.names, self.taken = given, list(names), set(taken)
         self._lowered = {}
         for name in self.names:
             self._lowered.setdefault(name.lower(), []).append(name)
@@ -157,27 +120,22 @@ def votes_of_cells(cells, layout, given, class_names, notes):
         confidence, image, truth and verdict, all as the cells are; an item
         without an answer has a row.
     """
-    verdict = _verdict(cells, given)
-    header = _Header(cells.columns, given, verdict)
+    verdict = None
+    if "answer" in cells and given["label_column"] != "answer":
+        # Prodigy says in this column whether a record counts.
+        if cells["answer"].map(lambda cell: str(cell) in _VERDICTS).all():
+            verdict = "answer"
+    header = _Header(cells.columns, given, {verdict})
     base = _items(cells, header)
     layout, reason = _layout(header, layout, class_names)
-    truth = None
     if layout != "long" and given["label_column"] is not None:
-        truth = header.find(given["label_column"], "label_column")
-        base["truth"] = cells[truth]
+        base["truth"] = cells[
+            header.find(given["label_column"], "label_column")
+        ]
     if verdict:
-        base["verdict"] = cells["answer"]
-    attrs = {"layout": layout, "class_names": None}
-    if layout == "multi_hot":
-        columns = _hot_columns(header, class_names)
-        votes = _hot(cells, base, columns)
-        attrs["class_names"] = class_names or class_numbers(columns)[0]
-    elif layout == "wide":
-        columns = _people(header)
-        votes = _wide(cells[columns], class_names or (), notes)
-    else:
-        read = _list if layout == "list" else _long
-        votes, columns = read(cells, base, header, frozenset(class_names or ()))
+        base["verdict"] = cells[verdict]
+    read = {"list": _list, "long": _long, "wide": _wide, "multi_hot": _hot}
+    votes, columns = read[layout](cells, base, header, class_names)
     # An item without an answer keeps a row.
     silent = pd.RangeIndex(len(base)).difference(votes.index)
     votes = pd.concat([votes, pd.DataFrame(index=silent)])
@@ -187,160 +145,94 @@ def votes_of_cells(cells, layout, given, class_names, notes):
     votes.index = cells.index[votes.index]
     notes.append(f"layout {layout}, from {reason}")
     notes.append(f"answers from the columns {first_five(columns)}")
-    unused = set(header.rest()) - set(cells.attrs.get("where", ()))
-    _note_unused([name for name in header.rest() if name in unused], notes)
-    votes.attrs = {**attrs, **base.attrs}
-    return votes
-
-
-def _verdict(cells, given):
-    """Returns the column that says which records count, as a set.
-
-    It is Prodigy's `answer`, which is "accept", "reject" or "ignore".
-    """
-    if "answer" not in cells or given["label_column"] == "answer":
-        return set()
-    are_verdicts = all(
-        type(cell) is str and cell in _VERDICTS for cell in cells["answer"]
-    )
-    return {"answer"} if are_verdicts else set()
-
-
-def _items(cells, header):
-    """Returns a frame with the item of each row, and its image if named."""
-    has_images = cells.attrs.get("has_images", False)
-    words = next((w for w in (_ITEM, _IMAGE, _TASK) if header.known(w)), ())
-    item = header.take(
-        "id_column", "the id of an item", words, needed=not has_images
-    )
-    base = pd.DataFrame(index=cells.index)
-    base["item"] = row_ids(len(cells)) if item is None else cells[item]
-    if has_images or item.lower() in _IMAGE:
-        return base
-    image = header.take(None, "the image of an item", _IMAGE)
-    if image is not None:
-        base["image"] = cells[image]
-    return base
-
-
-def _layout(header, layout, class_names):
-    """Returns the layout and the reason for it, by the names of columns."""
-    if layout != "auto":
-        return layout, f"--layout={layout}"
-    given = header.given
-    annotators = given["annotator_column"] or ""
-    if given["candidates_column"] is not None:
-        return "list", "--candidates_column"
-    lists = header.known(_CANDIDATES)
-    people = [annotators] if annotators else header.known(_ANNOTATOR)
-    if lists and people:
-        raise DataError(
-            f"it has the column {lists[0]!r} of candidates and {people[0]!r} "
-            "of annotators; say which counts with --layout=list, or with "
-            "--layout=long and --label_column=NAME"
-        )
-    if "," in annotators:
-        return "wide", "--annotator_column"
-    if lists:
-        return "list", f"the column {lists[0]!r}"
-    labels = header.known(_LABEL)
-    if given["label_column"]:
-        labels = [given["label_column"]]
-    if people and labels:
-        return "long", "the columns of annotators and labels"
-    if people:
-        raise DataError(
-            f"the column {people[0]!r} names annotators, and none is known to "
-            "hold labels; say which does with --label_column=NAME"
-        )
-    beside = {*labels, *header.known(_CONFIDENCE)}
-    others = [name for name in header.rest() if name not in beside]
-    if labels and not others:
-        return "long", "the column of labels"
-    if labels:
-        raise DataError(
-            f"it has the column {labels[0]!r} beside {first_five(others)}; say "
-            "what they are: --layout=long (a label in each row), or "
-            "--layout=wide (a column for each annotator) or multi_hot (a "
-            "column for each class)"
-        )
-    if others and all(_PEOPLE.fullmatch(name.lower()) for name in others):
-        return "wide", "the columns named as annotators"
-    # Columns 0 and 1 of votes 0 and 1 would be read in silence.
-    classes = set(class_names or ())
-    if set(others) == classes and classes and not classes & {"0", "1"}:
-        return "multi_hot", "the columns named as the classes"
-    raise DataError(
-        f"the columns {first_five(others)} may be those of annotators or of "
-        "classes, or something else; say which with --layout=wide or "
-        "--layout=multi_hot, or name that of the candidates with "
-        "--candidates_column=NAME"
-    )
-
-
-def _note_unused(unused, notes):
-    if not unused:
-        return
-    notes.append(f"columns that are not used: {first_five(unused)}")
+    if "annotator" in votes and layout == "wide":
+        silent = [c for c in columns if c not in set(votes["annotator"])]
+        if silent:
+            notes.append(
+                f"{len(silent)} annotator columns are blank and were ignored: "
+                f"{first_five(silent)}"
+            )
+    filtered = set(cells.attrs.get("where", ()))
+    unused = [name for name in header.rest() if name not in filtered]
+    if unused:
+        notes.append(f"columns that are not used: {first_five(unused)}")
     status = [name for name in unused if _STATUS.fullmatch(name)]
     if status:
         warnings.warn(
             f"the column {status[0]!r} is not used; if by it some answers do "
             f"not count, leave them out with --where={status[0]}=VALUE",
             DataWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
+    votes.attrs = {"layout": layout, "class_names": None, **base.attrs}
+    return votes
 
 
-def answers(cell, names=()):
-    """Returns the classes that a cell for one answer names, as strings."""
-    if isinstance(cell, str):
-        text = cell.strip()
-        if text.lower() in BLANK and text not in names:
-            return []
-        # Label Studio's CSV holds JSON.
-        parsed = _parsed(text) if text.startswith("{") else None
-        if text in names or not isinstance(parsed, dict):
-            return [text]
-        cell = parsed
-    if isinstance(cell, dict) and set(cell) == {"choices"}:
-        cell = cell["choices"]
-    if isinstance(cell, (list, tuple)):
-        return [_class_text(value) for value in cell]
-    if cell is None or cell != cell:
-        return []
-    return [_class_text(cell)]
+def _items(cells, header):
+    """Returns a frame with the item of each row, and its image if named."""
+    has_images = cells.attrs.get("has_images", False)
+    words = next((w for w in (_ITEM, _IMAGE, _TASK) if header.known(w)), ())
+    role = "the id of an item"
+    item = header.take("id_column", role, words, needed=not has_images)
+    base = pd.DataFrame(index=cells.index)
+    base["item"] = row_ids(len(cells)) if item is None else cells[item]
+    if not has_images and item.lower() not in _IMAGE:
+        image = header.take(None, "the image of an item", _IMAGE)
+        if image is not None:
+            base["image"] = cells[image]
+    return base
 
 
-def _parsed(text):
-    try:
-        return json.loads(text) if text[0] in "[{" else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _class_text(value):
-    """Returns a class name or number of a typed file as a string."""
-    if isinstance(value, str):
-        if not value.strip():
-            raise ValueError("names no class: a name is missing in it")
-        return value.strip()
-    if isinstance(value, bool):
-        raise ValueError("names no class: true and false are none")
-    if value is None or value != value:
-        raise ValueError("names no class: it is blank inside a set")
-    if not isinstance(value, (int, float)):
-        raise ValueError(
-            "names no class: a class name or number was expected; if it is a "
-            "set, say --layout=list"
+def _layout(header, layout, class_names):
+    """Returns the layout and the reason for it, by the names of columns."""
+    given = header.given
+    lists, people = header.known(_CANDIDATES), header.known(_ANNOTATOR)
+    labels = header.known(_LABEL)
+    if given["annotator_column"]:
+        people = [given["annotator_column"]]
+    if given["label_column"]:
+        labels = [given["label_column"]]
+    beside = {*labels, *header.known(_CONFIDENCE)}
+    others = [name for name in header.rest() if name not in beside]
+    classes = set(class_names or ())
+    if layout != "auto":
+        return layout, f"--layout={layout}"
+    if given["candidates_column"]:
+        return "list", "--candidates_column"
+    if lists and people:
+        raise DataError(
+            f"it has the column {lists[0]!r} of candidates and {people[0]!r} "
+            "of annotators; say which counts with --layout=list, or with "
+            "--layout=long and --label_column=NAME"
         )
-    if abs(value) >= 1e15 or value != int(value):
-        raise ValueError("names no class: a class number must be whole")
-    return str(int(value))
+    if people and "," in people[0]:
+        return "wide", "--annotator_column"
+    if lists:
+        return "list", f"the column {lists[0]!r}"
+    if people and not labels:
+        raise DataError(
+            f"the column {people[0]!r} names annotators, and none is known to "
+            "hold labels; say which does with --label_column=NAME"
+        )
+    if labels and (people or not others):
+        return "long", "the columns of annotators and labels"
+    if others and all(_PEOPLE.fullmatch(name.lower()) for name in others):
+        return "wide", "the columns named as annotators"
+    # Columns 0 and 1 of votes 0 and 1 would be read in silence.
+    if set(others) == classes and classes and not classes & {"0", "1"}:
+        return "multi_hot", "the columns named as the classes"
+    raise DataError(
+        f"the columns {first_five([*labels, *others])} may be those of "
+        "annotators or of classes, or something else; say which with "
+        "--layout=long (a label in each row), --layout=wide (a column for each "
+        "annotator) or --layout=multi_hot (a column for each class), or name "
+        "that of the candidates with --candidates_column=NAME"
+    )
 
 
-def _list(cells, base, header, names):
+def _list(cells, base, header, class_names):
     """Returns the votes of a table with a set in each row."""
+    names = frozenset(class_names or ())
     if header.known(_CANDIDATES[:-1]):
         # labels.csv has the sets that were given and those to use instead.
         header.taken.update(header.known(_CANDIDATES[-1:]))
@@ -351,28 +243,29 @@ def _list(cells, base, header, names):
     in_json = any(text.lstrip().startswith("[") for text in texts)
     texts = [text for text in texts if text.lstrip()[:1] not in ("[", "{")]
     signs = [sign for sign in _SEPARATORS if any(sign in t for t in texts)]
+    sign = signs[0] if signs else None
     if len(signs) > 1:
         both = next(text for text in texts if signs[1] in text)
         raise DataError(
-            f"column {column!r} is separated by {signs[0]!r} and {signs[1]!r}; "
+            f"column {column!r} is separated by {sign!r} and {signs[1]!r}; "
             "write JSON lists, or one of them alone (a cell that is one class "
             f"of --class_names stays whole). Received: {shown(both)}"
         )
-    sign = signs[0] if signs else None
     joined = [name for name in names if sign and sign in name]
 
     def split(cell):
         text = cell.strip() if isinstance(cell, str) else ""
         if not text or text in names or text.lower() in BLANK:
             return cell
-        values = _parsed(text)
-        if isinstance(values, list if text[0] == "[" else dict):
-            return values
+        if text[0] in "[{":
+            try:
+                value = json.loads(text)
+            except (ValueError, RecursionError):
+                value = None
+            if isinstance(value, list if text[0] == "[" else dict):
+                return value
         if in_json or text[0] == "[" or text[0] + text[-1] in ("()", "{}"):
-            raise ValueError(
-                'is no JSON list; write all sets as ["cat", "dog"], or all as '
-                "cat|dog, or give the classes with --class_names"
-            )
+            raise ValueError(_NO_LIST)
         if any(name in text for name in joined):
             raise ValueError(
                 f"can be read in two ways, as {sign!r} stands in a class name "
@@ -382,23 +275,23 @@ def _list(cells, base, header, names):
 
     named = pd.DataFrame({"item": base["item"], "label": cells[column]})
     votes = pd.DataFrame({"label": converted(named, "label", split)})
-    scores = header.known((*_SCORES, *_CONFIDENCE))[:1]
+    scores = header.known(_SCORES)[:1]
     if scores and cells[scores[0]].map(type).eq(list).all():
         header.taken.update(scores)
         votes["confidence"] = cells[scores[0]]
     return votes.reset_index(drop=True), [column]
 
 
-def _long(cells, base, header, names):
+def _long(cells, base, header, class_names):
     """Returns the votes of a table with an answer in each row."""
-    if header.given["candidates_column"] and not header.given["label_column"]:
-        label = header.take("candidates_column", "the label", ())
-    else:
-        label = header.take("label_column", "the label", _LABEL, needed=True)
-    flag = "annotator_column"
+    flag = "label_column"
+    if header.given["candidates_column"] and not header.given[flag]:
+        flag = "candidates_column"
     columns = {
-        "label": label,
-        "annotator": header.take(flag, "the annotator", _ANNOTATOR),
+        "label": header.take(flag, "the label", _LABEL, needed=True),
+        "annotator": header.take(
+            "annotator_column", "the annotator", _ANNOTATOR
+        ),
         "confidence": header.take(None, "the confidence", _CONFIDENCE),
     }
     base.attrs["confidence_column"] = columns["confidence"]
@@ -407,59 +300,48 @@ def _long(cells, base, header, names):
     return pd.DataFrame(votes).reset_index(drop=True), columns
 
 
-def _people(header):
-    """Returns the columns of the annotators of a wide table."""
+def _wide(cells, base, header, class_names):
+    """Returns the votes of a table with a column for each annotator."""
     text = header.given["annotator_column"]
-    if text is not None:
-        names = [
-            header.find(n.strip(), "annotator_column") for n in text.split(",")
-        ]
-        if len(set(names)) < len(names):
-            raise ConfigError(
-                f"An annotator is named twice. Received: --annotator_column={text}"
-            )
-        return names
     odd = header.known((*_LABEL, *_CANDIDATES, *_CONFIDENCE))
-    if odd:
+    if text is not None:
+        columns = [name.strip() for name in text.split(",")]
+        columns = [header.find(name, "annotator_column") for name in columns]
+        if len(set(columns)) < len(columns):
+            raise ConfigError(
+                "An annotator is named twice. Received: "
+                f"--annotator_column={text}"
+            )
+    elif odd:
         raise DataError(
             f"is the column {odd[0]!r} that of an annotator? Name those of the "
             "annotators with --annotator_column=A,B,C, or the true classes "
             f"with --label_column={odd[0]}"
         )
-    names = header.rest()
-    header.taken.update(names)
-    return names
-
-
-def _wide(cells, class_names, notes):
-    """Returns the votes of a table with a column for each annotator."""
+    else:
+        columns = header.rest()
+        header.taken.update(columns)
     votes = pd.DataFrame(
         {
-            "annotator": np.tile(cells.columns.to_numpy(object), len(cells)),
-            "label": cells.to_numpy(object).ravel(),
+            "annotator": np.tile(np.array(columns, object), len(cells)),
+            "label": cells[columns].to_numpy(object).ravel(),
         },
-        index=np.repeat(np.arange(len(cells)), cells.shape[1]),
+        index=np.repeat(np.arange(len(cells)), len(columns)),
     )
     texts = votes["label"].map(lambda cell: str(cell).strip())
-    is_blank = texts.str.lower().isin(BLANK) & ~texts.isin(class_names)
-    is_blank |= votes["label"].isna()
-    votes = votes[~is_blank]
-    silent = [name for name in cells if name not in set(votes["annotator"])]
-    if silent:
-        notes.append(
-            f"{len(silent)} annotator columns are blank and were ignored: "
-            f"{first_five(silent)}"
-        )
+    blank = texts.str.lower().isin(BLANK) & ~texts.isin(class_names or ())
+    votes = votes[~blank & votes["label"].notna()]
     if not len(votes):
         raise DataError("the table is empty, it has no answer of an annotator")
-    return votes
+    return votes, columns
 
 
-def _hot_columns(header, class_names):
-    """Returns the columns of a multi-hot table."""
+def _hot(cells, base, header, class_names):
+    """Returns the votes of a table with a column of 0 and 1 for each class."""
     columns = header.rest()
-    missing = [n for n in class_names or () if n not in set(columns)]
-    others = [n for n in columns if n not in set(class_names or columns)]
+    classes = set(columns if class_names is None else class_names)
+    missing = [name for name in class_names or () if name not in set(columns)]
+    others = [name for name in columns if name not in classes]
     if missing or others:
         reasons = [f"none for {first_five(missing)}"] * bool(missing)
         reasons += [f"{first_five(others)} is no class"] * bool(others)
@@ -471,26 +353,21 @@ def _hot_columns(header, class_names):
     if not columns:
         raise DataError("it has a column of ids only; add those of classes")
     header.taken.update(columns)
-    return columns
-
-
-def _hot(cells, base, columns):
-    """Returns the votes of a table with a column of 0 and 1 for each class."""
-    rows = []
-    for column in columns:
-        codes, values = pd.factorize(cells[column].astype(str))
-        hot = [_HOT.get(value.strip().lower()) for value in values]
-        # Blank cells of typed files have the code -1.
-        hot = np.array([-1 if h is None else h for h in hot] + [-1])[codes]
-        if (hot < 0).any():
-            wrong = np.flatnonzero(hot < 0)
-            cell = cells[column].iloc[wrong[0]]
-            blank = cell is None or str(cell).strip().lower() in BLANK
-            raise DataError(
-                f"the multi-hot column {column!r} must hold only 0 and 1. "
-                f"Received: {'blank' if blank else shown(cell)} in "
-                f"{places(base, wrong)}"
-            )
-        rows.append(np.flatnonzero(hot))
-    labels = np.repeat(np.array(columns, object), [len(r) for r in rows])
-    return pd.DataFrame({"label": labels}, index=np.concatenate(rows))
+    flat = pd.Series(cells[columns].to_numpy(object).ravel(), dtype=object)
+    codes, values = pd.factorize(flat.map(str))
+    hot = [_HOT.get(value.strip().lower(), -1) for value in values]
+    hot = np.array(hot)[codes].reshape(len(cells), len(columns))
+    if (hot < 0).any():
+        rows, numbers = np.nonzero(hot < 0)
+        name = columns[numbers[0]]
+        cell = cells[name].iloc[rows[0]]
+        is_blank = cell is None or str(cell).strip().lower() in BLANK
+        raise DataError(
+            f"the multi-hot column {name!r} must hold only 0 and 1. Received: "
+            f"{'blank' if is_blank else shown(cell)} in "
+            f"{places(base, rows[:1])}"
+        )
+    rows, numbers = np.nonzero(hot)
+    base.attrs["class_names"] = class_names or class_numbers(columns)[0]
+    labels = np.array(columns, object)[numbers]
+    return pd.DataFrame({"label": labels}, rows), columns

@@ -9,12 +9,12 @@ import numpy as np
 from alim_keras.data import formats
 from alim_keras.data import images as disk
 from alim_keras.data import tables
-from alim_keras.data.arrays import read_npz
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.images import DiskImages
 from alim_keras.data.matching import list_images
 from alim_keras.data.matching import match_ids
+from alim_keras.data.tables import read_npz
 from alim_keras.data.training_set import UNKNOWN
 from alim_keras.data.training_set import TrainingSet
 from alim_keras.data.validation import validate_features
