@@ -17,10 +17,10 @@ from alim_keras.data import formats
 from alim_keras.data import layouts
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.class_names import MOST_CLASSES
+from alim_keras.data.class_names import PADDING
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import places
-from alim_keras.data.validation import validate_candidates
 from alim_keras.data.votes import checked_votes
 from alim_keras.data.votes import sets_of_votes
 from alim_keras.errors import ConfigError
@@ -341,9 +341,9 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
             checks.check_range(truth, rows, sets.num_classes, sets.ids, -1)
             checks.check_ids("'labels'", rows, len(sets))
     except (ConfigError, DataError) as error:
-        # An argument in Python is a flag here.
-        text = str(error).replace("pass form='ids'", "say --layout=list")
-        raise DataError(f"{path}: {text}") from error
+        hint = "; are these class numbers? Say --layout=list"
+        hint *= "must hold only 0 and 1" in str(error)
+        raise DataError(f"{path}: {error}{hint}") from error
     if class_names is not None and {*class_names} != {*sets.class_names}:
         raise DataError(
             f"{path}: the class names of the file, "
@@ -394,30 +394,31 @@ def _sets_of_array(arrays, sought, layout, class_names):
             f"there are {len(array)} sets but {len(ids)} ids, the first "
             f"without a set is {first_five(ids[len(array) :])}"
         )
-    form = "ids" if layout == "list" or array.ndim == 1 else "multi_hot"
+    is_hot = array.ndim == 2 and layout != "list"
     array = np.array(array.reshape(len(array), -1))
-    if form == "ids":
-        empty = (array == checks.PADDING).all(1)
-        largest = array.max()
-        if class_names is None and not 0 <= largest < MOST_CLASSES:
-            raise DataError(
-                f"the largest class number is {largest}; give the classes "
-                "with --class_names if that is right"
-            )
-        again = (array == 0) & (np.cumsum(array == 0, axis=1) > 1)
-        if again.any():
-            array[again] = checks.PADDING
-            warnings.warn(
-                f"{again.any(1).sum()} rows name class 0 "
-                f"({(class_names or '0')[0]!r}) more than once: is it used to "
-                "fill rows up? Use -1 for that",
-                DataWarning,
-                stacklevel=4,
-            )
-    else:
+    if is_hot:
         empty = ~array.any(1)
-    array[empty, 0] = form == "multi_hot"
-    return validate_candidates(array, None, ids, class_names, form), empty
+        array[empty, 0] = 1
+        return CandidateSets.from_dense(array, ids, class_names), empty
+    empty, largest = (array == PADDING).all(1), array.max()
+    if class_names is None and not 0 <= largest < MOST_CLASSES:
+        raise DataError(
+            f"the largest class number is {largest}; give the classes with "
+            "--class_names if that is right"
+        )
+    again = np.sum(np.sum(array == 0, axis=1) > 1)
+    if again:
+        warnings.warn(
+            f"{again} rows name class 0 ({(class_names or '0')[0]!r}) more "
+            "than once: is it used to fill rows up? Use -1 for that",
+            DataWarning,
+            stacklevel=4,
+        )
+    array[empty, 0] = 0
+    rows, columns = np.nonzero(array != PADDING)
+    numbers = checks.class_numbers(array[rows, columns], rows, ids)
+    class_names = class_names or range(int(largest) + 1)
+    return CandidateSets.from_pairs(rows, numbers, ids, class_names), empty
 
 
 def _texts(arrays, name):

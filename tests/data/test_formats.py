@@ -498,7 +498,10 @@ def test_rows_filled_up_with_zeros_are_warned_of(save):
         ({"sets": [[1, 0]] * 2, "ids": ["x", "x"]}, "occur more than once: x"),
         ({"sets": [[1, 0]], "ids": [1.5]}, "list of strings"),
         ({"sets": [[1, 0]], "ids": [" "]}, "item ' ' in row 0"),
-        ({"sets": [[1, 0]], "class_names": ["x"]}, "2 columns.*1 classes"),
+        (
+            {"sets": [[1, 0]], "class_names": ["x"]},
+            "2 classes was expected.*1 names",
+        ),
         ({"sets": [[1, 0]], "class_names": ["x", "x"]}, "twice"),
         ({"sets": [[1, 0]], "class_names": [[1]]}, "list of strings"),
         ({"sets": [[1, 0]], "labels": [2]}, r"0\.\.1"),
