@@ -44,8 +44,8 @@ class VoteArrays:
     def of(cls, votes, ids, class_names):
         """Reads a frame of votes, see `examine`.
 
-        Votes without an annotator or a label and those about other items than
-        `ids` are left out.
+        Votes without an annotator or a label, of confidence 0 or about other
+        items than `ids` are left out.
 
         Raises:
             DataError: If columns are missing, no vote is about one of the
@@ -66,6 +66,9 @@ class VoteArrays:
                 f"hold their ids. Received: {first_five(list(votes['item']))}"
             )
         here = (rows >= 0) & votes["annotator"].notna().to_numpy()
+        if "confidence" in votes:
+            # It says that the item is not of this class.
+            here &= votes["confidence"].to_numpy("float64") != 0
         who, names = pd.factorize(votes["annotator"][here].astype(str))
         labels = votes["label"][here]
         classes = pd.Index(class_names).get_indexer(labels)

@@ -33,6 +33,9 @@ def test_votes_are_ordered_by_example():
     assert found.annotators.tolist() == [0, 1, 1, 0, 0, 1]
     assert found.classes.tolist() == [0, 0, 0, 1, 0, 2]
     assert found.names.tolist() == PEOPLE
+    frame = vote_frame(ENTRIES, PEOPLE, NAMES)
+    frame.loc[0, "confidence"] = 0.0
+    assert len(VoteArrays.of(frame, list("0123"), NAMES)) == 5
     # Six votes on four examples.
     assert found.overlap()
     assert not arrays([(row, 0, 1) for row in range(4)]).overlap()
