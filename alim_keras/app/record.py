@@ -74,26 +74,22 @@ def _run_record(config, training, noise_rate):
             "image_shape": list(training.images.shape[1:]),
             "class_names": list(training.class_names),
         },
-        "versions": _versions(),
-        "machine": {
-            "system": platform.platform(),
-            "processor": platform.machine(),
-            "cores": os.cpu_count(),
-            "gpus": backend.gpu_names(),
-        },
+        "versions": versions(),
+        "machine": machine(),
     }
 
 
-def _versions():
-    versions = {
+def versions():
+    """Returns a dict of versions: Python, packages, this one and its commit."""
+    installed = {
         "python": platform.python_version(),
         "alim_keras": alim_keras.__version__,
     }
     for package in _PACKAGES:
         try:
-            versions[package] = importlib.metadata.version(package)
+            installed[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
-            versions[package] = None
+            installed[package] = None
     try:
         git = subprocess.run(
             ["git", "describe", "--always", "--dirty"],
@@ -102,10 +98,20 @@ def _versions():
             text=True,
             check=True,
         )
-        versions["commit"] = git.stdout.strip()
+        installed["commit"] = git.stdout.strip()
     except (OSError, subprocess.CalledProcessError):
-        versions["commit"] = None
-    return versions
+        installed["commit"] = None
+    return installed
+
+
+def machine():
+    """Returns a dict: system, processor, cores and GPUs."""
+    return {
+        "system": platform.platform(),
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "gpus": backend.gpu_names(),
+    }
 
 
 def results(config, folder, training, noise_rate, per_class_mean=None):

@@ -14,6 +14,7 @@ import numpy as np
 from alim_keras import backend
 from alim_keras import files
 from alim_keras.app import cli
+from alim_keras.app.config import Config
 from alim_keras.callbacks import RunCheckpoint
 from alim_keras.data import CandidateSets
 from alim_keras.data import known_data
@@ -243,7 +244,9 @@ class RunFolder:
         run = self.read("run.json")
         if run is None or not self.begun():
             return
-        before, settings = run.get("settings", {}), config.as_dict()
+        # A setting that an older version did not have stood at its default.
+        before = {**Config().as_dict(), **run.get("settings", {})}
+        settings = config.as_dict()
         for name, value in settings.items():
             if name not in FREE and before.get(name) != value:
                 raise CheckpointError(
