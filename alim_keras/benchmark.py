@@ -9,12 +9,10 @@ import dataclasses
 import itertools
 import json
 import math
-import os
 import re
 import shlex
 import sys
 import time
-from collections.abc import Callable
 
 from alim_keras.app import cli
 from alim_keras.app import process
@@ -64,37 +62,10 @@ COMMAND = cli.Command(
 # A turn repeats a call until it lasts about this long, so that the clock's
 # grain and a cold cache do not count.
 TURN_SECONDS = 0.2
-MOST_CALLS = 200
+_MOST_CALLS = 200
 # Batches that are read before a turn of the pipeline begins, so that what it
 # made in advance does not count.
 _AHEAD = 4
-_TITLES = {
-    "plain": "plain step",
-    "forward": "its forward pass",
-    "alim": "ALIM's step, from the pipeline",
-    "data": "  of it, the next batch",
-    "epoch_end": "end of an epoch, ALIM",
-}
-
-
-@dataclasses.dataclass
-class Turn:
-    """One thing that is timed.
-
-    Attributes:
-        name: String.
-        run: Function of a number of calls, which returns the seconds that
-            they took together.
-        units: Things done in a call, such as steps. Defaults to `1`.
-        most: Most calls of a turn. Defaults to `MOST_CALLS`.
-        calls: Calls of a turn; `warm_up` chooses it.
-    """
-
-    name: str
-    run: Callable
-    units: int = 1
-    most: int = MOST_CALLS
-    calls: int = 1
 
 
 def main(line):
@@ -112,19 +83,9 @@ def main(line):
     if options.output:
         check_is_no_folder(options.output, "--output")
     training = training_set(config, options)
-    turns, steps = make_turns(config, training)
-    warm_up(turns)
-
-    def report(done, seconds):
-        if config.run.progress != "none":
-            print(
-                f"round {done} of {options.rounds}, {seconds:.0f} s",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    samples = measure(turns, options.rounds, options.seconds, report=report)
-    result = record(config, training, turns, steps, samples)
+    turns = make_turns(config, training)
+    samples = measure(turns, options.rounds, options.seconds)
+    result = record(config, training, samples)
     print(table(result))
     if options.output:
         content = json.dumps(result, indent=1, allow_nan=False)
@@ -132,12 +93,7 @@ def main(line):
 
 
 def training_set(config, options):
-    """Returns the `TrainingSet` of `--dataset`, or one of random images.
-
-    Args:
-        config: The `Config`.
-        options: The `BenchmarkConfig`.
-    """
+    """Returns the `TrainingSet` of `--dataset`, or one of random images."""
     import numpy as np
 
     from alim_keras.app import load
@@ -152,35 +108,27 @@ def training_set(config, options):
             "channels, such as 32x32x3. Received: "
             f"--input_shape={options.input_shape}"
         )
-    count, classes = options.num_examples, options.num_classes
-    if count < config.train.batch_size:
-        raise ConfigError(
-            f"{count} images do not fill one batch. Received: "
-            f"--num_examples={count} --batch_size={config.train.batch_size}"
-        )
     shape = [int(side) for side in options.input_shape.split("x")]
+    count, classes = options.num_examples, options.num_classes
     stream = np.random.default_rng(config.run.seed)
     images = stream.integers(0, 256, (count, *shape), "uint8")
     labels = stream.integers(0, classes, count)
-    ids = [f"random_{row}" for row in range(count)]
+    candidates = simulate.simulate_candidates(
+        labels,
+        classes,
+        ambiguity=config.candidates.ambiguity,
+        noise_level=config.candidates.noise_level,
+    )
     return TrainingSet(
         name="random images",
-        ids=ids,
+        ids=candidates.ids,
         images=images,
-        class_names=range(classes),
+        class_names=candidates.class_names,
         test_images=images[:0],
         test_labels=labels[:0],
         test_ids=[],
+        candidates=candidates,
         labels=labels,
-        candidates=simulate.simulate_candidates(
-            labels,
-            classes,
-            ambiguity=config.candidates.ambiguity,
-            noise_level=config.candidates.noise_level,
-            seed=config.run.seed,
-            ids=ids,
-        ),
-        source="--input_shape",
     )
 
 
@@ -188,7 +136,10 @@ def training_set(config, options):
 
 
 def make_turns(config, training):
-    """Returns the turns, a list of `Turn`, and the steps of an epoch."""
+    """Returns a dict from a name to a function that times it once.
+
+    Each returns seconds for a step, a call, a batch or the end of an epoch.
+    """
     import keras
     import numpy as np
 
@@ -218,32 +169,45 @@ def make_turns(config, training):
     callback.set_model(model)
     callback.set_params({"epochs": config.train.epochs})
     callback.on_train_begin()
-    table = model.pseudo_label_table
+    pseudo_labels = model.pseudo_label_table
     ratios = np.random.default_rng(0).lognormal(size=len(training.trained))
     # The first epoch at whose end lambda is chosen.
     epoch = max(config.alim.warmup_epochs - 1, 0)
 
     def epoch_end(_):
         # As after a whole epoch, in which each example has its ratio.
-        table.candidate_ratio.assign(ratios)
+        pseudo_labels.candidate_ratio.assign(ratios)
         began = time.perf_counter()
         callback.on_epoch_end(epoch, {})
         model.enter_epoch(epoch + 1, config.train.epochs)
         callback.on_epoch_begin(epoch + 1)
-        table.lam.numpy()
+        pseudo_labels.lam.numpy()
         return time.perf_counter() - began
 
     execution = config.machine.steps_per_execution
-    return [
-        _fit_turn("alim", model, batches, steps, execution),
-        *_plain_turns(config, training),
-        Turn("data", data, most=max(1, steps - _AHEAD)),
-        Turn("epoch_end", epoch_end, most=1),
-    ], steps
+    return {
+        "alim": _turn(*_steps(model, batches, steps, execution)),
+        **_plain_turns(config, training),
+        "data": _turn(data, max(1, steps - _AHEAD)),
+        "epoch_end": _turn(epoch_end, 1),
+    }
 
 
-def _fit_turn(name, model, data, steps, execution=1):
-    """Returns the turn of the steps within `model.fit`.
+def _turn(run, most=_MOST_CALLS):
+    """Returns a function that times as many calls as take `TURN_SECONDS`.
+
+    Args:
+        run: Function of a number of calls: returns the seconds they took.
+        most: Most calls of a turn.
+    """
+    run(1)  # Compiles.
+    calls = math.ceil(TURN_SECONDS / max(run(1), 1e-9))
+    calls = max(1, min(most, calls, _MOST_CALLS))
+    return lambda: run(calls) / calls
+
+
+def _steps(model, data, steps, execution=1):
+    """Returns what times steps within `model.fit`, and the most it can.
 
     It trains for two short epochs and times the second: in the first the
     pipeline comes up to speed.
@@ -265,17 +229,13 @@ def _fit_turn(name, model, data, steps, execution=1):
     timer = keras.callbacks.LambdaCallback(begin, end)
 
     def run(calls):
+        count = calls * execution
         model.fit(
-            data,
-            epochs=2,
-            steps_per_epoch=calls * execution,
-            verbose=0,
-            callbacks=[timer],
+            data, epochs=2, steps_per_epoch=count, verbose=0, callbacks=[timer]
         )
-        return seconds
+        return seconds / execution
 
-    most = max(1, (steps // execution - 1) // 2)
-    return Turn(name, run, execution, min(most, MOST_CALLS))
+    return run, (steps // execution - 1) // 2
 
 
 def _plain_turns(config, training):
@@ -294,6 +254,7 @@ def _plain_turns(config, training):
     backbone, *_ = build.backbone_of(config, training)
     width, classes = backbone.output_shape[-1], training.num_classes
     network = keras.Sequential([backbone, classifier_head(width, classes)])
+    on_jax = keras.config.backend() == "jax"
     network.compile(
         keras.optimizers.SGD(
             config.train.learning_rate,
@@ -301,8 +262,7 @@ def _plain_turns(config, training):
             weight_decay=config.train.weight_decay or None,
         ),
         keras.losses.CategoricalCrossentropy(from_logits=True),
-        jit_compile=config.machine.jit_compile
-        or keras.config.backend() == "jax",
+        jit_compile=config.machine.jit_compile or on_jax,
     )
     stream = np.random.default_rng(config.run.seed)
     size = config.train.batch_size
@@ -333,52 +293,32 @@ def _plain_turns(config, training):
         keras.ops.convert_to_numpy(logits)
         return time.perf_counter() - began
 
-    return [
-        _fit_turn("plain", network, OneBatch(), len(OneBatch())),
-        Turn("forward", forward),
-    ]
+    return {
+        "plain": _turn(*_steps(network, OneBatch(), len(OneBatch()))),
+        "forward": _turn(forward),
+    }
 
 
-# Timing.
-
-
-def warm_up(turns):
-    """Runs each turn, so that all is compiled, and chooses its `calls`."""
-    for turn in turns:
-        turn.run(1)
-        seconds = max(turn.run(1), 1e-9)
-        turn.calls = min(turn.most, math.ceil(TURN_SECONDS / seconds))
-
-
-def measure(turns, rounds, seconds, clock=time.perf_counter, report=None):
-    """Times the turns one after the other, round after round.
-
-    So a disturbance meets all of them.
+def measure(turns, rounds, seconds, clock=time.perf_counter):
+    """Times the turns one after the other, so that a disturbance meets all.
 
     Args:
-        turns: List of `Turn`, warmed up.
+        turns: Dict from a name to a function that returns seconds.
         rounds: Integer, how many rounds at most.
-        seconds: No round begins that, at the last one's pace, would end
-            later than this. The first always runs.
+        seconds: No round but the first begins that, at the last one's pace,
+            would end later than this.
         clock: Function that returns seconds.
-        report: Function of (rounds done, seconds since the start), called
-            after each round, or None.
 
     Returns:
-        Dict from a turn's name to a list of seconds per unit, one for each
-        round.
+        Dict from a name to a list of seconds, one for each round.
     """
-    samples = {turn.name: [] for turn in turns}
+    samples = {name: [] for name in turns}
     began = clock()
-    for done in range(1, rounds + 1):
+    for _ in range(rounds):
         start = clock()
-        for turn in turns:
-            elapsed = turn.run(turn.calls)
-            samples[turn.name].append(elapsed / (turn.calls * turn.units))
-        now = clock()
-        if report:
-            report(done, now - began)
-        if (now - began) + (now - start) > seconds:
+        for name, turn in turns.items():
+            samples[name].append(turn())
+        if 2 * clock() - start - began > seconds:
             break
     return samples
 
@@ -387,15 +327,7 @@ def measure(turns, rounds, seconds, clock=time.perf_counter, report=None):
 
 
 def summary(samples):
-    """Returns the median and the quartiles of a list of numbers, as a dict.
-
-    Quartiles lie between the sorted numbers, by linear interpolation.
-
-    Example:
-
-    >>> summary([1.0, 2.0, 4.0, 8.0, 16.0])
-    {'median': 4.0, 'lower': 2.0, 'upper': 8.0}
-    """
+    """Returns the median and the quartiles of numbers, as a dict."""
     import numpy as np
 
     lower, median, upper = np.quantile(samples, [0.25, 0.5, 0.75]).tolist()
@@ -415,12 +347,6 @@ def efficiencies(seconds, passes, forwards=1):
         seconds: Dict with the seconds of `alim`, `plain` and `forward`.
         passes: Forward and backward passes of a step.
         forwards: Forward passes alone. Defaults to `1`, the key encoder's.
-
-    Example:
-
-    >>> efficiencies({"alim": 10.0, "plain": 3.0, "forward": 1.2}, passes=2)
-    {'efficiency': 0.7, 'efficiency_measured': 0.72,
-     'views_and_bookkeeping': 0.28}
     """
     plain, alim = seconds["plain"], seconds["alim"]
     limit = passes * plain + forwards * seconds["forward"]
@@ -431,45 +357,33 @@ def efficiencies(seconds, passes, forwards=1):
     }
 
 
-def record(config, training, turns, steps, samples):
-    """Returns all that is known of a benchmark, ready for JSON.
-
-    Args:
-        config: The `Config`.
-        training: The `TrainingSet`.
-        turns: List of `Turn`.
-        steps: Integer, steps of an epoch.
-        samples: What `measure` returned.
-    """
+def record(config, training, samples):
+    """Returns all that is known of a benchmark, ready for JSON."""
     import keras
 
     from alim_keras.app import build
-    from alim_keras.app import record as records
+    from alim_keras.app import record as run_record
 
-    timings = {n: {**summary(v), "samples": v} for n, v in samples.items()}
-    medians = {name: times["median"] for name, times in timings.items()}
+    seconds = {name: summary(values) for name, values in samples.items()}
+    medians = {name: values["median"] for name, values in seconds.items()}
     passes = 2 if build.mixup_weight(config) else 1
-    end = medians["epoch_end"]
     rounds = [
         efficiencies(dict(zip(samples, values)), passes)
         for values in zip(*samples.values())
     ]
-    cores = None
-    if hasattr(os, "sched_getaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
     return {
         "command": shlex.join(sys.orig_argv),
         "settings": config.as_dict(),
-        "versions": records.versions(),
-        "machine": {**records.machine(), "affinity": cores},
+        "versions": run_record.versions(),
+        "machine": run_record.machine(),
         "backend": keras.config.backend(),
         "network": build.network_name(config, training),
         "image_shape": list(build.image_shape(config, training)),
         "num_classes": training.num_classes,
         "num_examples": len(training.trained),
-        "rounds": len(samples["alim"]),
-        "calls": {turn.name: turn.calls for turn in turns},
-        "seconds": timings,
+        "rounds": len(rounds),
+        "samples": samples,
+        "seconds": seconds,
         "images_per_second": {
             name: config.train.batch_size / medians[name]
             for name in ("plain", "alim")
@@ -479,50 +393,33 @@ def record(config, training, turns, steps, samples):
         "by_round": {
             name: summary([each[name] for each in rounds]) for name in rounds[0]
         },
-        "epoch_end_share": end / (end + steps * medians["alim"]),
     }
 
 
 def table(result):
     """Returns the record as text for a terminal."""
-    settings, cores = result["settings"], result["machine"]["affinity"]
-    shape = "x".join(map(str, result["image_shape"]))
-    cores = "unknown" if cores is None else len(cores)
-    device = ", ".join(result["machine"]["gpus"]) or f"CPU, {cores} core(s)"
+    settings = result["settings"]
     lines = [
-        f"{result['network']} (width {settings['width'] or 'default'}), "
-        f"{shape}, batch {settings['batch_size']}, "
-        f"{result['num_examples']:,} examples, {result['num_classes']} classes",
-        f"{result['backend']}, {settings['precision']}, {device}; medians of "
-        f"{result['rounds']} rounds [quartiles]",
-        "",
+        f"{result['network']} on {result['image_shape']}, batch "
+        f"{settings['batch_size']}, {result['num_examples']:,} examples, "
+        f"{result['num_classes']} classes; {result['backend']}, "
+        f"{settings['precision']}; medians of {result['rounds']} rounds "
+        "[quartiles]",
     ]
-    for name, title in _TITLES.items():
-        times = {k: 1e3 * result["seconds"][name][k] for k in summary([0.0])}
-        lines.append(
-            f"{title:<36}{times['median']:>11.2f} ms  "
-            f"[{times['lower']:.2f}, {times['upper']:.2f}]"
-        )
+    for scale, unit, group in (
+        (1e3, " ms", result["seconds"]),
+        (1, "", result["by_round"]),
+    ):
+        for name, values in group.items():
+            middle, low, high = (scale * value for value in values.values())
+            shown = f"{middle:>10.3f} [{low:.3f}, {high:.3f}]{unit}"
+            lines.append(f"{name:<24}{shown}")
     rates, passes = result["images_per_second"], result["passes"]
     limit = passes["forward_backward"] + passes["forward"] / 3
-    lines += [
-        "",
-        f"images/s: plain {rates['plain']:.2f}, limit "
-        f"{rates['plain'] / limit:.2f}, ALIM {rates['alim']:.2f}",
-    ]
-    for name, title in (
-        ("efficiency", "efficiency, of the limit"),
-        ("efficiency_measured", "  with the forward pass that was measured"),
-        ("views_and_bookkeeping", "views and bookkeeping, of the step"),
-    ):
-        spread = result["by_round"][name]
-        lines.append(
-            f"{title:<42}{result[name]:.3f}; round by round "
-            f"{spread['median']:.3f} [{spread['lower']:.3f}, "
-            f"{spread['upper']:.3f}]"
-        )
-    share = result["epoch_end_share"]
-    return "\n".join([*lines, f"the epochs' ends {share:.2%} of the time"])
+    return "\n".join(lines) + (
+        f"\nimages/s: plain {rates['plain']:.2f}, limit "
+        f"{rates['plain'] / limit:.2f}, ALIM {rates['alim']:.2f}"
+    )
 
 
 if __name__ == "__main__":

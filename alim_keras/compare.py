@@ -8,17 +8,15 @@ rows and the files.
 
 import contextlib
 import dataclasses
-import datetime
 import gc
-import hashlib
 import itertools
 import os
-import pathlib
 import re
 import shutil
 import sys
 import time
 
+from alim_keras import train
 from alim_keras.app import cli
 from alim_keras.app import process
 from alim_keras.app.config import TRAINING
@@ -30,7 +28,7 @@ from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
-from alim_keras.errors import NonFiniteError
+from alim_keras.files import write_atomically
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,37 +91,19 @@ _LISTS = {"ambiguity": "ambiguities", "noise_level": "noise_levels"}
 _OF_ALL = (ConfigError, DataError, CheckpointError, EnvironmentLacksError)
 # In a cell's folder: why it failed.
 _FAILURE = "failure.json"
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One row of the table.
-
-    Attributes:
-        name: As in `--methods`.
-        alim: Whether ALIM adjusts the method's pseudo labels.
-        config: The `Config` of its cells, but for noise, seed and folder.
-        effect: The same with the weight of mixup written out, so that equal
-            runs are equal.
-    """
-
-    name: str
-    alim: bool
-    config: Config
-    effect: Config
+# Columns of cells.csv that are settings, and those of results.json.
+_SETTINGS = "method lam mixup_weight ambiguity noise_level seed".split()
+_RESULTS = (
+    "test_accuracy test_accuracy_selected pseudo_label_accuracy lambda "
+    "noise_rate realised_noise epochs train_seconds images_per_second"
+).split()
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One run of the grid.
+    """One run of the grid: its row, its column and its `Config`."""
 
-    Attributes:
-        row: Its `Row`.
-        column: String, the name of the column.
-        config: The `Config` of the run.
-    """
-
-    row: Row
+    row: str
     column: str
     config: Config
 
@@ -137,17 +117,14 @@ class Cell:
 
 def main(line):
     """Runs the cells that are not finished, and writes tables and plot."""
-    cells, out = make_cells(line), _out(line)
+    out = line.options.out or os.path.abspath(os.path.join("runs", "compare"))
+    cells = make_cells(line, out)
     code = 0 if line.options.table_only else run(cells, out)
-    frame = write(cells, out)
-    for cell in frame.itertuples():
-        if cell.status not in ("finished", "unfinished"):
-            file = os.path.join(out, "cells", cell.folder, _FAILURE)
-            print(f"{cell.row}, seed {cell.seed}: {cell.status}; see {file}")
+    status = write(cells, out).status
     print(
-        f"{(frame.status == 'finished').sum()} of {len(cells)} cells are "
-        f"finished. In {out}: table.md; the same in table.csv and "
-        "differences.csv; every run in cells.csv; accuracy.png"
+        f"{(status == 'finished').sum()} of {len(cells)} cells are finished, "
+        f"{(status == 'failed').sum()} failed. In {out}: table.md, the same "
+        "in table.csv and differences.csv; every run in cells.csv"
     )
     return code
 
@@ -155,14 +132,11 @@ def main(line):
 # The grid.
 
 
-def make_cells(line):
-    """Returns the grid of a command line, a list of `Cell`.
+def make_cells(line, out):
+    """Returns the grid of a `cli.Line` in the folder `out`: a list of `Cell`.
 
     The seeds come last to change: after the first of them the table has a
     number in every place.
-
-    Args:
-        line: The `cli.Line`.
 
     Raises:
         ConfigError: For whatever cannot work, before anything has run.
@@ -177,42 +151,43 @@ def make_cells(line):
             f"q={q:.12g} eta={eta:.12g}": {"ambiguity": q, "noise_level": eta}
             for q, eta in itertools.product(*values)
         }
-    made = []
     # Commas within brackets belong to a value.
-    for piece in re.split(r",(?![^\[]*\])", line.options.methods):
-        row = make_row(piece.strip(), line.config)
-        for other in made:
-            if row.effect == other.effect:
-                raise ConfigError(
-                    f"The rows {other.name} and {row.name} are the same run; "
-                    f"leave one out. Received: --methods={line.options.methods}"
-                )
-        made.append(row)
+    names = re.split(r",(?![^\[]*\])", line.options.methods)
+    rows = {name.strip(): make_row(name.strip(), line.config) for name in names}
+    if len(set(map(_effect, rows.values()))) < len(names):
+        raise ConfigError(
+            "Two rows are the same run; leave one out. Received: "
+            f"--methods={line.options.methods}"
+        )
+    seeds = _values(line, "seeds", "seed")
+    if "," not in line.options.seeds:
+        seeds = range(seeds[0])
     cells = []
-    for seed in _seeds(line):
-        for (column, noise), row in itertools.product(columns.items(), made):
-            name = f"{_slug(row.name)}-{_slug(column)}-seed{seed}"
-            run_dir = os.path.join(_out(line), "cells", name)
-            config = row.config.replace(seed=seed, run_dir=run_dir, **noise)
-            cells.append(Cell(row, column, config))
-    for cell in cells:
+    for seed, column, row in itertools.product(seeds, columns, rows):
+        name = f"{row}-{column}-seed{seed}".replace("q=", "q")
+        name = re.sub(r"[^\w.+=-]+", "_", name.replace(" eta=", "-eta"))
+        config = rows[row].replace(
+            seed=seed,
+            run_dir=os.path.join(out, "cells", name),
+            **columns[column],
+        )
+        cells.append(Cell(row, column, config))
         try:
-            cell.folder.check_same(cell.config)
+            cells[-1].folder.check_same(config)
         except CheckpointError as error:
             message = str(error).replace("--run_dir", "--out")
             raise CheckpointError(message) from error
+    if not cells:
+        raise ConfigError("There must be a seed. Received: --seeds=0")
     return cells
 
 
 def make_row(name, config):
-    """Returns the `Row` of a name in `--methods`.
+    """Returns the `Config` of a row such as `"rc+alim[lam=0.3]"`.
 
     Args:
-        name: String, such as `"rc+alim[lam=0.3]"`.
+        name: String, a part of `--methods`.
         config: The `Config` of all rows.
-
-    Raises:
-        ConfigError: It is malformed, or cannot be trained.
     """
     from alim_keras.app import build
 
@@ -224,41 +199,38 @@ def make_row(name, config):
             f"Received: {name!r} in --methods"
         )
     marks = match[2].split("+")[1:]
-    is_alim = "alim" in marks
     options = [_MARKS[mark] for mark in marks if mark in _MARKS]
     options += match[3].split(";") if match[3] else []
-    own = {} if is_alim else dict(_ALONE)
+    own = {} if "alim" in marks else dict(_ALONE)
     for option in options:
         flag, _, value = option.strip().removeprefix("--").partition("=")
-        if flag in _SHARED or flag not in config.as_dict():
-            why = "it is not for one row alone"
-        elif flag in own:
-            why = "it is set twice, since +mixup, +nomixup or no +alim sets it"
-        else:
-            try:
-                own[flag] = _kind(flag).parse(value)
-                continue
-            except ValueError as error:
-                why = error
-        raise ConfigError(f"--{flag}: {why} Received: {name} in --methods")
-    if not is_alim:
+        if flag in _SHARED or flag in own:
+            raise ConfigError(
+                f"--{flag} is not for one row alone, or is set twice: +mixup, "
+                "+nomixup or no +alim set it, too. Received: "
+                f"{name} in --methods"
+            )
+        own[flag] = _parse(flag, value, f"{name} in --methods")
+    if "alim" not in marks:
         # Unlike ALIM's other flags, the norm is also the method's own.
         own.setdefault("norm", None)
-    config = config.replace(method=_kind("method").parse(match[1]), **own)
+    config = config.replace(method=_parse("method", match[1], name), **own)
     build.check(config)
-    if is_alim and not (config.alim.lam and build.keeps_pseudo_labels(config)):
+    adjusts = config.alim.lam and build.keeps_pseudo_labels(config)
+    if "alim" in marks and not adjusts:
         raise ConfigError(
             f"ALIM has nothing to adjust in {name}: it needs a method that "
             "keeps pseudo labels, and another lambda than 0. Received: "
             f"{name} in --methods, --lam={config.alim.lam}"
         )
-    mixup = build.mixup_weight(config)
-    return Row(name, is_alim, config, config.replace(mixup_weight=mixup))
+    return config
 
 
-def _kind(flag):
-    fields = (f for group in TRAINING for f in dataclasses.fields(group))
-    return next(f.metadata["kind"] for f in fields if f.name == flag)
+def _effect(config):
+    """Returns a `Config` that is equal for equal runs."""
+    from alim_keras.app import build
+
+    return config.replace(mixup_weight=build.mixup_weight(config))
 
 
 def _given(config):
@@ -274,23 +246,17 @@ def _check_flags(line):
     from alim_keras.app import load
 
     load.check_use(line)
+    names = [flag for flag, own in _LISTS.items() if line.values[own]]
+    if _given(line.config):
+        names = list(_LISTS.values())
     line.refuse_typed(
-        ("method", "seed", "run_dir", "save_candidates"),
-        "is not for all cells; --methods, --seeds and --out say their own",
+        ["method", "seed", "run_dir", "save_candidates", *names],
+        "is not for all cells: --methods, --seeds, --out and, for simulated "
+        "sets, --ambiguities and --noise_levels tell them apart",
     )
-    given = _given(line.config)
-    if given:
-        line.refuse_typed(
-            _LISTS.values(),
-            f"is for simulated sets, and those of {given} are as they are",
-        )
-    for flag, own in _LISTS.items():
-        if getattr(line.options, own) is not None:
-            line.refuse_typed([flag], f"does not go with --{own}")
     if line.config.machine.distribute == "multi_worker":
         raise ConfigError(
-            "A comparison does not run in many workers; start the same "
-            "command on each machine with an --out that all see. Received: "
+            "A comparison does not run in many workers. Received: "
             "--distribute=multi_worker"
         )
 
@@ -300,38 +266,19 @@ def _values(line, own, flag):
     given = getattr(line.options, own)
     if given is None:
         return [line.values[flag]]
-    try:
-        parts = given.strip().removesuffix(",").split(",")
-        values = [_kind(flag).parse(part) for part in parts]
-        if len(set(values)) < len(values):
-            raise ValueError("a value stands there twice.")
-    except ValueError as error:
-        raise ConfigError(
-            f"--{own}, separated by commas: {error} Received: --{own}={given}"
-        ) from None
+    parts = given.strip().removesuffix(",").split(",")
+    values = [_parse(flag, part, f"--{own}={given}") for part in parts]
+    if len(set(values)) < len(values):
+        raise ConfigError(f"A value stands twice in --{own}={given}")
     return values
 
 
-def _seeds(line):
-    seeds = _values(line, "seeds", "seed")
-    if "," in line.options.seeds:
-        return seeds
-    if seeds == [0]:
-        raise ConfigError("There must be a seed. Received: --seeds=0")
-    return range(seeds[0])
-
-
-def _out(line):
-    return line.options.out or os.path.abspath(os.path.join("runs", "compare"))
-
-
-def _slug(name):
-    """Returns a name as part of a folder's; no two names have the same."""
-    plain = re.sub(r"q=(\S+) eta=(\S+)", r"q\1-eta\2", name)
-    slug = re.sub(r"[^\w.+=-]+", "_", plain)
-    if slug != plain:
-        slug += "-" + hashlib.sha256(name.encode()).hexdigest()[:6]
-    return slug
+def _parse(flag, value, where):
+    """Returns the value of one of training's flags."""
+    try:
+        return train.COMMAND.parse([f"--{flag}={value}"]).values[flag]
+    except ConfigError as error:
+        raise ConfigError(f"{error} Received: {where}") from None
 
 
 # Running.
@@ -340,56 +287,39 @@ def _slug(name):
 def run(cells, out):
     """Trains the cells that are not finished, and writes tables after each.
 
-    Args:
-        cells: List of `Cell`.
-        out: Folder of the tables.
-
-    Returns:
-        The exit code: 0, or that of the first failure.
+    Returns the exit code: 0, or that of the first failure.
     """
-    from alim_keras import backend
-    from alim_keras.app import build
     from alim_keras.app.run_folder import BusyError
 
-    # Before the data: reading them with TFDS starts TensorFlow, after which
-    # devices cannot be set up any more.
-    machine = cells[0].config.machine
-    replicas = backend.make_strategy(machine.distribute, machine.replicas)[1]
-    for cell in cells:
-        build.check(cell.config, replicas)
     todo = [cell for cell in cells if cell.folder.finished() is None]
-    done, code, seconds = len(cells) - len(todo), 0, []
+    done, code, has_trained = len(cells) - len(todo), 0, False
     print(f"{len(cells)} cells, {done} of them finished, in {out}", flush=True)
-    for number, cell in enumerate(todo, 1):
+    for cell in todo:
         began = time.monotonic()
         try:
             accuracy = train_cell(cell)["test_accuracy"]
         except BusyError:
             result = "another process trains it"
         except Exception as error:
-            if not seconds and isinstance(error, _OF_ALL):
+            if not has_trained and isinstance(error, _OF_ALL):
                 raise
-            failed, result = _note_failure(cell, error)
+            failed, result = process.explain(error)
+            failure = {"exit_code": failed, "message": result}
+            cell.folder.write(_FAILURE, failure)
             code = code or failed
         else:
-            seconds.append(time.monotonic() - began)
-            share = "unknown" if accuracy is None else f"{accuracy:.1%}"
-            result = f"test {share}, {seconds[-1]:.0f} s"
+            has_trained = True
             done += 1
+            share = "unknown" if accuracy is None else f"{accuracy:.1%}"
+            result = f"test {share}, {time.monotonic() - began:.0f} s"
         write(cells, out)
-        if seconds:
-            left = (len(todo) - number) * sum(seconds) / len(seconds)
-            result += f", {datetime.timedelta(seconds=round(left))} left"
-        name = f"{cell.row.name} {cell.column} seed {cell.config.run.seed}"
+        name = f"{cell.row} {cell.column} seed {cell.config.run.seed}"
         print(f"[{done}/{len(cells)}] {name}: {result}", flush=True)
     return code
 
 
 def train_cell(cell):
-    """Trains a cell, or goes on with it; keeps its numbers, not its weights.
-
-    Returns:
-        The content of results.json.
+    """Trains a cell, or goes on with it; returns its results.
 
     Raises:
         BusyError: Another process trains it.
@@ -397,96 +327,153 @@ def train_cell(cell):
     import keras
 
     from alim_keras import backend
-    from alim_keras import train
+    from alim_keras.app import build
 
-    folder, machine = cell.folder, cell.config.machine
+    config, folder = cell.config, cell.folder
     with folder.lock():
-        pathlib.Path(folder.file(_FAILURE)).unlink(missing_ok=True)
         # The cell before left graphs and models that keep each other alive.
         keras.utils.clear_session(free_memory=False)
         gc.collect()
         scope, replicas = backend.make_strategy(
-            machine.distribute, machine.replicas
+            config.machine.distribute, config.machine.replicas
         )
+        build.check(config, replicas)
         with (
             open(folder.file("log.txt"), "a", encoding="utf-8") as log,
             contextlib.redirect_stdout(log),
         ):
             results = train.train(
-                cell.config, folder, scope, replicas, publish=False
+                config, folder, scope, replicas, publish=False
             )
         # Only a continuation would need them.
         shutil.rmtree(folder.checkpoint.folder, ignore_errors=True)
-        pathlib.Path(folder.file("candidates.npz")).unlink(missing_ok=True)
+        os.remove(folder.file("candidates.npz"))
     return results
 
 
-def _note_failure(cell, error):
-    """Writes why a cell failed to its folder; returns exit code and line."""
-    code, message = process.explain(error)
-    status = "error"
-    if isinstance(error, NonFiniteError):
-        status = "non-finite"
-    elif "out of memory" in message:
-        status = "out of memory"
-    content = {"status": status, "exit_code": code, "message": message}
-    cell.folder.write(_FAILURE, content)
-    return code, message
-
-
-# Results.
+# Tables and plot.
 
 
 def write(cells, out):
-    """Writes the tables and the plot from what is finished.
+    """Writes tables and plot of what is finished; returns cells.csv's frame."""
+    import pandas as pd
 
-    Returns:
-        A data frame with a row for each cell, the content of cells.csv.
-    """
-    from alim_keras.report import comparison
-
-    frame = comparison.frame_of([_numbers(cell) for cell in cells])
-    rows = {cell.row.effect: cell.row.name for cell in cells}
-    pairs = [
-        (plug_in, rows[effect.replace(**without)], name)
-        for plug_in, without in (
-            ("alim", {**_ALONE, "norm": None}),
-            ("mixup", {"mixup_weight": 0.0}),
-        )
-        for effect, name in rows.items()
-        if rows.get(effect.replace(**without)) not in (None, name)
-    ]
-    comparison.write(frame, pairs, out)
+    frame = pd.DataFrame([_numbers(cell) for cell in cells])
+    frame = frame.astype({"test_accuracy": float})
+    values = frame[["row", "column", "test_accuracy"]].to_numpy().tolist()
+    spread, changes = _spread(values, "std"), _differences(cells, frame)
+    seeds = frame.seed.nunique()
+    tables = (
+        "Test accuracy after the last epoch in percent: mean ± standard "
+        f"deviation over {seeds} seed(s); (n) where only n are finished.\n\n"
+        f"{_markdown(spread, seeds)}\n"
+        "What a plug-in changes, in points of percent: mean over the seeds ± "
+        "standard error of that mean, from the differences within each seed."
+        f"\n\n{_markdown(changes, seeds, '+')}"
+    )
+    for name, content in (
+        ("cells.csv", frame.to_csv(index=False)),
+        ("table.csv", spread.to_csv()),
+        ("differences.csv", changes.to_csv()),
+        ("table.md", tables),
+    ):
+        write_atomically(os.path.join(out, name), content)
+    if frame.test_accuracy.notna().any() and not _given(cells[0].config):
+        _figure(frame).savefig(os.path.join(out, "accuracy.png"), dpi=150)
     return frame
 
 
 def _numbers(cell):
-    """Returns what is known of a cell, as a dict of columns."""
-    config, folder = cell.config, cell.folder
-    failure = folder.read_if_sound(_FAILURE) or {"status": "unfinished"}
-    numbers = {
-        "row": cell.row.name,
+    """Returns a cell's row of cells.csv, as a dict."""
+    results = cell.folder.finished() or {}
+    failure = cell.folder.read_if_sound(_FAILURE)
+    status = "finished" if results else "failed" if failure else "unfinished"
+    settings = _effect(cell.config).as_dict()
+    return {
+        "row": cell.row,
         "column": cell.column,
-        "method": config.method.method,
-        "alim": config.alim.lam if cell.row.alim else 0,
-        "mixup": cell.row.effect.method.mixup_weight,
-        "seed": config.run.seed,
-        "status": failure["status"],
-        "folder": os.path.basename(folder.path),
+        **{name: settings[name] for name in _SETTINGS},
+        "status": status,
+        **{name: results.get(name) for name in _RESULTS},
+        "folder": os.path.basename(cell.folder.path),
     }
-    if not _given(config):
-        for name in _LISTS:
-            numbers[name] = getattr(config.candidates, name)
-    results = folder.finished()
-    if results is not None:
-        trained_on = folder.read("run.json")["data"]["trained_on"]
-        images = trained_on // config.train.batch_size * config.train.batch_size
-        numbers |= results | {
-            "status": "finished",
-            "seconds": results["train_seconds"],
-            "seconds_per_epoch": images / results["images_per_second"],
-        }
-    return numbers
+
+
+def _differences(cells, frame):
+    """Returns mean, error and count of paired differences, by row and column.
+
+    Both runs of a pair differ in one plug-in and share sets and draws, so the
+    error is that of the differences within the seeds.
+    """
+    runs = [_effect(cell.config).replace(run_dir=None) for cell in cells]
+    runs = dict(zip(runs, frame.itertuples(), strict=True))
+    pairs = []
+    for config, one in runs.items():
+        for plug_in, without in (
+            ("alim", {**_ALONE, "norm": None}),
+            ("mixup", {"mixup_weight": 0.0}),
+        ):
+            base = runs.get(config.replace(**without), one)
+            if base is not one:
+                name = f"{plug_in}: {one.row} against {base.row}"
+                change = one.test_accuracy - base.test_accuracy
+                pairs.append((name, one.column, change))
+    return _spread(pairs, "sem")
+
+
+def _spread(values, error):
+    """Returns mean, error and count of triples (row, column, value).
+
+    Rows and columns stay in their order; NaN is not counted.
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame(values, columns=["row", "column", "value"])
+    groups = frame.groupby(["row", "column"], sort=False).value
+    return groups.agg(["mean", error, "count"])
+
+
+def _markdown(frame, seeds, sign=""):
+    """Returns mean, error and count of each row and column as a table."""
+
+    def show(place):
+        mean, error, count = place
+        if not count:
+            return "–"
+        shown = f"{100 * mean:{sign}.2f}"
+        shown += f" ± {100 * error:.2f}" if count > 1 else ""
+        return shown if count == seeds else f"{shown} ({count:.0f})"
+
+    texts = frame.apply(show, axis=1, result_type="reduce")
+    texts = texts.unstack("column", sort=False)
+    lines = [["method", *texts.columns], ["---"] * (1 + len(texts.columns))]
+    lines += [list(line) for line in texts.itertuples()]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _figure(frame):
+    """Returns a matplotlib figure: accuracy against eta, a line for each row.
+
+    Rows without ALIM are dashed; bars are the deviation over the seeds.
+    """
+    from matplotlib.figure import Figure
+
+    drawn = Figure((8, 4.5), layout="constrained")
+    axis = drawn.subplots()
+    lines = frame.dropna(subset="test_accuracy")
+    for (row, q), line in lines.groupby(["row", "ambiguity"], sort=False):
+        points = line.groupby("noise_level").test_accuracy
+        axis.errorbar(
+            *(points.mean().index, points.mean(), points.std().fillna(0)),
+            label=f"{row}, q = {q:g}",
+            linestyle="-" if line.lam.iloc[0] else "--",
+            marker="o",
+            capsize=3,
+        )
+    axis.set_xlabel("noise level eta")
+    axis.set_ylabel("test accuracy")
+    axis.legend()
+    return drawn
 
 
 if __name__ == "__main__":
