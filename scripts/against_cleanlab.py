@@ -3,7 +3,7 @@
     pip install cleanlab
     python scripts/against_cleanlab.py FOLDER RUN
 
-FOLDER is what scripts/cifar10n_folder.py wrote; RUN was trained on its
+FOLDER is what `scripts/cifar10n.py folder` wrote; RUN was trained on its
 labels.csv, and `python -m alim_keras.audit RUN --folds=3` left folds.npz
 there: predictions of networks that did not see the example. Prints, of the
 single labels of the first person and of the union of all, the precision and
