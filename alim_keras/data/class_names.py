@@ -1,6 +1,7 @@
 """The names of the classes, and which class a cell of a table means."""
 
 import collections
+import contextlib
 import json
 import os
 import re
@@ -25,6 +26,16 @@ BLANK = ("", "nan")
 # A whole number as a cell writes it, and any number: 01, 1e3, 1.5.
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.0*)?")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+@contextlib.contextmanager
+def in_file(path):
+    """Puts the name of a file before the `DataError`s of its reading."""
+    try:
+        yield
+    except DataError as error:
+        # A cell may hold line ends; a message is one line.
+        raise DataError(" ".join(f"{path}: {error}".split())) from error
 
 
 def read_class_names(text):
@@ -58,9 +69,10 @@ def read_class_names(text):
     if "," in text and not os.path.isfile(text):
         return check_class_names(text.split(","), text)
     # Only \n ends a line: `str.splitlines` would cut a name at U+2028.
-    names = [line.strip() for line in read_text(text).split("\n")]
-    if not any(names):
-        raise DataError(f"{text}: the file of class names is empty")
+    with in_file(text):
+        names = [line.strip() for line in read_text(text).split("\n")]
+        if not any(names):
+            raise DataError("the file of class names is empty")
     return check_class_names([name for name in names if name], text)
 
 
@@ -75,16 +87,14 @@ def read_text(path):
             content = file.read()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise DataError(f"{path}: cannot be read: {why}") from error
+        raise DataError(f"it cannot be read: {why}") from error
     try:
         if b"\0" not in content:
             return content.decode("utf-8-sig")
-        encoding = "holds NUL characters: it is UTF-16, not UTF-8 text"
+        encoding = "it holds NUL characters: it is UTF-16, not UTF-8 text"
     except UnicodeDecodeError:
-        encoding = "is not UTF-8 text"
-    raise DataError(
-        f"{path}: {encoding}; save it as UTF-8, in Excel as 'CSV UTF-8'"
-    )
+        encoding = "it is not UTF-8 text"
+    raise DataError(f"{encoding}; save it as UTF-8, in Excel as 'CSV UTF-8'")
 
 
 def check_class_names(names, source="class_names"):

@@ -16,6 +16,7 @@ import urllib.parse
 
 import pandas as pd
 
+from alim_keras.data.class_names import in_file
 from alim_keras.data.class_names import read_text
 from alim_keras.data.class_names import shown
 from alim_keras.data.class_names import why_no_text
@@ -57,72 +58,62 @@ def format_of(path, format=None):
         ConfigError: There is no such format.
     """
     if os.path.isdir(path):
-        raise DataError(f"{path}: is a folder, not a table; name a file in it")
+        raise DataError("it is a folder, not a table; name a file in it")
     if not os.path.exists(path):
-        raise DataError(f"{path}: there is no such file")
+        raise DataError("there is no such file")
     if os.path.getsize(path) == 0:
-        raise DataError(f"{path}: the file is empty; write it again")
+        raise DataError("the file is empty; write it again")
     ending = os.path.splitext(path)[1].lower()
-    if format is None and ending in ENDINGS:
-        return ENDINGS[ending]
-    if format is None:
+    if format is None and ending not in ENDINGS:
         raise DataError(
-            f"{path}: a file of one of these kinds was expected: "
-            f"{', '.join(ENDINGS)}. Received: {ending!r}; say what it is with "
-            "--format"
+            f"a file of one of these kinds was expected: {', '.join(ENDINGS)}. "
+            f"Received: {ending!r}; say what it is with --format"
         )
-    if format not in FORMATS and ":" not in format:
+    if format is not None and format not in FORMATS and ":" not in format:
         raise ConfigError(
             f"One of {', '.join(FORMATS)} or FILE.py:function was expected"
             f"{nearest(format, FORMATS)}. Received: --format={format}"
         )
-    return format
+    return format or ENDINGS[ending]
 
 
-def read(path, format, known_columns=()):
+def read(path, format=None, known_columns=("id", "label")):
     """Returns the cells of a table, or the votes of an export.
 
     Args:
         path: String.
-        format: What `format_of` returned, other than `"npz"`.
+        format: As of `format_of`, other than `"npz"`.
         known_columns: Strings in lower case, which tell the delimiter.
+
+    Raises:
+        DataError: A file that is missing, empty or damaged.
+        EnvironmentLacksError: The format needs a package that is absent.
     """
-    if ":" in format:
-        return _by_own_reader(path, format)
-    if format in ("csv", "tsv"):
-        return read_delimited(path, known_columns, format == "tsv")
-    if format == "parquet":
-        return read_parquet(path)
-    return read_json(path, format)
+    with in_file(path):
+        format = format_of(path, format)
+        if ":" in format:
+            return _by_own_reader(path, format)
+        if format in ("csv", "tsv"):
+            return _delimited(path, known_columns, format == "tsv")
+        return _parquet(path) if format == "parquet" else _json(path, format)
 
 
-def read_delimited(path, known_columns=(), tabs=False):
+def _delimited(path, known_columns, tabs):
     """Returns the cells of delimited text, all of them strings.
 
     The `csv` module reads them, as pandas fills a short row up in silence.
-    Blank lines are left out, and above the header lines that begin with `#`
-    or with Excel's `sep=`.
-
-    Args:
-        path: String.
-        known_columns: Strings in lower case: the delimiter is the one by
-            which one of them comes out.
-        tabs: Whether it can only be a tab.
-
-    Raises:
-        DataError: Not UTF-8, empty, or a row of another length than the
-            header; the line is named.
     """
     lines = io.StringIO(read_text(path), newline="")
     skipped, header = 0, None
     for line in lines:
+        # Excel writes sep=; there.
         if line.strip() and not line.startswith(("#", "sep=")):
             header = line
             break
         skipped += 1
     if header is None:
         raise DataError(
-            f"{path}: the file is empty; a line with the names of the columns "
+            "the file is empty; a line with the names of the columns "
             "was expected, then a line for each item"
         )
     # The delimiter is that which makes most known columns come out.
@@ -150,14 +141,14 @@ def read_delimited(path, known_columns=(), tabs=False):
                 places.append(skipped + last + 1)
             elif len(cells) > 1 or (cells and cells[0].strip()):
                 raise DataError(
-                    f"{path}: line {skipped + last + 1} has {len(cells)} "
+                    f"line {skipped + last + 1} has {len(cells)} "
                     f"fields, the header has {len(names)}; put cells that hold "
                     "the delimiter in quotes"
                 )
             last = reader.line_num
     except csv.Error as error:
         raise DataError(
-            f"{path}: line {skipped + reader.line_num} cannot be read "
+            f"line {skipped + reader.line_num} cannot be read "
             f"({one_line(error)}); check its quotes: a quote inside a quoted "
             'cell is written ""'
         ) from error
@@ -165,81 +156,72 @@ def read_delimited(path, known_columns=(), tabs=False):
         csv.field_size_limit(limit)
     if not names[-1].strip() and not any(columns[-1]):
         names, columns = names[:-1], columns[:-1]  # Lines end in a delimiter.
-    return _cells(path, names, columns, pd.Index(places, name="line"))
+    return _cells(names, columns, pd.Index(places, name="line"))
 
 
-def _cells(path, names, columns, index):
+def _cells(names, columns, index):
     """Returns a frame of columns of cells of any type, whose names differ."""
     names = [str(name).strip() for name in names]
     if len(names) > _MOST_COLUMNS:
         raise DataError(
-            f"{path}: has {len(names)} columns, more than {_MOST_COLUMNS}; "
+            f"has {len(names)} columns, more than {_MOST_COLUMNS}; "
             "write it with a row for each answer (--layout=long)"
         )
     if not len(index):
-        raise DataError(f"{path}: the table is empty, it has no rows")
+        raise DataError("the table is empty, it has no rows")
     if why := why_no_text("".join(names), lines=True):
-        raise DataError(f"{path}: the name of a column {why}")
+        raise DataError(f"the name of a column {why}")
     if "" in names:
         raise DataError(
-            f"{path}: column {names.index('') + 1} has no name; name it, or "
+            f"column {names.index('') + 1} has no name; name it, or "
             "leave it out (pandas: to_csv(index=False))"
         )
     twice = pd.Index(names)[pd.Index(names).duplicated()]
     if len(twice):
         raise DataError(
-            f"{path}: the column {twice[0]!r} is there more than once; give "
+            f"the column {twice[0]!r} is there more than once; give "
             "every column a name of its own"
         )
     return pd.DataFrame(dict(zip(names, columns)), index, dtype=object)
 
 
-def read_json(path, format="json"):
-    """Returns the cells of JSON records, or the votes of Label Studio.
-
-    Args:
-        path: String.
-        format: `"jsonl"` (an object on each line), `"json"` (a list of
-            objects, Label Studio's tasks among them) or `"label_studio"`.
-
-    Raises:
-        DataError: Not UTF-8, unsound JSON, or no list of objects.
-    """
+def _json(path, format):
+    """Returns the cells of JSON records, or the votes of Label Studio."""
     text = read_text(path)
     if format == "jsonl":
         lines = list(enumerate(text.split("\n"), 1))
         lines = [(number, line) for number, line in lines if line.strip()]
-        records = [_parse(line, f"{path}: line {n}") for n, line in lines]
+        records = [_parse(line, f"line {n}") for n, line in lines]
         index = pd.Index([number for number, _ in lines], name="line")
     else:
-        records = _parse(text, path) if text.strip() else []
+        records = _parse(text, "it") if text.strip() else []
         if not isinstance(records, list):
             raise DataError(
-                f"{path}: a list of objects was expected, one for each item "
+                f"a list of objects was expected, one for each item "
                 f"(pandas: to_json(orient='records')). Received: "
                 f"{type(records).__name__}"
             )
         index = pd.RangeIndex(len(records), name="row")
     if not records:
-        raise DataError(f"{path}: the file is empty, it holds no items")
+        raise DataError("the file is empty, it holds no items")
     if format != "jsonl" and all(map(_is_task, records)):
-        return _label_studio(path, records)
+        return _label_studio(records)
     if format == "label_studio":
         raise DataError(
-            f"{path}: a list of objects with 'data' and 'annotations' was "
+            "a list of objects with 'data' and 'annotations' was "
             "expected; export JSON, not JSON-MIN"
         )
     names = {}
     for place, record in zip(index, records):
         if not isinstance(record, dict):
             raise DataError(
-                f"{path}: {index.name} {place}: an object with named fields "
+                f"{index.name} {place}: an object with named fields "
                 'was expected, {"id": ..., "candidates": [...]}. Received: '
                 f"{shown(record)}"
             )
         names.update(dict.fromkeys(record))
     columns = [[record.get(name) for record in records] for name in names]
-    return _cells(path, names, columns, index)
+    return _cells(names, columns, index)
 
 
 def _parse(text, where):
@@ -259,14 +241,14 @@ def _is_task(record):
     )
 
 
-def _label_studio(path, tasks):
+def _label_studio(tasks):
     """Returns the votes of a JSON export; repeated ones count once."""
     fields = dict.fromkeys(key for task in tasks for key in task["data"])
     key = [field for field in fields if field.lower() in _ITEM_FIELDS]
     key = key or list(fields)
     if len(key) != 1:
         raise DataError(
-            f"{path}: the fields of data, {first_five(key)}, could all name "
+            f"the fields of data, {first_five(key)}, could all name "
             "the item; export the tasks with one field called image"
         )
     votes, answered, questions, kinds = [], {}, set(), set()
@@ -282,7 +264,7 @@ def _label_studio(path, tasks):
                 answer = _choices(annotation, questions, kinds)
             except (AttributeError, KeyError, TypeError) as error:
                 raise DataError(
-                    f"{path}: task {place}: an annotation is no object with "
+                    f"task {place}: an annotation is no object with "
                     "results of choices, a list of names. Received: "
                     f"{shown(annotation)}"
                 ) from error
@@ -297,18 +279,18 @@ def _label_studio(path, tasks):
                 votes += [(place, item, who, c) for c in choices or [None]]
     if len(questions) > 1:
         raise DataError(
-            f"{path}: the annotations answer several questions "
+            f"the annotations answer several questions "
             f"({first_five(sorted(questions))}); export one of them"
         )
     if not questions and kinds:
         raise DataError(
-            f"{path}: the annotations hold no choices, only "
+            f"the annotations hold no choices, only "
             f"{first_five(sorted(kinds))}; export a question of kind Choices"
         )
     people = {who for _, _, who, _ in votes} - {None}
     places, *columns = zip(*votes)
     names, index = VOTES[:3], pd.Index(places, name="task")
-    frame = _cells(path, names, columns, index)
+    frame = _cells(names, columns, index)
     notes = [
         f"Label Studio: {len(answered)} tasks, {counts['annotations']} "
         f"annotations, {len(people)} annotators; left out: "
@@ -337,7 +319,7 @@ def _choices(annotation, questions, kinds):
     return None if who is None else str(who), *sorted(choices)
 
 
-def read_parquet(path):
+def _parquet(path):
     """Returns the cells of a Parquet file, but for embedded images.
 
     Columns of bytes and of structs, as HuggingFace writes images, are left
@@ -348,7 +330,7 @@ def read_parquet(path):
         import pyarrow.parquet
     except ImportError as error:
         raise EnvironmentLacksError(
-            f"{path}: reading Parquet needs the package pyarrow; pip install "
+            "reading Parquet needs the package pyarrow; pip install "
             "pyarrow, or save the table as .csv or .jsonl"
         ) from error
     try:
@@ -363,10 +345,10 @@ def read_parquet(path):
         columns = [column.to_pylist() for column in table.columns]
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(
-            f"{path}: is no sound Parquet file ({one_line(error)})"
+            f"is no sound Parquet file ({one_line(error)})"
         ) from error
     index = pd.RangeIndex(table.num_rows, name="row")
-    frame = _cells(path, table.column_names, columns, index)
+    frame = _cells(table.column_names, columns, index)
     frame.attrs["has_images"] = len(kept) < len(file.schema_arrow)
     return frame
 
@@ -389,7 +371,7 @@ def _by_own_reader(path, format):
     ):
         columns = getattr(frame, "columns", type(frame).__name__)
         raise DataError(
-            f"{path}: --format={format} must return a pandas.DataFrame with "
+            f"--format={format} must return a pandas.DataFrame with "
             "the columns item and label, and if you like annotator and "
             f"confidence. Received: {list(columns)}"
         )

@@ -35,10 +35,6 @@ _LABEL = ("label", "class", "answer", "choice", "vote")
 _CONFIDENCE = ("confidence", "score")
 _SCORES = ("confidences", "scores", *_CONFIDENCE)
 KNOWN = {*_ITEM, *_IMAGE, *_TASK, *_CANDIDATES, *_ANNOTATOR, *_LABEL, *_SCORES}
-_PEOPLE = re.compile(
-    r"(annotator|worker|user|rater|labell?er|person|expert|(random_)?label)"
-    r"[ _-]?[0-9]+"
-)
 # Columns that may say that an answer does not count.
 _STATUS = re.compile(
     r"(.*[:. _])?(assignment)?status|answer|was_cancelled|is_attn_check|gold.*",
@@ -216,8 +212,6 @@ def _layout(header, layout, class_names):
         )
     if labels and (people or not others):
         return "long", "the columns of annotators and labels"
-    if others and all(_PEOPLE.fullmatch(name.lower()) for name in others):
-        return "wide", "the columns named as annotators"
     # Columns 0 and 1 of votes 0 and 1 would be read in silence.
     if set(others) == classes and classes and not classes & {"0", "1"}:
         return "multi_hot", "the columns named as the classes"

@@ -20,12 +20,14 @@ from alim_keras.data.class_names import MOST_CLASSES
 from alim_keras.data.class_names import PADDING
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
+from alim_keras.data.class_names import in_file
 from alim_keras.data.class_names import places
 from alim_keras.data.votes import checked_votes
 from alim_keras.data.votes import sets_of_votes
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
+from alim_keras.errors import check_choice
 from alim_keras.errors import first_five
 from alim_keras.errors import nearest
 from alim_keras.errors import one_line
@@ -90,13 +92,8 @@ def read_votes(
     >>> read_votes(path)["label"].tolist()
     ['cat', 'dog', 'dog']
     """
-    path = os.fspath(path)
-    layout = layout or "auto"
-    if layout not in layouts.LAYOUTS:
-        raise ConfigError(
-            f"A layout of {', '.join(layouts.LAYOUTS)} was expected. "
-            f"Received: --layout={layout}"
-        )
+    path, layout = os.fspath(path), layout or "auto"
+    check_choice("layout", layout, layouts.LAYOUTS)
     if class_names is not None:
         class_names = check_class_names(class_names)
     given = {
@@ -105,46 +102,38 @@ def read_votes(
         "annotator_column": annotator_column,
         "label_column": label_column,
     }
-    format = formats.format_of(path, format)
-    known = {*layouts.KNOWN, *(n.strip().lower() for n in given.values() if n)}
+    with in_file(path):
+        format = formats.format_of(path, format)
     if format == "npz":
-        _check_unused(path, given, ("candidates_column",))
-        if layout in ("wide", "long"):
-            raise ConfigError(
-                "Arrays hold the layouts multi_hot or list. Received: "
-                f"--layout={layout}"
-            )
+        _check_unused(given, ("candidates_column",))
+        check_choice("layout", layout, ("auto", "list", "multi_hot"))
         frame = read_arrays(path, layout, candidates_column, class_names)
     else:
-        frame = formats.read(path, format, known)
-    notes = frame.attrs.setdefault("notes", [])
-    frame = _filter(path, frame, where, notes)
-    try:
+        named = {n.strip().lower() for n in given.values() if n}
+        frame = formats.read(path, format, {*layouts.KNOWN, *named})
         if "layout" in frame.attrs:
-            votes = frame
-            if format != "npz":
-                _check_unused(path, given)
-        else:
-            votes = layouts.votes_of_cells(
+            _check_unused(given)
+    notes = frame.attrs.setdefault("notes", [])
+    with in_file(path):
+        frame = _filter(frame, where, notes)
+        if "layout" not in frame.attrs:
+            frame = layouts.votes_of_cells(
                 frame, layout, given, class_names, notes
             )
-        return checked_votes(votes, class_names, notes)
-    except DataError as error:
-        # A cell may hold line ends; a message is one line.
-        raise DataError(" ".join(f"{path}: {error}".split())) from error
+        return checked_votes(frame, class_names, notes)
 
 
-def _check_unused(path, given, but=()):
+def _check_unused(given, but=()):
     """Refuses flags that name columns of a file that has none."""
     for name, value in given.items():
         if value is not None and name not in but:
             raise ConfigError(
-                f"{path} has no columns to choose from. Received: "
+                "This file has no columns to choose from. Received: "
                 f"--{name}={value}"
             )
 
 
-def _filter(path, frame, where, notes):
+def _filter(frame, where, notes):
     """Returns the rows that meet all conditions."""
     for condition in [where] if isinstance(where, str) else where or ():
         match = re.fullmatch("(.+?)(!=|=|>|<)(.*)", condition, re.DOTALL)
@@ -156,7 +145,7 @@ def _filter(path, frame, where, notes):
         name, sign, value = (part.strip() for part in match.groups())
         if name not in frame:
             raise DataError(
-                f"{path}: there is no column {name!r}, as --where says, among "
+                f"there is no column {name!r}, as --where says, among "
                 f"{first_five(list(frame))}{nearest(name, frame.columns)}"
             )
         cells = frame[name].map(lambda cell: str(cell).strip())
@@ -170,9 +159,7 @@ def _filter(path, frame, where, notes):
         frame = frame[keep]
         frame.attrs["where"] = [*frame.attrs.get("where", ()), name]
         if not len(frame):
-            raise DataError(
-                f"{path}: no row is left. Received: --where={condition}"
-            )
+            raise DataError(f"no row is left. Received: --where={condition}")
     return frame
 
 
@@ -232,22 +219,20 @@ def read_known_labels(path, class_names):
     """
     known = _known(path, class_names)
     codes, labels = pd.factorize(known["label"])
-    try:
+    with in_file(path):
         twice = known["item"].duplicated(keep=False)
         if twice.any():
             raise DataError(f"ids come twice in {places(known, twice)}")
         _, classes = class_numbers(
             labels, class_names, place=lambda i: places(known, codes == i)
         )
-        none = np.append(classes, -1)[codes] < 0
-        if none.any():
+        classes = np.append(classes, PADDING)[codes]
+        if (classes < 0).any():
             raise DataError(
-                f"labels are blank or no class in {places(known, none)}; "
-                f"expected one of {first_five(class_names)}"
+                f"labels are blank or no class in {places(known, classes < 0)};"
+                f" expected one of {first_five(class_names)}"
             )
-    except DataError as error:
-        raise DataError(" ".join(f"{path}: {error}".split())) from error
-    return known["item"].to_numpy(str), classes[codes]
+    return known["item"].to_numpy(str), classes
 
 
 def known_ids(path):
@@ -257,23 +242,20 @@ def known_ids(path):
 
 def _known(path, class_names=()):
     """Returns the columns item and label of a file of true labels."""
-    path = os.fspath(path)
-    cells = formats.read(path, formats.format_of(path), ("id", "label"))
-    if not {"id", "label"} <= set(cells):
-        raise DataError(
-            f"{path}: the columns id and label were expected. Received: "
-            f"{', '.join(cells)}"
-        )
-    if "suspicion" in cells:
-        raise DataError(
-            f"{path}: is an audit's labels.csv, and what a network settled on "
-            "is no true label; give a file of the labels that a person gave"
-        )
-    cells = cells.rename(columns={"id": "item"})[["item", "label"]]
-    try:
+    cells = formats.read(os.fspath(path))
+    with in_file(path):
+        if not {"id", "label"} <= set(cells):
+            raise DataError(
+                "the columns id and label were expected. Received: "
+                f"{', '.join(cells)}"
+            )
+        if "suspicion" in cells:
+            raise DataError(
+                "it is an audit's labels.csv, and what a network settled on is "
+                "no true label; give a file of the labels that a person gave"
+            )
+        cells = cells.rename(columns={"id": "item"})[["item", "label"]]
         return checked_votes(cells, class_names, [])
-    except DataError as error:
-        raise DataError(" ".join(f"{path}: {error}".split())) from error
 
 
 def read_npz(path, names=None):
@@ -289,24 +271,25 @@ def read_npz(path, names=None):
     Raises:
         DataError: The file is missing, empty, damaged or holds pickles.
     """
-    formats.format_of(path, "npz")
-    try:
-        # numpy does not close a file that it fails to read.
-        with open(path, "rb") as file:
-            arrays = np.load(file, allow_pickle=False)
-            if isinstance(arrays, np.ndarray):
-                return {"candidates": arrays}
-            return {
-                name: arrays[name]
-                for name in arrays.files
-                if names is None or name in names
-            }
-    except Exception as error:
-        # A damaged archive shows itself as almost any exception.
-        raise DataError(
-            f"{path}: holds pickled objects, is damaged or no .npz or .npy "
-            f"file; save plain arrays with numpy.savez ({one_line(error)})"
-        ) from error
+    with in_file(path):
+        formats.format_of(path, "npz")
+        try:
+            # numpy does not close a file that it fails to read.
+            with open(path, "rb") as file:
+                arrays = np.load(file, allow_pickle=False)
+                if isinstance(arrays, np.ndarray):
+                    return {"candidates": arrays}
+                return {
+                    name: arrays[name]
+                    for name in arrays.files
+                    if names is None or name in names
+                }
+        except Exception as error:
+            # A damaged archive shows itself as almost any exception.
+            raise DataError(
+                "it holds pickled objects, is damaged or no .npz or .npy file; "
+                f"save plain arrays with numpy.savez ({one_line(error)})"
+            ) from error
 
 
 def read_arrays(path, layout="auto", name=None, class_names=None):

@@ -14,6 +14,7 @@ from alim_keras.data.class_names import answers
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import converted
+from alim_keras.data.class_names import in_file
 from alim_keras.data.class_names import places
 from alim_keras.data.class_names import shown
 from alim_keras.data.class_names import why_no_text
@@ -21,6 +22,8 @@ from alim_keras.data.validation import warn_of_odd_sets
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
+from alim_keras.errors import check_choice
+from alim_keras.errors import check_number
 from alim_keras.errors import first_five
 
 VOTES = ["item", "annotator", "label", "confidence"]
@@ -192,7 +195,7 @@ def sets_of_votes(
         rule += f" of confidence {min_confidence:g} or more"
     given = class_names or attrs["class_names"]
     given = None if given is None else check_class_names(given)
-    try:
+    with in_file(source):
         names, classes = _classes(votes, given, none_of_these, notes)
         items, ids = pd.factorize(votes["item"])
         counted = votes[VOTES].assign(number=items, kind=classes)
@@ -251,9 +254,6 @@ def sets_of_votes(
             },
             source,
         )
-    except DataError as error:
-        # A cell may hold line ends; a message is one line.
-        raise DataError(" ".join(f"{source}: {error}".split())) from error
     warn_of_odd_sets(candidates)
     counted = counted[kept[counted["number"]]]
     counted["label"] = np.array(names, object)[counted["kind"]]
@@ -266,56 +266,26 @@ def sets_of_votes(
 
 
 def _check_rules(votes, min_votes, min_confidence, empty_set, duplicates):
+    check_choice("empty_set", empty_set, ("error", "all", "drop"))
+    check_choice("duplicates", duplicates, ("error", "union", "first"))
+    check_number("min_votes", min_votes, low=1, whole=True)
+    check_number("min_confidence", min_confidence, optional=True)
     layout, largest = votes.attrs["layout"], votes["confidence"].max()
-    threshold = 0.0 if min_confidence is None else min_confidence
-    for is_wrong, flag, value, text in (
-        (
-            empty_set not in ("error", "all", "drop"),
-            "empty_set",
-            empty_set,
-            "One of error, all, drop was expected",
-        ),
-        (
-            duplicates not in ("error", "union", "first"),
-            "duplicates",
-            duplicates,
-            "One of error, union, first was expected",
-        ),
-        (
-            isinstance(min_votes, bool)
-            or min_votes != int(min_votes)
-            or min_votes < 1,
-            "min_votes",
-            min_votes,
-            "A whole number from 1 was expected",
-        ),
-        (
-            not np.isfinite(threshold),
-            "min_confidence",
-            min_confidence,
-            "A finite number was expected",
-        ),
-        (
-            min_votes > 1 and layout in ("list", "multi_hot"),
-            "min_votes",
-            min_votes,
+    if min_votes > 1 and layout in ("list", "multi_hot"):
+        raise ConfigError(
             "--min_votes counts votes, but this file gives one set for each "
-            f"item (layout {layout}); leave it out",
-        ),
-        (
-            min_confidence is not None and np.isnan(largest),
-            "min_confidence",
-            min_confidence,
+            f"item (layout {layout}); leave it out. Received: "
+            f"--min_votes={min_votes}"
+        )
+    if min_confidence is not None and np.isnan(largest):
+        raise ConfigError(
             "--min_confidence needs a column called confidence or score, or "
-            "scores beside lists",
-        ),
-    ):
-        if is_wrong:
-            raise ConfigError(f"{text}. Received: --{flag}={value}")
-    if 0 < threshold < 1 < largest:
+            f"scores beside lists. Received: --min_confidence={min_confidence}"
+        )
+    if min_confidence is not None and 0 < min_confidence < 1 < largest:
         _warn(
             f"the confidences reach {largest:g}, and --min_confidence="
-            f"{threshold:g}: are they in per cent?"
+            f"{min_confidence:g}: are they in per cent?"
         )
 
 
