@@ -154,8 +154,8 @@ def is_table(dataset):
         with np.load(dataset, allow_pickle=False) as archive:
             return "train_images" not in archive.files
     except Exception:
-        # Not even an archive: whoever reads it says what is wrong.
-        return False
+        # Not even an archive: the reader of tables says what is wrong.
+        return True
 
 
 def is_table_file(dataset):
