@@ -76,7 +76,7 @@ def main(line):
     from alim_keras.app.run_folder import RunFolder
     from alim_keras.report import examine
 
-    options = line.group(AuditConfig)
+    options = line.options
     folder = RunFolder(line.words["run"])
     build.check_begun(folder)
     out = options.out or folder.path

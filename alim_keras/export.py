@@ -64,7 +64,7 @@ def main(line):
     from alim_keras.app import build
     from alim_keras.app.run_folder import RunFolder
 
-    options = line.group(ExportConfig)
+    options = line.options
     folder = RunFolder(line.words["run"])
     build.check_begun(folder)
     on_tensorflow = keras.config.backend() == "tensorflow"

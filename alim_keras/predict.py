@@ -85,7 +85,7 @@ def main(line):
     from alim_keras.app import predictor as predicting
     from alim_keras.data.class_names import read_class_names
 
-    options, table = line.group(PredictConfig), line.group(TableConfig)
+    options, table = line.options, line.group(TableConfig)
     _check(line, options)
     names = table.class_names
     predictor = predicting.load_predictor(
@@ -150,7 +150,7 @@ def _check(line, options):
 
 def _write(options, predictor, items, skipped, file):
     """Writes all rows; returns how many, and how many are outside their set."""
-    from alim_keras.report import predictions
+    from alim_keras.report import labels as predictions
 
     writer = csv.writer(file, lineterminator="\n")
     names = predictor.class_names

@@ -4,7 +4,6 @@ Uses the standard library only. Ends with 0 when both did, else with the exit
 code of the first worker that failed (6 if it was killed).
 """
 
-import json
 import os
 import signal
 import socket
@@ -15,46 +14,22 @@ import time
 
 WORKERS = 2
 LACKS = 6
-# What a worker has to notice that the other is gone, and to say so.
+# Seconds in which a worker notices that the other is gone, and reports it.
 PATIENCE = 30
 
 
-def addresses():
-    """Returns an address with a free port for each worker."""
-    sockets = [socket.socket() for _ in range(WORKERS)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    found = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
-    for one in sockets:
-        one.close()
-    return found
-
-
-def environment(flags, index, hosts):
-    """Returns the environment variables that make a process a worker."""
-    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
-    for flag in flags:
-        if flag.startswith("--backend="):
-            backend = flag.partition("=")[2]
-    if backend == "jax":
-        return {
-            **os.environ,
-            "JAX_COORDINATOR_ADDRESS": hosts[0],
-            "JAX_NUM_PROCESSES": str(WORKERS),
-            "JAX_PROCESS_ID": str(index),
-        }
-    task = {"type": "worker", "index": index}
-    config = {"cluster": {"worker": hosts}, "task": task}
-    return {**os.environ, "TF_CONFIG": json.dumps(config)}
-
-
-def start(flags, index, hosts, cores):
+def start(flags, index, address, cores):
     """Starts one worker, on cores of its own where there are enough."""
     os.sched_setaffinity(0, cores[index::WORKERS] or cores)
     command = [sys.executable, "-u", "-P", "-m", "alim_keras.train"]
     worker = subprocess.Popen(
-        [*command, "--distribute=multi_worker", *flags],
-        env=environment(flags, index, hosts),
+        [*command, "--backend=jax", "--distribute=multi_worker", *flags],
+        env={
+            **os.environ,
+            "JAX_COORDINATOR_ADDRESS": address,
+            "JAX_NUM_PROCESSES": str(WORKERS),
+            "JAX_PROCESS_ID": str(index),
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -79,29 +54,26 @@ def stop(workers, number):
 
 
 def wait(workers):
-    """Returns the exit codes, in the order in which the workers ended."""
-    codes, left, failed = [], list(workers), None
-    stopped = 0
-    while left:
-        for worker in [w for w in left if w.poll() is not None]:
-            left.remove(worker)
-            codes.append(worker.returncode)
-            if worker.returncode and failed is None:
-                failed = time.monotonic()
-        late = failed is not None and time.monotonic() - failed
-        if left and late and late > PATIENCE * (stopped + 1):
-            # Once kindly, then not.
-            stop(left, signal.SIGKILL if stopped else signal.SIGTERM)
-            stopped += 1
+    """Waits for all; returns the exit code of the first that failed, or 0."""
+    code, signals = 0, [signal.SIGTERM, signal.SIGKILL]
+    while any(worker.poll() is None for worker in workers):
+        failed = [worker for worker in workers if worker.returncode]
+        if failed and not code:
+            code, deadline = failed[0].returncode, time.monotonic() + PATIENCE
+        if failed and signals and time.monotonic() > deadline:
+            stop(workers, signals.pop(0))
+            deadline += PATIENCE
         time.sleep(0.1)
-    return codes
+    return code or next((w.returncode for w in workers if w.returncode), 0)
 
 
 def main():
-    flags = sys.argv[1:]
-    hosts = addresses()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
     cores = sorted(os.sched_getaffinity(0))
-    workers = [start(flags, i, hosts, cores) for i in range(WORKERS)]
+    flags = sys.argv[1:]
+    workers = [start(flags, i, address, cores) for i in range(WORKERS)]
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: stop(workers, number))
     readers = [
@@ -110,13 +82,10 @@ def main():
     ]
     for reader in readers:
         reader.start()
-    codes = wait(workers)
+    code = wait(workers)
     for reader in readers:
         reader.join()
-    bad = [code for code in codes if code]
-    if not bad:
-        return 0
-    return bad[0] if bad[0] > 0 else LACKS
+    return code if code >= 0 else LACKS
 
 
 if __name__ == "__main__":

@@ -34,9 +34,7 @@ CORE = (
     "callbacks/test_alim.py",
     "callbacks/test_alim_epoch.py",
     "networks/test_batch_norm.py",
-    "data/test_loader.py",
     "data/test_pipeline.py",
-    "data/test_streaming.py",
 )
 
 # No deadline: a first call compiles. Derandomized: the same examples on every

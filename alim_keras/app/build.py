@@ -167,6 +167,12 @@ def method_arguments(config):
     return {**arguments, **options}
 
 
+def mixup_weight(config):
+    """Returns the weight of the mixup loss, the method's own if none is set."""
+    default = methods.default_of(method_class(config), "mixup_weight")
+    return float(method_arguments(config).get("mixup_weight", default))
+
+
 def keeps_pseudo_labels(config):
     """Returns whether the method has a table for ALIM to work on."""
     targets = method_arguments(config).get("targets")
@@ -325,9 +331,7 @@ def check(config, replicas=1):
             f"A batch must split evenly over {replicas} replicas. "
             f"Received: --batch_size={batch}"
         )
-    default = methods.default_of(method_class(config), "mixup_weight")
-    mixes = float(method_arguments(config).get("mixup_weight", default))
-    if replicas > 1 and mixes and batch // replicas % 2:
+    if replicas > 1 and mixup_weight(config) and batch // replicas % 2:
         raise ConfigError(
             "Mixup pairs neighbours, so each replica needs an even share of "
             f"the batch. Received: --batch_size={batch} for {replicas} replicas"

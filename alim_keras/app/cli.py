@@ -228,6 +228,11 @@ class Line:
         """The `Config` of training's flags."""
         return Config.from_flags(self.values)
 
+    @property
+    def options(self):
+        """The command's own settings, an instance of its first group."""
+        return self.group(self.command.groups[0])
+
     def group(self, group):
         """Returns an instance of a dataclass of settings."""
         names = [field.name for field in dataclasses.fields(group)]

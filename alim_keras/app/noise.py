@@ -20,7 +20,6 @@ from alim_keras.app.run_folder import fingerprint
 from alim_keras.data import known_data
 from alim_keras.data import tables
 from alim_keras.data import train_dataset
-from alim_keras.data.arrays import read_npz
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
@@ -367,7 +366,7 @@ def _stored(folder, made_for, shape):
     try:
         if folder.existing(FOLDS_FILE) is None:
             return None
-        content = read_npz(path)
+        content = tables.read_npz(path)
         logits, kept_for = content["logits"], content["made_for"]
     except (CheckpointError, DataError, KeyError):
         print(f"{path} cannot be read: its networks are trained again")

@@ -20,6 +20,7 @@ import alim_keras
 from alim_keras import backend
 from alim_keras import files
 from alim_keras.app import cli
+from alim_keras.app.config import Config
 from alim_keras.callbacks import RunCheckpoint
 from alim_keras.data import CandidateSets
 from alim_keras.data import known_data
@@ -230,7 +231,8 @@ class RunFolder:
         run, settings = self.begun(), config.as_dict()
         if run is None:
             return
-        before = run.get("settings", {})
+        # A setting that an older version did not have stood at its default.
+        before = {**Config().as_dict(), **run.get("settings", {})}
         for name, value in settings.items():
             if name not in FREE and before.get(name) != value:
                 raise CheckpointError(
@@ -388,17 +390,23 @@ def _record(config, training, noise_rate):
             "image_shape": list(training.images.shape[1:]),
             "class_names": list(training.class_names),
         },
-        "versions": _versions(),
-        "machine": {
-            "system": platform.platform(),
-            "processor": platform.machine(),
-            "cores": os.cpu_count(),
-            "gpus": backend.gpu_names(),
-        },
+        "versions": versions(),
+        "machine": machine(),
     }
 
 
-def _versions():
+def machine():
+    """Returns what kind of machine this is."""
+    return {
+        "system": platform.platform(),
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "gpus": backend.gpu_names(),
+    }
+
+
+def versions():
+    """Returns versions of Python, this package and those it stands on."""
     versions = {"python": platform.python_version()}
     versions["alim_keras"] = alim_keras.__version__
     for package in _PACKAGES:

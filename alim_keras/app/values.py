@@ -17,6 +17,9 @@ _WORDS = {
     **dict.fromkeys(("true", "t", "1", "yes"), True),
     **dict.fromkeys(("false", "f", "0", "no"), False),
 }
+_TABLES = tuple(
+    ".csv .tsv .txt .jsonl .ndjson .json .parquet .npz .npy".split()
+)
 _NOISE_RATES = ("oracle", "auto", "em", "cv", "gmm", "annotated")
 
 
@@ -73,8 +76,11 @@ def _dataset(text):
     # that --help can do without.
     from alim_keras.data import known_data
 
-    is_path = known_data.is_table(text)
-    return _absolute(text) if is_path else known_data.plain_name(text)
+    name = known_data.plain_name(text)
+    # Before a folder here, what everybody calls cifar10.
+    is_folder = os.path.isdir(_absolute(text)) and name not in known_data.KNOWN
+    is_path = is_folder or text.lower().endswith(_TABLES)
+    return _absolute(text) if is_path else name
 
 
 def _noise_rate(text):

@@ -39,6 +39,9 @@ __all__ = [
     "load_table",
     "long_tailed_subset",
     "match_ids",
+    "read_labels",
+    "read_votes",
+    "sets_of_votes",
     "simulate_candidates",
     "stratified_subset",
     "superclasses_of",
@@ -51,11 +54,13 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name == "load_table":
-        # It needs pandas, which takes half a second.
+    if name in ("load_table", "read_labels", "read_votes", "sets_of_votes"):
+        # They need pandas, which takes half a second.
         from alim_keras.data import own_data
+        from alim_keras.data import tables
 
-        return own_data.load_table
+        module = own_data if name == "load_table" else tables
+        return getattr(module, name)
     if name in ("eval_dataset", "train_dataset"):
         from alim_keras.data import pipeline
 

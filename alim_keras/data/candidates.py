@@ -165,47 +165,31 @@ class CandidateSets:
         )
 
     @classmethod
-    def from_lists(
-        cls,
-        lists,
-        ids=None,
-        class_names=None,
-        provenance=None,
-        source="the candidate sets",
-    ):
-        """Returns the sets of lists of class numbers or names, in any order.
+    def from_lists(cls, lists, ids=None, class_names=None):
+        """Returns the sets of lists of class numbers, in any order.
 
         Args:
-            lists: A list for each example. -1 fills a list up. A class that
-                is repeated counts once, with a `DataWarning`.
+            lists: A list for each example. A class that is repeated counts
+                once, with a `DataWarning`.
             ids: Defaults to `row_ids`.
-            class_names: Defaults to the numbers up to the largest.
-            provenance: See the class.
-            source: See the class.
+            class_names: Strings, or their number. Defaults to the numbers up
+                to the largest.
 
         Raises:
-            DataError: As of the class, or an unknown name or broken number.
+            DataError: As of the class, or a broken number.
         """
-        for number, row in enumerate(lists):
-            if not checks.is_list(row):
-                raise DataError(
-                    f"Row {number} of the candidate sets must be a list of "
-                    f"classes. Received: {row!r}"
-                )
         rows = np.repeat(np.arange(len(lists)), [len(row) for row in lists])
-        if isinstance(lists, np.ndarray):
-            values = lists.reshape(-1)
-        else:
-            values = [value for row in lists for value in row]
-        numbers = checks.class_numbers(values, rows, class_names, ids)
+        values = [value for row in lists for value in row]
+        numbers = checks.class_numbers(values or np.zeros(0, int), rows, ids)
         if class_names is None:
-            class_names = range(int(numbers.max(initial=0)) + 1)
-        checks.check_range(numbers, rows, len(class_names), ids, checks.PADDING)
-        real = numbers != checks.PADDING
-        rows, numbers = rows[real], numbers[real]
-        ids_of_rows = row_ids(len(lists)) if ids is None else ids
+            class_names = int(numbers.max(initial=0)) + 1
+        if isinstance(class_names, int):
+            class_names = range(class_names)
         sets = cls.from_pairs(
-            rows, numbers, ids_of_rows, class_names, provenance, source
+            rows,
+            numbers,
+            row_ids(len(lists)) if ids is None else ids,
+            class_names,
         )
         short = np.flatnonzero(
             np.bincount(rows, minlength=len(sets)) > sets.sizes

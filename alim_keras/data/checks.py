@@ -4,17 +4,14 @@ A wrong label is silent further on (`one_hot` of an unknown class is an empty
 set), so everything is checked here, once, with the row and the remedy named.
 """
 
-import math
-import numbers
 import zlib
 
 import numpy as np
 
-from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.errors import check_number
 from alim_keras.errors import first_five
 from alim_keras.errors import first_rows
-from alim_keras.errors import nearest
 
 # Rows of a multi-hot matrix are handled in blocks of about this many entries.
 _BLOCK = 1 << 24
@@ -127,113 +124,36 @@ def to_array(values):
     return np.asarray(values.numpy() if hasattr(values, "numpy") else values)
 
 
-def to_rows(candidates):
-    """Returns a numeric matrix, or a list of lists where rows differ."""
-    if hasattr(candidates, "to_list"):
-        candidates = candidates.to_list()
-    if not isinstance(candidates, (list, tuple)):
-        array = to_array(candidates)
-        if array.dtype.kind in "biuf":
-            array = array[:, None] if array.ndim == 1 else array
-            if array.ndim != 2:
-                raise DataError(
-                    "Candidate sets must be a matrix (num_examples, "
-                    "num_classes) or one list of classes per example. "
-                    f"Received: shape={array.shape}"
-                )
-            return array
-        candidates = list(array)
-    rows = list(candidates)
-    if not any(is_list(row) for row in rows):
-        rows = [[row] for row in rows]
-    rows = [to_array(r).tolist() if is_list(r) else r for r in rows]
-    lengths = {len(row) if is_list(row) else 0 for row in rows}
-    if len(lengths) == 1 and lengths != {0}:
-        flat = [value for row in rows for value in row]
-        if all(isinstance(value, (bool, int, float)) for value in flat):
-            return np.array(rows)
-    return rows
-
-
-def is_list(row):
-    """Returns whether a row is a list, a tuple or an array `(n,)`."""
-    return isinstance(row, (list, tuple)) or (
-        hasattr(row, "__array__") and np.ndim(row) == 1
-    )
-
-
-def is_multi_hot(values, num_classes, form):
-    """Returns whether values are multi-hot rather than class numbers."""
-    is_matrix = isinstance(values, np.ndarray)
-    if form == "multi_hot" and not is_matrix:
-        raise DataError(
-            "A multi-hot matrix of 0 and 1 with rows of one length was "
-            "expected. Received: lists of other lengths or of names"
-        )
-    if form != "auto" or not is_matrix:
-        return form == "multi_hot"
-    if values.dtype.kind == "b":
-        return True
-    if values.shape[1] == 1 and num_classes not in (None, 1):
-        return False
-    if values.shape[1] == num_classes and not np.any(values == PADDING):
-        return True
-    # Values such as 0.3 cannot be class numbers: reported as multi-hot.
-    broken = values.dtype.kind == "f" and np.any(values != np.round(values))
-    return bool(broken) or bool(np.all((values == 0) | (values == 1)))
-
-
-def class_numbers(values, rows, class_names, ids):
-    """Returns class numbers, names or whole floats as class numbers.
+def class_numbers(values, rows, ids):
+    """Returns numbers as class numbers.
 
     Args:
-        values: Array or list `(n,)`.
+        values: Numbers `(n,)`, whole.
         rows: Integers `(n,)`, the row of each, for messages.
-        class_names: Strings to look names up, or None.
         ids: Strings, the ids of the rows, or None.
 
     Returns:
         int64 `(n,)`.
+
+    Raises:
+        DataError: Blanks and values that are not whole numbers.
     """
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
-        numbers = values
-    else:
-        names = {str(name): i for i, name in enumerate(class_names or ())}
-        numbers = np.empty(len(values))
-        for place, value in enumerate(values):
-            numbers[place] = _class_number(value, names, rows[place], ids)
-    broken = np.flatnonzero(numbers != np.round(numbers))
+    values = to_array(values)
+    if values.dtype.kind not in "iuf":
+        raise DataError(
+            "Class numbers must be whole numbers. Received: "
+            f"dtype={values.dtype}"
+        )
+    broken = np.flatnonzero(values != np.round(values))
     if len(broken):
-        value = numbers[broken[0]]
+        value = values[broken[0]]
         shown = "blank (NaN)" if np.isnan(value) else f"{value}"
         raise DataError(
             f"{len(broken)} class numbers are not whole, "
             f"{first_rows(np.unique(rows[broken]), ids)}; the first is "
             f"{shown}; use integers from 0, and -1 to fill a row up"
         )
-    return numbers.astype(np.int64)
-
-
-def _class_number(value, names, row, ids):
-    if isinstance(value, bytes):
-        value = value.decode()
-    if isinstance(value, str):
-        name = value.strip()
-        if name in names:
-            return names[name]
-        hint = nearest(name, names) if names else "; pass `class_names`"
-        raise DataError(
-            f"Unknown class name {name!r} in {first_rows([row], ids)}{hint}"
-        )
-    if value is None:
-        return np.nan
-    is_number = isinstance(value, (numbers.Real, np.number))
-    if not is_number or isinstance(value, (bool, np.bool_)):
-        raise DataError(
-            "Class numbers were expected, or multi-hot rows of one length. "
-            f"Received: {value!r} in {first_rows([row], ids)}"
-        )
-    return float(value)
+    return values.astype(np.int64)
 
 
 def check_range(numbers, rows, num_classes, ids, lowest):
@@ -294,37 +214,6 @@ def check_text(source, kind, texts):
         )
 
 
-def check_seed(seed):
-    """Returns `seed` as an int, or raises `ConfigError` unless it is >= 0."""
-    if (
-        isinstance(seed, bool)
-        or not isinstance(seed, (numbers.Integral, np.integer))
-        or int(seed) < 0
-    ):
-        raise ConfigError(
-            "`seed` must be a whole number of at least 0. "
-            f"Received: seed={seed!r}"
-        )
-    return int(seed)
-
-
-def check_share(name, value):
-    """Returns `value` as a float, or raises `ConfigError` unless in [0, 1].
-
-    NaN passes every comparison of a range check, so it is tested apart.
-    """
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not (math.isfinite(number) and 0.0 <= number <= 1.0):
-        raise ConfigError(
-            f"`{name}` must be a finite number from 0 to 1. "
-            f"Received: {name}={value!r}"
-        )
-    return number
-
-
 def generator(seed, name):
     """Returns a `numpy.random.Generator` (PCG64) for one use of a seed.
 
@@ -335,5 +224,6 @@ def generator(seed, name):
         seed: Integer >= 0.
         name: String, the use.
     """
-    words = [check_seed(seed), zlib.crc32(name.encode())]
+    seed = check_number("seed", seed, 0, whole=True)
+    words = [seed, zlib.crc32(name.encode())]
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))

@@ -1,11 +1,14 @@
 """The names of the classes, and which class a cell of a table means."""
 
 import collections
+import contextlib
+import json
 import os
 import re
 import unicodedata
 
 import numpy as np
+import pandas as pd
 
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
@@ -16,10 +19,23 @@ from alim_keras.errors import nearest
 PADDING = -1
 NONE_OF_THESE = -2
 MOST_CLASSES = 1_000_000
+# Halves of surrogate pairs, which no file can hold.
+_HALVES = re.compile("[\ud800-\udfff]")
+# Cells without an answer, in small letters.
+BLANK = ("", "nan")
 # A whole number as a cell writes it, and any number: 01, 1e3, 1.5.
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.0*)?")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_MEND_ENCODING = "save it as UTF-8, in Excel as 'CSV UTF-8'"
+
+
+@contextlib.contextmanager
+def in_file(path):
+    """Puts the name of a file before the `DataError`s of its reading."""
+    try:
+        yield
+    except DataError as error:
+        # A cell may hold line ends; a message is one line.
+        raise DataError(" ".join(f"{path}: {error}".split())) from error
 
 
 def read_class_names(text):
@@ -52,11 +68,12 @@ def read_class_names(text):
     # A name without a comma must be a file: one class alone makes no sense.
     if "," in text and not os.path.isfile(text):
         return check_class_names(text.split(","), text)
-    names = [line.strip() for line in names_of_lines(read_text(text))]
-    names = [name for name in names if name]
-    if not names:
-        raise DataError(f"{text}: the file of class names is empty")
-    return check_class_names(names, text)
+    # Only \n ends a line: `str.splitlines` would cut a name at U+2028.
+    with in_file(text):
+        names = [line.strip() for line in read_text(text).split("\n")]
+        if not any(names):
+            raise DataError("the file of class names is empty")
+    return check_class_names([name for name in names if name], text)
 
 
 def read_text(path):
@@ -68,41 +85,24 @@ def read_text(path):
     try:
         with open(path, "rb") as file:
             content = file.read()
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, content[:4096]) from error
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise DataError(f"{path}: cannot be read: {why}") from error
-    if "\0" in text:
-        raise not_utf8(path, b"\0")
-    return text
-
-
-def not_utf8(path, start):
-    """Returns the `DataError` about a file with these first bytes."""
-    if start[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in start:
-        return DataError(
-            f"{path}: holds NUL characters: it is UTF-16, not UTF-8 text, or "
-            f"no text file; {_MEND_ENCODING}"
-        )
-    return DataError(f"{path}: is not UTF-8 text; {_MEND_ENCODING}")
-
-
-def names_of_lines(text):
-    r"""Returns the names of a text with one on each line, as a list.
-
-    Only `\n` ends a line: `str.splitlines` would cut a name at U+2028.
-    """
-    return text.removesuffix("\n").split("\n") if text else []
+        raise DataError(f"it cannot be read: {why}") from error
+    try:
+        if b"\0" not in content:
+            return content.decode("utf-8-sig")
+        encoding = "it holds NUL characters: it is UTF-16, not UTF-8 text"
+    except UnicodeDecodeError:
+        encoding = "it is not UTF-8 text"
+    raise DataError(f"{encoding}; save it as UTF-8, in Excel as 'CSV UTF-8'")
 
 
 def check_class_names(names, source="class_names"):
-    """Returns class names as a tuple of strings, or refuses one of them.
+    """Returns class names as a tuple of strings.
 
     Args:
         names: Strings, not one string.
-        source: Where they come from, for the message.
+        source: String, where they come from, for the message.
 
     Raises:
         ConfigError: No names, a blank one, one that is there twice, or one
@@ -124,18 +124,9 @@ def check_class_names(names, source="class_names"):
             f"{first_five(twice)}"
         )
     for name in names:
-        if why := why_no_name(name):
+        if why := why_no_text(name):
             raise ConfigError(f"{source}: the class name {name!r} {why}")
     return names
-
-
-def why_no_name(text):
-    """Returns why a text cannot be a class name or an id, or ""."""
-    if "\n" in text or "\r" in text:
-        return "holds a line break"
-    if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
-        return "holds characters of no text"
-    return ""
 
 
 def class_numbers(labels, class_names=None, none_of_these=(), place=str):
@@ -174,114 +165,90 @@ def class_numbers(labels, class_names=None, none_of_these=(), place=str):
             f"{first_five(clash)} is a class and a word for none of these; "
             "take it out of --none_of_these or out of the class names"
         )
-    by_name = named_by_numbers(class_names)
+    by_name = any(_NUMBER.fullmatch(name) for name in class_names)
     numbers = {name: number for number, name in enumerate(class_names)}
-    found = np.full(len(labels), PADDING, np.int64)
-    outside = []
+    classes = np.full(len(labels), PADDING, np.int64)
     for index, label in enumerate(labels):
-        number = numbers.get(label)
-        if number is None and label.casefold() in words:
-            number = NONE_OF_THESE
-        elif number is None and _WHOLE.fullmatch(label):
-            value = int(label.partition(".")[0])
-            if by_name:
-                number = numbers.get(str(value))
-            elif value < len(class_names):
-                number = value if value >= 0 else None
-            if number is None and value != PADDING:
-                outside.append((index, value))
-            number = PADDING if number is None else number
-        elif number is None:
-            _refuse(label, class_names, place(index))
-        found[index] = number
-    if outside:
-        _refuse_number(*outside[0], labels, class_names, by_name, place)
-    return tuple(class_names), found
-
-
-def named_by_numbers(class_names):
-    """Returns whether some class is called by a number, be it 01 or 1e3."""
-    return any(_NUMBER.fullmatch(name) for name in class_names)
-
-
-def class_range(class_names):
-    """Returns what a label may be among some classes, as text."""
-    text = f"one of {first_five(class_names)}"
-    if not named_by_numbers(class_names):
-        text += f", or a number from 0 to {len(class_names) - 1}"
-    return text
+        whole = _WHOLE.fullmatch(label) and int(label.partition(".")[0])
+        if label in numbers:
+            classes[index] = numbers[label]
+        elif label.casefold() in words:
+            classes[index] = NONE_OF_THESE
+        elif by_name and str(whole) in numbers:
+            classes[index] = numbers[str(whole)]
+        elif not by_name and whole in range(len(class_names)):
+            classes[index] = whole
+        elif whole != PADDING:
+            _refuse(label, labels, class_names, by_name, place(index))
+    return tuple(class_names), classes
 
 
 def _occurring(labels, words, place):
     """Returns the labels that occur as sorted class names."""
-    names, codes, numbers, first, values = set(), set(), set(), {}, {}
+    texts, codes, wholes, spelled = {}, {}, {}, {}
     for index, label in enumerate(labels):
         if label.casefold() in words:
             continue
-        if why := why_no_name(label):
-            raise _no_class(label, place(index), why)
-        kind = names
+        kind, same = texts, unicodedata.normalize("NFKC", label).casefold()
         if _NUMBER.fullmatch(label):
             is_whole = _WHOLE.fullmatch(label)
-            if is_whole and float(label) == PADDING:
-                continue
-            if why := _why_no_number(label):
-                raise _no_class(label, place(index), why)
-            kind = numbers if is_whole else codes
+            kind = wholes if is_whole else codes
             label = label.partition(".")[0] if is_whole else label
-            value = int(label) if is_whole else int(float(label))
-            other = values.setdefault(value, label)
-            if other != label:
-                raise DataError(
-                    f"{other!r} in {place(first[other])} and {label!r} in "
-                    f"{place(index)} are the same number; write them the "
-                    "same, or give both in --class_names"
+            same = int(label) if is_whole else float(label)
+            if label == "-1":
+                continue
+        why = why_no_text(label) or (kind is not texts and _why_no_code(same))
+        if why:
+            raise _no_class(label, place(index), why)
+        other = spelled.setdefault(same, (label, index))
+        if other[0] != label:
+            raise DataError(
+                f"{other[0]!r} in {place(other[1])} and {label!r} in "
+                f"{place(index)} "
+                + (
+                    "differ only in case (or in how an accent is encoded)"
+                    if kind is texts
+                    else "are the same number"
                 )
-        kind.add(label)
-        first.setdefault(label, index)
-    if codes and not names:
+                + "; write them the same, or give both in --class_names"
+            )
+        kind.setdefault(label, index)
+    if codes and not texts:
         # Codes of one length, 01 to 12: all are names.
-        names, numbers = names | numbers, set()
-    if names and numbers:
-        name, number = min(names), min(numbers, key=int)
+        texts, wholes = wholes, {}
+    if texts and wholes:
+        name, number = next(iter(texts)), next(iter(wholes))
         raise DataError(
             f"Class names and numbers are mixed: {name!r} in "
-            f"{place(first[name])}, {number} in {place(first[number])}; say "
+            f"{place(texts[name])}, {number} in {place(wholes[number])}; say "
             "what the numbers mean with --class_names"
         )
-    names |= codes
-    if not names and not numbers:
+    if not texts and not codes and not wholes:
         raise DataError(
             "No class is named anywhere; are the columns the right ones?"
         )
-    alike = {}
-    for name in sorted(names, key=first.get):
-        other = alike.setdefault(_folded(name), name)
-        if other != name:
-            raise DataError(
-                f"{other!r} in {place(first[other])} and {name!r} in "
-                f"{place(first[name])} differ only in case (or in how an "
-                "accent is encoded); write them the same, or give both in "
-                "--class_names"
-            )
-    return sorted(names) or sorted(numbers, key=int)
+    return sorted({**texts, **codes}) or sorted(wholes, key=int)
 
 
-def _folded(name):
-    """Returns what names have in common that a reader takes for the same."""
-    return unicodedata.normalize("NFKC", name).casefold()
+def why_no_text(text, lines=False):
+    """Returns why a text cannot be a name or, with lines, an id; or ""."""
+    if not lines and ("\n" in text or "\r" in text):
+        return "names no class: it holds a line break"
+    if "\0" in text or not text.isascii() and _HALVES.search(text):
+        return "holds characters of no text"
+    return ""
 
 
-def _why_no_number(label):
-    value = float(label)
+def _why_no_code(value):
+    """Returns why a number cannot be a class, or ""."""
     if value < 0:
         return "classes start at 0"
-    if not value.is_integer():
-        return (
-            "a class number must be whole; if it is a name, give all names "
-            "with --class_names"
-        )
-    return ""
+    if float(value).is_integer():
+        return ""
+    return (
+        "a class number must be whole; if it is a name, give all names with "
+        "--class_names"
+    )
 
 
 def shown(value):
@@ -294,42 +261,114 @@ def _no_class(label, where, why):
     return DataError(f"{shown(label)} in {where} names no class: {why}")
 
 
-def _refuse(label, class_names, where):
+def _refuse(label, labels, names, by_name, where):
     """Refuses a label that is no class, with the nearest class."""
-    why = why_no_name(label)
-    if _NUMBER.fullmatch(label) and not _WHOLE.fullmatch(label):
-        why = _why_no_number(label) or (
-            "a class number is written without zeros before it and without an "
-            "exponent; if it is a name, give all names with --class_names"
+    is_number, is_whole = _NUMBER.fullmatch(label), _WHOLE.fullmatch(label)
+    if is_number and not is_whole:
+        raise _no_class(
+            label,
+            where,
+            _why_no_code(float(label))
+            or "a class number is written without zeros before it and without "
+            "an exponent; if it is a name, give all names with --class_names",
         )
-    if why:
+    if why := why_no_text(label):
         raise _no_class(label, where, why)
-    alike = [name for name in class_names if _folded(name) == _folded(label)]
+    if is_whole and (
+        not by_name or list(names) == [*map(str, range(len(names)))]
+    ):
+        wholes = [float(n) for n in labels if _WHOLE.fullmatch(n) and n != "-1"]
+        from_1 = min(wholes) == 1 and max(wholes) == len(names)
+        raise DataError(
+            f"Class number {label} in {where} is outside 0..{len(names) - 1}, "
+            f"the range of the {len(names)} classes"
+            + "; they look 1-based: do the labels start at 0?"
+            * from_1
+        )
+    hint = nearest(label, names) or f"; the classes are {first_five(names)}"
+    alike = [name for name in names if name.casefold() == label.casefold()]
     if alike:
         hint = f"; the class is {alike[0]!r}, which differs only in case"
-    else:
-        hint = nearest(label, class_names) or (
-            f"; the classes are {first_five(class_names)}"
-        )
     raise DataError(f"Unknown class name {shown(label)} in {where}{hint}")
 
 
-def _refuse_number(index, value, labels, class_names, by_name, place):
-    """Refuses a whole number that is no class."""
-    in_order = all(name == str(i) for i, name in enumerate(class_names))
-    if by_name and not in_order:
-        _refuse(str(value), class_names, place(index))
-    known = [
-        int(label.partition(".")[0])
-        for label in labels
-        if _WHOLE.fullmatch(label)
-    ]
-    known = [number for number in known if number != PADDING]
-    hint = ""
-    if min(known) == 1 and max(known) == len(class_names):
-        hint = "; they look 1-based: do the labels start at 0?"
-    raise DataError(
-        f"Class number {value} in {place(index)} is outside "
-        f"0..{len(class_names) - 1}, the range of the "
-        f"{len(class_names)} classes{hint}"
-    )
+def answers(cell, names=()):
+    """Returns the classes that a cell names, a list of strings.
+
+    Args:
+        cell: A class name or number, a list of them, Label Studio's
+            `{"choices": [...]}`, or a blank.
+        names: Class names, which are taken as they are.
+    """
+    if isinstance(cell, str):
+        text = cell.strip()
+        if not text.startswith('{"choices"') or text in names:
+            is_blank = text.lower() in BLANK and text not in names
+            return [] if is_blank else [_class_text(text)]
+        try:
+            cell = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError("is no sound JSON") from error
+    if isinstance(cell, dict) and set(cell) == {"choices"}:
+        cell = cell["choices"]
+    if isinstance(cell, (list, tuple)):
+        return [_class_text(value) for value in cell]
+    return [] if cell is None or cell != cell else [_class_text(cell)]
+
+
+def _class_text(value):
+    if isinstance(value, str) and value.strip():
+        if why := why_no_text(value.strip()):
+            raise ValueError(why)
+        return value.strip()
+    if value is None or value != value or isinstance(value, str):
+        raise ValueError("names no class: a name is missing in it")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(
+            "names no class: a class name or number was expected; if it is a "
+            "set, say --layout=list"
+        )
+    if abs(value) >= 1e15 or value != int(value):
+        raise ValueError("names no class: a class number must be whole")
+    return str(int(value))
+
+
+def places(frame, rows):
+    """Returns where up to five rows stand: "lines 3, 4 (id a, b)".
+
+    Args:
+        frame: Frame whose index is the line or row in the file, with the
+            column item.
+        rows: Integers or bool, rows of the frame.
+    """
+    rows = frame[["item"]].iloc[np.arange(len(frame))[rows]]
+    rows = rows[~rows.index.duplicated()]
+    unit = (rows.index.name or "row") + "s" * (len(rows) > 1)
+    ids = first_five(rows["item"].tolist())
+    return f"{unit} {first_five(rows.index)} (id {ids})"
+
+
+def converted(frame, column, convert):
+    """Returns `convert` of the cells of a column, called once per string.
+
+    Args:
+        frame: As of `places`.
+        column: String.
+        convert: Function of a cell, which raises `ValueError` with the reason
+            for one that it cannot convert.
+    """
+    results, known = [], {}
+    for row, cell in enumerate(frame[column].tolist()):
+        is_text = type(cell) is str
+        if not is_text or cell not in known:
+            try:
+                result = convert(cell)
+            except ValueError as error:
+                raise DataError(
+                    f"the {column} {shown(cell)} in {places(frame, [row])} "
+                    f"{error}"
+                ) from error
+            if is_text:
+                known[cell] = result
+        results.append(known[cell] if is_text else result)
+    return pd.Series(results, frame.index, dtype=object)

@@ -10,7 +10,6 @@ import warnings
 
 import numpy as np
 
-from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
 
@@ -36,6 +35,7 @@ _SPARE = 2
 # middle before it is scaled: 60,000 x 1 pixels would else take gigabytes.
 _LONG = 8
 _MARGIN = 3
+_OF_PILLOW = "PIL\\."
 _REMEDY = "replace it or leave it out"
 
 
@@ -53,9 +53,21 @@ def pillow():
             "Decoding and resizing images needs Pillow: pip install Pillow"
         ) from error
     PIL.Image.init()
-    # Warnings about odd files are hidden; what fails is an exception.
-    warnings.filterwarnings("ignore", module="PIL\\.")
     return PIL.Image
+
+
+def hush():
+    """Hides Pillow's warnings about odd files; what fails is an exception.
+
+    The filter stays: one that is taken back after each image would not be
+    safe among threads.
+    """
+    for action, _, _, module, _ in warnings.filters:
+        if getattr(module, "pattern", module) == _OF_PILLOW:
+            return
+        if action != "ignore":
+            break
+    warnings.filterwarnings("ignore", module=_OF_PILLOW)
 
 
 @functools.cache
@@ -203,7 +215,7 @@ def decode(source, size, channels=3, name=None, enlarge=True, remedy=_REMEDY):
     >>> decode("photos/cat.jpg", 224).shape
     (224, 224, 3)
     """
-    pillow()
+    hush()
     try:
         with open_source(source) as file, open_image(file) as image:
             if not enlarge:
@@ -265,19 +277,6 @@ def _plain(image, channels):
         white.alpha_composite(image)
         image = white.convert("RGB")
     return image.convert(mode)
-
-
-def check_size(image_size):
-    """Returns `image_size` if it is None or a whole number of at least 1."""
-    if image_size is None:
-        return None
-    is_whole = not isinstance(image_size, bool)
-    if not is_whole or int(image_size) != image_size or image_size < 1:
-        raise ConfigError(
-            "`image_size` must be a whole number of at least 1. "
-            f"Received: image_size={image_size!r}"
-        )
-    return int(image_size)
 
 
 def _scaled_size(size, image_size):

@@ -16,8 +16,11 @@ import urllib.parse
 
 import pandas as pd
 
+from alim_keras.data.class_names import in_file
 from alim_keras.data.class_names import read_text
 from alim_keras.data.class_names import shown
+from alim_keras.data.class_names import why_no_text
+from alim_keras.data.votes import VOTES
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
@@ -37,10 +40,8 @@ ENDINGS = {
     ".npy": "npz",
 }
 FORMATS = ("csv", "tsv", "jsonl", "json", "label_studio", "parquet", "npz")
-VOTES = ["item", "annotator", "label", "confidence"]
 # The field of Label Studio's data that names the item.
-ITEM_FIELDS = ("image", "file", "filename", "file_name", "path", "image_path")
-_DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+_ITEM_FIELDS = ("image", "file", "filename", "file_name", "path", "image_path")
 _LONGEST_CELL = 1 << 20
 _MOST_COLUMNS = 100_000
 
@@ -57,218 +58,175 @@ def format_of(path, format=None):
         ConfigError: There is no such format.
     """
     if os.path.isdir(path):
-        raise DataError(f"{path}: is a folder, not a table; name a file in it")
+        raise DataError("it is a folder, not a table; name a file in it")
     if not os.path.exists(path):
-        raise DataError(f"{path}: there is no such file")
+        raise DataError("there is no such file")
     if os.path.getsize(path) == 0:
-        raise DataError(f"{path}: the file is empty; write it again")
+        raise DataError("the file is empty; write it again")
     ending = os.path.splitext(path)[1].lower()
-    if format is None and ending in ENDINGS:
-        return ENDINGS[ending]
-    if format is None:
+    if format is None and ending not in ENDINGS:
         raise DataError(
-            f"{path}: a file of one of these kinds was expected: "
-            f"{', '.join(ENDINGS)}. Received: {ending!r}; say what it is with "
-            "--format"
+            f"a file of one of these kinds was expected: {', '.join(ENDINGS)}. "
+            f"Received: {ending!r}; say what it is with --format"
         )
-    if format not in FORMATS and ":" not in format:
+    if format is not None and format not in FORMATS and ":" not in format:
         raise ConfigError(
             f"One of {', '.join(FORMATS)} or FILE.py:function was expected"
             f"{nearest(format, FORMATS)}. Received: --format={format}"
         )
-    return format
+    return format or ENDINGS[ending]
 
 
-def read(path, format, known_columns=()):
+def read(path, format=None, known_columns=("id", "label")):
     """Returns the cells of a table, or the votes of an export.
 
     Args:
         path: String.
-        format: What `format_of` returned, other than `"npz"`.
+        format: As of `format_of`, other than `"npz"`.
         known_columns: Strings in lower case, which tell the delimiter.
+
+    Raises:
+        DataError: A file that is missing, empty or damaged.
+        EnvironmentLacksError: The format needs a package that is absent.
     """
-    if ":" in format:
-        return _by_own_reader(path, format)
-    if format in ("csv", "tsv"):
-        return read_delimited(path, known_columns, format == "tsv")
-    if format == "parquet":
-        return read_parquet(path)
-    return read_json(path, format)
+    with in_file(path):
+        format = format_of(path, format)
+        if ":" in format:
+            return _by_own_reader(path, format)
+        if format in ("csv", "tsv"):
+            return _delimited(path, known_columns, format == "tsv")
+        return _parquet(path) if format == "parquet" else _json(path, format)
 
 
-def read_delimited(path, known_columns=(), tabs=False):
+def _delimited(path, known_columns, tabs):
     """Returns the cells of delimited text, all of them strings.
 
     The `csv` module reads them, as pandas fills a short row up in silence.
-    Blank lines are left out, and above the header lines that begin with `#`
-    or with Excel's `sep=`.
-
-    Args:
-        path: String.
-        known_columns: Strings in lower case: the delimiter is the one by
-            which one of them comes out.
-        tabs: Whether it can only be a tab.
-
-    Raises:
-        DataError: Not UTF-8, empty, or a row of another length than the
-            header; the line is named.
     """
     lines = io.StringIO(read_text(path), newline="")
     skipped, header = 0, None
     for line in lines:
+        # Excel writes sep=; there.
         if line.strip() and not line.startswith(("#", "sep=")):
             header = line
             break
         skipped += 1
     if header is None:
         raise DataError(
-            f"{path}: the file is empty; a line with the names of the columns "
+            "the file is empty; a line with the names of the columns "
             "was expected, then a line for each item"
         )
-    delimiter = "\t" if tabs else _delimiter(path, header, known_columns)
+    # The delimiter is that which makes most known columns come out.
+    delimiter = max(
+        "\t" if tabs else ",;\t",
+        key=lambda sign: len(
+            {cell.strip(' "\r\n').lower() for cell in header.split(sign)}
+            & {*known_columns}
+        ),
+    )
     reader = csv.reader(
         itertools.chain([header], lines), delimiter=delimiter, strict=True
     )
     # The limit of the csv module is one for the process.
     limit = csv.field_size_limit(_LONGEST_CELL)
-    rows, places = [], []
+    places = []
     try:
         names = next(reader)
+        columns = [[] for _ in names]
         last = reader.line_num
         for cells in reader:
             if len(cells) == len(names):
-                rows.append(cells)
+                for column, cell in zip(columns, cells):
+                    column.append(cell)
                 places.append(skipped + last + 1)
             elif len(cells) > 1 or (cells and cells[0].strip()):
                 raise DataError(
-                    f"{path}: line {skipped + last + 1} has {len(cells)} "
+                    f"line {skipped + last + 1} has {len(cells)} "
                     f"fields, the header has {len(names)}; put cells that hold "
                     "the delimiter in quotes"
                 )
             last = reader.line_num
     except csv.Error as error:
         raise DataError(
-            f"{path}: line {skipped + reader.line_num} cannot be read "
+            f"line {skipped + reader.line_num} cannot be read "
             f"({one_line(error)}); check its quotes: a quote inside a quoted "
             'cell is written ""'
         ) from error
     finally:
         csv.field_size_limit(limit)
-    columns = list(zip(*rows)) if rows else []
-    if names and not names[-1].strip() and rows and not any(columns[-1]):
+    if not names[-1].strip() and not any(columns[-1]):
         names, columns = names[:-1], columns[:-1]  # Lines end in a delimiter.
-    frame = _cells(path, names, columns, pd.Index(places, name="line"))
-    if delimiter != ("\t" if tabs else ","):
-        frame.attrs["notes"] = [
-            f"the cells are separated by {_DELIMITERS[delimiter]}"
-        ]
-    return frame
+    return _cells(names, columns, pd.Index(places, name="line"))
 
 
-def _delimiter(path, header, known_columns):
-    """Returns the sign that takes a header apart into known columns."""
-    present = [sign for sign in _DELIMITERS if sign in header]
-    fitting = [
-        sign
-        for sign in present
-        if {cell.strip(' "\r\n').lower() for cell in header.split(sign)}
-        & set(known_columns)
-    ]
-    chosen = fitting or present or [","]
-    if len(chosen) > 1 and not (chosen[0] == "," and path.endswith(".csv")):
-        raise DataError(
-            f"{path}: the header can be split at "
-            f"{' or '.join(_DELIMITERS[sign] for sign in chosen)}; save it as "
-            ".csv with commas or as .tsv with tabs"
-        )
-    return chosen[0]
-
-
-def _cells(path, names, columns, index):
+def _cells(names, columns, index):
     """Returns a frame of columns of cells of any type, whose names differ."""
     names = [str(name).strip() for name in names]
     if len(names) > _MOST_COLUMNS:
         raise DataError(
-            f"{path}: has {len(names)} columns, more than {_MOST_COLUMNS}; "
+            f"has {len(names)} columns, more than {_MOST_COLUMNS}; "
             "write it with a row for each answer (--layout=long)"
         )
     if not len(index):
-        raise DataError(f"{path}: the table is empty, it has no rows")
+        raise DataError("the table is empty, it has no rows")
+    if why := why_no_text("".join(names), lines=True):
+        raise DataError(f"the name of a column {why}")
     if "" in names:
         raise DataError(
-            f"{path}: column {names.index('') + 1} has no name; name it, or "
+            f"column {names.index('') + 1} has no name; name it, or "
             "leave it out (pandas: to_csv(index=False))"
         )
     twice = pd.Index(names)[pd.Index(names).duplicated()]
     if len(twice):
         raise DataError(
-            f"{path}: the column {twice[0]!r} is there more than once; give "
+            f"the column {twice[0]!r} is there more than once; give "
             "every column a name of its own"
         )
-    frame = pd.DataFrame(
-        dict(zip(names, columns, strict=True)), index=index, dtype=object
-    )
-    return frame
+    return pd.DataFrame(dict(zip(names, columns)), index, dtype=object)
 
 
-def read_json(path, format="json"):
-    """Returns the cells of JSON records, or the votes of Label Studio.
-
-    Args:
-        path: String.
-        format: `"jsonl"` (an object on each line), `"json"` (a list of
-            objects, Label Studio's tasks among them) or `"label_studio"`.
-
-    Raises:
-        DataError: Not UTF-8, unsound JSON, or no list of objects.
-    """
+def _json(path, format):
+    """Returns the cells of JSON records, or the votes of Label Studio."""
     text = read_text(path)
     if format == "jsonl":
         lines = list(enumerate(text.split("\n"), 1))
         lines = [(number, line) for number, line in lines if line.strip()]
-        records = [_parse(line, f"{path}: line {n}") for n, line in lines]
+        records = [_parse(line, f"line {n}") for n, line in lines]
         index = pd.Index([number for number, _ in lines], name="line")
     else:
-        records = _parse(text, path) if text.strip() else []
+        records = _parse(text, "it") if text.strip() else []
         if not isinstance(records, list):
             raise DataError(
-                f"{path}: a list of objects was expected, one for each item "
+                f"a list of objects was expected, one for each item "
                 f"(pandas: to_json(orient='records')). Received: "
                 f"{type(records).__name__}"
             )
         index = pd.RangeIndex(len(records), name="row")
     if not records:
-        raise DataError(f"{path}: the file is empty, it holds no items")
+        raise DataError("the file is empty, it holds no items")
     if format != "jsonl" and all(map(_is_task, records)):
-        return _label_studio(path, records)
+        return _label_studio(records)
     if format == "label_studio":
         raise DataError(
-            f"{path}: a list of objects with 'data' and 'annotations' was "
+            "a list of objects with 'data' and 'annotations' was "
             "expected; export JSON, not JSON-MIN"
         )
     names = {}
     for place, record in zip(index, records):
         if not isinstance(record, dict):
             raise DataError(
-                f"{path}: {index.name} {place}: an object with named fields "
+                f"{index.name} {place}: an object with named fields "
                 'was expected, {"id": ..., "candidates": [...]}. Received: '
                 f"{shown(record)}"
             )
         names.update(dict.fromkeys(record))
     columns = [[record.get(name) for record in records] for name in names]
-    return _cells(path, names, columns, index)
+    return _cells(names, columns, index)
 
 
 def _parse(text, where):
-    def once(pairs):
-        if len(dict(pairs)) < len(pairs):
-            keys = sorted(key for key, _ in pairs)
-            twice = next(a for a, b in itertools.pairwise(keys) if a == b)
-            raise ValueError(f"the key {twice!r} is there twice")
-        return dict(pairs)
-
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DataError(
             f"{where} is not sound JSON ({one_line(error)})"
@@ -283,99 +241,85 @@ def _is_task(record):
     )
 
 
-def _label_studio(path, tasks):
+def _label_studio(tasks):
     """Returns the votes of a JSON export; repeated ones count once."""
-    key = _item_key(path, tasks)
+    fields = dict.fromkeys(key for task in tasks for key in task["data"])
+    key = [field for field in fields if field.lower() in _ITEM_FIELDS]
+    key = key or list(fields)
+    if len(key) != 1:
+        raise DataError(
+            f"the fields of data, {first_five(key)}, could all name "
+            "the item; export the tasks with one field called image"
+        )
     votes, answered, questions, kinds = [], {}, set(), set()
-    cancelled = repeated = total = 0
+    counts = dict.fromkeys(("annotations", "cancelled", "repeated"), 0)
     for place, task in enumerate(tasks):
-        where = f"{path}: task {place}"
-        item = task["data"].get(key)
-        if not isinstance(item, (str, int)) or isinstance(item, bool):
-            raise DataError(
-                f"{where}: no text in data.{key}. Received: {shown(item)}"
-            )
+        item = task["data"].get(key[0])
         if "local-files/?d=" in str(item):
             item = urllib.parse.unquote(item.partition("?d=")[2])
-        seen = answered.setdefault((str(task.get("id")), item), set())
+        seen = answered.setdefault((str(task.get("id")), str(item)), set())
         votes.append((place, item, None, None))
         for annotation in task["annotations"]:
             try:
-                choices, who = _choices(annotation, questions, kinds)
+                answer = _choices(annotation, questions, kinds)
             except (AttributeError, KeyError, TypeError) as error:
                 raise DataError(
-                    f"{where}: an annotation is no object with results of "
-                    f"choices, a list of names. Received: {shown(annotation)}"
+                    f"task {place}: an annotation is no object with "
+                    "results of choices, a list of names. Received: "
+                    f"{shown(annotation)}"
                 ) from error
-            total += 1
+            counts["annotations"] += 1
             if annotation.get("was_cancelled"):
-                cancelled += 1
-            elif (who, *sorted(set(choices))) in seen:
-                repeated += 1
+                counts["cancelled"] += 1
+            elif answer in seen:
+                counts["repeated"] += 1
             else:
-                seen.add((who, *sorted(set(choices))))
-                for choice in choices or [None]:
-                    votes.append((place, item, who, choice))
+                seen.add(answer)
+                who, *choices = answer
+                votes += [(place, item, who, c) for c in choices or [None]]
     if len(questions) > 1:
         raise DataError(
-            f"{path}: the annotations answer several questions "
+            f"the annotations answer several questions "
             f"({first_five(sorted(questions))}); export one of them"
         )
     if not questions and kinds:
         raise DataError(
-            f"{path}: the annotations hold no choices, only "
+            f"the annotations hold no choices, only "
             f"{first_five(sorted(kinds))}; export a question of kind Choices"
         )
     people = {who for _, _, who, _ in votes} - {None}
-    notes = [
-        f"Label Studio: {len(answered)} tasks, {total} annotations, "
-        f"{len(people)} annotators"
-    ]
-    if cancelled or repeated:
-        notes.append(
-            f"left out: {cancelled} cancelled and {repeated} repeated "
-            "annotations"
-        )
     places, *columns = zip(*votes)
-    frame = _cells(path, VOTES[:3], columns, pd.Index(places, name="task"))
+    names, index = VOTES[:3], pd.Index(places, name="task")
+    frame = _cells(names, columns, index)
+    notes = [
+        f"Label Studio: {len(answered)} tasks, {counts['annotations']} "
+        f"annotations, {len(people)} annotators; left out: "
+        f"{counts['cancelled']} cancelled, {counts['repeated']} repeated"
+    ]
     frame.attrs.update(notes=notes, layout="long")
     return frame
 
 
-def _item_key(path, tasks):
-    """Returns the field of data that names the items."""
-    keys = dict.fromkeys(key for task in tasks for key in task["data"])
-    named = [key for key in keys if key.lower() in ITEM_FIELDS] or list(keys)
-    if len(named) != 1:
-        raise DataError(
-            f"{path}: the fields of data, {first_five(list(keys))}, could all "
-            "name the item; export the tasks with one field called image"
-        )
-    return named[0]
-
-
 def _choices(annotation, questions, kinds):
-    """Returns the choices of an annotation, and whose they are."""
-    choices = []
+    """Returns who made an annotation and the choices in it, as one tuple."""
+    choices = set()
     for result in annotation["result"]:
         kinds.update(result["value"].keys())
         # A comment or a box may stand beside the choices.
-        names = result["value"].get("choices", ())
-        if not isinstance(names, (list, tuple)) or set(map(type, names)) - {
-            str
-        }:
-            raise TypeError(names)
         if "choices" in result["value"]:
+            names = result["value"]["choices"]
+            if not isinstance(names, list) or {*map(type, names)} - {str}:
+                raise TypeError(names)
             questions.add(str(result.get("from_name")))
-        choices.extend(names)
-    person = annotation.get("completed_by")
-    if isinstance(person, dict):
-        named = (person.get(key) for key in ("email", "username", "id"))
-        person = next((name for name in named if name not in (None, "")), None)
-    return choices, None if person is None else str(person)
+            choices.update(names)
+    who = annotation.get("completed_by")
+    if isinstance(who, dict):
+        named = (who.get(key) for key in ("email", "username", "id"))
+        who = next((name for name in named if name not in (None, "")), None)
+    return None if who is None else str(who), *sorted(choices)
 
 
-def read_parquet(path):
+def _parquet(path):
     """Returns the cells of a Parquet file, but for embedded images.
 
     Columns of bytes and of structs, as HuggingFace writes images, are left
@@ -386,7 +330,7 @@ def read_parquet(path):
         import pyarrow.parquet
     except ImportError as error:
         raise EnvironmentLacksError(
-            f"{path}: reading Parquet needs the package pyarrow; pip install "
+            "reading Parquet needs the package pyarrow; pip install "
             "pyarrow, or save the table as .csv or .jsonl"
         ) from error
     try:
@@ -401,10 +345,10 @@ def read_parquet(path):
         columns = [column.to_pylist() for column in table.columns]
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(
-            f"{path}: is no sound Parquet file ({one_line(error)})"
+            f"is no sound Parquet file ({one_line(error)})"
         ) from error
     index = pd.RangeIndex(table.num_rows, name="row")
-    frame = _cells(path, table.column_names, columns, index)
+    frame = _cells(table.column_names, columns, index)
     frame.attrs["has_images"] = len(kept) < len(file.schema_arrow)
     return frame
 
@@ -427,7 +371,7 @@ def _by_own_reader(path, format):
     ):
         columns = getattr(frame, "columns", type(frame).__name__)
         raise DataError(
-            f"{path}: --format={format} must return a pandas.DataFrame with "
+            f"--format={format} must return a pandas.DataFrame with "
             "the columns item and label, and if you like annotator and "
             f"confidence. Received: {list(columns)}"
         )

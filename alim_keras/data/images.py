@@ -10,8 +10,9 @@ import time
 import numpy as np
 
 from alim_keras.data import decoding
-from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.errors import check_choice
+from alim_keras.errors import check_number
 
 # Contents are compared where reading them is no more than this many bytes.
 _COMPARED = 1 << 30
@@ -62,12 +63,8 @@ class DiskImages:
     ndim = 4
 
     def __init__(self, files, image_size, channels=3, folder=None, remedy=None):
-        size = decoding.check_size(image_size)
-        if size is None or channels not in (1, 3):
-            raise ConfigError(
-                "Images need a size and 1 or 3 channels. Received: "
-                f"image_size={image_size!r}, channels={channels!r}"
-            )
+        size = check_number("image_size", image_size, 1, whole=True)
+        check_choice("channels", channels, (1, 3))
         self._files = files
         self._folder = None if folder is None else os.fspath(folder)
         self._rows = np.arange(len(files), dtype=np.int64)
@@ -338,6 +335,7 @@ def scan(files, progress=None, folder=None, names=None):
     {1: 'it is not an image of a known format'}
     """
     decoding.pillow()
+    decoding.hush()
     sources, owner, sizes, modified, problems = _look_up(files, folder)
     own_sizes = np.zeros(len(sources), np.int64)
     own_sizes[owner[owner >= 0]] = sizes[owner >= 0]

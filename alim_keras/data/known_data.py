@@ -21,6 +21,7 @@ from alim_keras.data.training_set import TrainingSet
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
+from alim_keras.errors import check_number
 from alim_keras.errors import one_line
 
 FASHION_CLASSES = (
@@ -153,8 +154,8 @@ def is_table(dataset):
         with np.load(dataset, allow_pickle=False) as archive:
             return "train_images" not in archive.files
     except Exception:
-        # Not even an archive: whoever reads it says what is wrong.
-        return False
+        # Not even an archive: the reader of tables says what is wrong.
+        return True
 
 
 def is_table_file(dataset):
@@ -196,7 +197,7 @@ def load(name, data_dir=None, download=True, image_size=None):
     ((1437, 8, 8, 1), (360, 8, 8, 1))
     """
     name = os.fspath(name)
-    image_size = decoding.check_size(image_size)
+    check_number("image_size", image_size, 1, whole=True, optional=True)
     if data_dir is not None:
         data_dir = os.path.normpath(os.path.expanduser(os.fspath(data_dir)))
         if os.path.exists(data_dir) and not os.path.isdir(data_dir):

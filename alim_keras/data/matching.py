@@ -47,18 +47,12 @@ class ImageListing:
         class_names: Tuple of strings in natural order where each image lies
             in one of at least two folders directly below; else None.
         classes: int64 `(len(files),)`, the class folder of each; else None.
-        num_hidden: How many hidden files and folders were passed over.
-        num_others: How many other files were passed over.
-        others: Tuple of the first five of these.
     """
 
     folder: str
     files: list
     class_names: tuple = None
     classes: np.ndarray = None
-    num_hidden: int = 0
-    num_others: int = 0
-    others: tuple = ()
 
     def __len__(self):
         return len(self.files)
@@ -80,8 +74,8 @@ def _sortable(match):
 def list_images(folder):
     """Returns the images below a folder, however deep.
 
-    Hidden files and folders (`.DS_Store`, `._x`) are passed over, links are
-    followed, other files are counted. Nothing is opened.
+    Hidden files and folders (`.DS_Store`, `._x`) and other files are passed
+    over, links are followed. Nothing is opened.
 
     Args:
         folder: Path.
@@ -98,7 +92,7 @@ def list_images(folder):
     ['cats/2.png', 'cats/10.png']
     """
     folder = os.fspath(folder)
-    by_folder, others, hidden = {}, [], 0
+    by_folder, others = {}, []
     todo, seen = [("", folder)], set()
     while todo:
         prefix, path = todo.pop()
@@ -113,8 +107,8 @@ def list_images(folder):
                 for entry in entries:
                     name = entry.name
                     if name.startswith("."):
-                        hidden += 1
-                    elif name.lower().endswith(SUFFIXES) and not entry.is_dir(
+                        continue
+                    if name.lower().endswith(SUFFIXES) and not entry.is_dir(
                         follow_symlinks=False
                     ):
                         names.append(name)
@@ -131,9 +125,9 @@ def list_images(folder):
             by_folder[prefix] = sorted(names, key=natural)
     order = sorted(by_folder, key=lambda p: [natural(n) for n in p.split("/")])
     files = [prefix + name for prefix in order for name in by_folder[prefix]]
-    others = tuple(sorted(others, key=natural))
     if not files:
         kinds = " ".join(suffix[1:] for suffix in SUFFIXES)
+        others = sorted(others, key=natural)
         shown = f"{len(others)} other files: {first_five(others)}"
         raise DataError(
             f"{folder}: no images in this folder or below. Expected files "
@@ -146,9 +140,7 @@ def list_images(folder):
         class_names = tuple(prefix[:-1] for prefix in order)
         sizes = [len(by_folder[prefix]) for prefix in order]
         classes = np.repeat(np.arange(len(order), dtype=np.int64), sizes)
-    return ImageListing(
-        folder, files, class_names, classes, hidden, len(others), others[:5]
-    )
+    return ImageListing(folder, files, class_names, classes)
 
 
 def match_ids(ids, images, where="the table", keep_missing=False):

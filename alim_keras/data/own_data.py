@@ -9,12 +9,12 @@ import numpy as np
 from alim_keras.data import formats
 from alim_keras.data import images as disk
 from alim_keras.data import tables
-from alim_keras.data.arrays import read_npz
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.images import DiskImages
 from alim_keras.data.matching import list_images
 from alim_keras.data.matching import match_ids
+from alim_keras.data.tables import read_npz
 from alim_keras.data.training_set import UNKNOWN
 from alim_keras.data.training_set import TrainingSet
 from alim_keras.data.validation import validate_features
@@ -28,8 +28,6 @@ from alim_keras.errors import first_five
 # The end of a message about an image that fails while training: its head was
 # sound.
 _REMEDY = "mend it, or leave its item out"
-# The row of an item whose set was empty and that was left out for it.
-_LEFT_OUT = -1
 
 
 class UnreadableError(DataError):
@@ -114,27 +112,23 @@ def load_table(
     if len(kept) < len(table.sets):
         left_out = len(table.sets) - len(kept)
         notes.append(f"{left_out} items are tested on, not trained on")
-    fields = {"kind": "features" if table.holds == "features" else "images"}
     if table.holds in ("images", "features"):
-        fields.update(images=table.pixels[items])
-        fields.update(test_images=table.pixels[tested])
+        fields = {
+            "images": table.pixels[items],
+            "test_images": table.pixels[tested],
+            "kind": table.holds,
+        }
     else:
         files = [*items, *tested]
         if table.holds == "encoded":
             files = [table.pixels[row] for row in files]
         labels = [*table.sets.ids[kept].tolist(), *test_ids.tolist()]
-        opened = _open(
-            files,
-            labels if table.holds == "encoded" else files,
-            len(kept),
-            table,
-            image_size=image_size,
-            progress=progress,
-        )
-        good_tests = opened.pop("tested")
-        test_ids, test = test_ids[good_tests], test[good_tests]
-        kept = kept[opened.pop("kept")]
-        fields.update(opened)
+        if table.holds == "files":
+            labels = files
+        fields = _open(files, labels, len(kept), table, image_size, progress)
+        good = fields.pop("tested")
+        test_ids, test = test_ids[good], test[good]
+        kept = kept[fields["file_rows"]]
     truths = table.truths
     if known is not None:
         count = int(np.sum(known[kept] != UNKNOWN))
@@ -176,28 +170,28 @@ class _Table:
 
     Attributes:
         path: String.
-        sets: `CandidateSets`.
         items: List of strings, all items, also those left out.
-        skip: Whether items without a readable file are left out.
         folder: String, the folder of the images.
-        named: Dict from an item to the path that a column gives, or None
-            where the items themselves are paths.
+        skip: Whether items without a readable file are left out.
+        named: Dict from an item to the path that a column gives; without
+            such a column the items themselves are paths.
         holds: Where the pixels are: `"files"`, or in the table: `"images"`
             and `"features"` (arrays), `"encoded"` (list of bytes).
         pixels: These arrays or bytes, in the order of `items`.
+        sets: `CandidateSets`.
         votes: Data frame of votes, or None.
         truths: int64 `(N,)`, -1 where not known; or None.
         notes: List of strings.
     """
 
     path: str
-    sets: CandidateSets
     items: list
-    skip: bool
-    folder: str = None
-    named: dict = None
+    folder: str
+    skip: bool = False
+    named: dict = dataclasses.field(default_factory=dict)
     holds: str = "files"
     pixels: object = None
+    sets: CandidateSets = None
     votes: object = None
     truths: np.ndarray = None
     notes: list = dataclasses.field(default_factory=list)
@@ -209,23 +203,16 @@ class _Table:
 
     def files(self, items):
         """Returns the files of items, and the rule by which they are found."""
-        named = self.named or {}
-        paths = [named.get(item, item) for item in items]
+        paths = [self.named.get(item, item) for item in items]
         return match_ids(paths, self.listing, self.path, self.skip)
 
-    def rows_of(self, ids):
-        """Returns a dict from further ids to rows of `sets`, by id or file.
+    def rows_of(self, ids, items):
+        """Returns a dict from ids to rows of items, by id or else by file.
 
-        Ids of items that were left out have the row `_LEFT_OUT`, and unknown
-        ids are not in it.
+        Unknown ids are not in it.
         """
-        places = {item: row for row, item in enumerate(self.sets.ids.tolist())}
-        gone = set(self.items).difference(places)
-        rows = {
-            name: places.get(name, _LEFT_OUT)
-            for name in ids
-            if name in places or name in gone
-        }
+        places = {item: row for row, item in enumerate(items)}
+        rows = {name: places[name] for name in ids if name in places}
         rest = [name for name in ids if name not in rows]
         if not rest or self.holds != "files":
             return rows
@@ -234,12 +221,9 @@ class _Table:
         except DataError:
             return rows
         owners = {}
-        for row, file in enumerate(self.files(list(places))[0]):
+        for row, file in enumerate(self.files(items)[0]):
             # Of several items with one file none is meant.
             owners[file] = None if file in owners else row
-        if gone:
-            for file in self.files(sorted(gone))[0]:
-                owners.setdefault(file, _LEFT_OUT)
         pairs = zip(rest, files, strict=True)
         more = {name: owners.get(file) for name, file in pairs}
         return rows | {k: row for k, row in more.items() if row is not None}
@@ -255,7 +239,7 @@ class _Table:
             return None, 0
         ids, labels = tables.read_known_labels(path, self.sets.class_names)
         ids = ids.tolist()
-        rows = self.rows_of(ids)
+        rows = self.rows_of(ids, self.items)
         unknown = [name for name in ids if name not in rows]
         if unknown:
             raise DataError(
@@ -263,19 +247,19 @@ class _Table:
                 f"{first_five(list(map(repr, unknown)))}; expected ids such as "
                 f"{first_five(self.sets.ids[:6])}"
             )
-        known = np.full(len(self.sets), UNKNOWN, np.int64)
-        twice = []
-        for name, label in zip(ids, labels, strict=True):
-            row = rows[name]
-            if row != _LEFT_OUT and known[row] != UNKNOWN:
-                twice.append(name)
-            elif row != _LEFT_OUT:
-                known[row] = label
+        owners = {}
+        twice = [n for n in ids if owners.setdefault(rows[n], n) != n]
         if twice:
             raise DataError(
-                f"{path}: {len(twice)} items come twice: {first_five(twice)}; "
-                "give one line for each"
+                f"{path}: {len(twice)} ids name an item again: "
+                f"{first_five(list(map(repr, twice)))}; give one line for each"
             )
+        places = {item: row for row, item in enumerate(self.sets.ids.tolist())}
+        known = np.full(len(self.sets), UNKNOWN, np.int64)
+        for name, label in zip(ids, labels, strict=True):
+            place = places.get(self.items[rows[name]])
+            if place is not None:  # Else an empty set left the item out.
+                known[place] = label
         return known, len(ids)
 
     def resolve(self, test_ids, test_labels):
@@ -289,48 +273,45 @@ class _Table:
             these and of the tested ones: files, or rows of `pixels`.
         """
         is_tested = np.isin(self.sets.ids, test_ids)
+        test_ids, items = test_ids.tolist(), self.sets.ids.tolist()
+        places = {item: row for row, item in enumerate(self.items)}
+        unknown = [name for name in test_ids if name not in places]
         if self.holds != "files":
-            return self._resolve_held(is_tested, test_ids, test_labels)
-        files, rule = self.files(self.sets.ids.tolist())
+            if unknown:
+                raise DataError(
+                    f"{test_labels}: {len(unknown)} ids are not in "
+                    f"{self.path}, which holds the images or features itself: "
+                    f"{first_five(unknown)}; name ids of the table, such as "
+                    f"{first_five(self.items)}"
+                )
+            kept = np.flatnonzero(~is_tested)
+            trained = [places[items[row]] for row in kept]
+            return kept, trained, [places[name] for name in test_ids]
+        files, rule = self.files(items)
         tested, more = [], rule
-        rows = self.rows_of(test_ids.tolist()) if self.named else {}
-        if len(test_ids) and len(rows) == len(test_ids):
+        if test_ids and self.named and not unknown:
             # The table's names of the items come before those of the files.
-            tested = self.files(test_ids.tolist())[0]
-        elif len(test_ids):
+            tested, _ = self.files(test_ids)
+        elif test_ids:
             tested, more = match_ids(
                 test_ids, self.listing, test_labels, self.skip
             )
-        among = set(tested)
-        is_tested |= np.array([file in among for file in files], bool)
+        used = set(tested)
+        is_tested |= np.array([file in used for file in files], bool)
         kept = np.flatnonzero(~is_tested)
         self.notes.append(
             f"{len(kept) + len(tested)} images in {self.folder}: {rule}"
         )
         if more != rule:
             self.notes.append(f"in {test_labels} {more}")
-        used = {*files, *tested}
-        unused = [file for file in self.listing.files if file not in used]
+        used.update(files)
+        unused = [file for file in self.listing if file not in used]
         if unused:
             self.notes.append(
                 f"{len(unused)} images there are in no row of {self.path}: "
                 f"{first_five(unused)}"
             )
         return kept, [files[row] for row in kept], tested
-
-    def _resolve_held(self, is_tested, test_ids, test_labels):
-        places = {item: row for row, item in enumerate(self.items)}
-        unknown = [name for name in test_ids.tolist() if name not in places]
-        if unknown:
-            what = "features" if self.holds == "features" else "images"
-            raise DataError(
-                f"{test_labels}: {len(unknown)} ids are not in {self.path}, "
-                f"which holds the {what} itself: {first_five(unknown)}; name "
-                f"ids of the table, such as {first_five(self.items)}"
-            )
-        kept = np.flatnonzero(~is_tested)
-        items = [places[name] for name in self.sets.ids[kept].tolist()]
-        return kept, items, [places[name] for name in test_ids.tolist()]
 
 
 def _read_folder(path, images, class_names, skip):
@@ -364,9 +345,9 @@ def _read_folder(path, images, class_names, skip):
         {"file": path, "layout": "folders"},
         path,
     )
-    note = f"{len(sets)} images in {len(own)} class folders"
-    table = _Table(path, sets, listing.files, skip, path, notes=[note])
+    table = _Table(path, listing.files, path, skip, sets=sets)
     table.listing = listing
+    table.notes = [f"{len(sets)} images in {len(own)} class folders"]
     return table
 
 
@@ -377,17 +358,20 @@ def _read_file(path, images, answered, reading, skip):
     how = {name: reading.pop(name) for name in rules if name in reading}
     votes = tables.read_votes(path, **reading)
     first = votes[~votes["item"].duplicated()]
-    named = None
-    if "image" in votes:
-        named = dict(zip(first["item"], first["image"], strict=True))
-    folder = images or os.path.dirname(os.path.abspath(path))
     items = first["item"].tolist()
-    table = _Table(path, None, items, skip, os.fspath(folder), named)
+    folder = os.fspath(images or os.path.dirname(os.path.abspath(path)))
+    table = _Table(path, items, folder, skip)
+    if "image" in votes:
+        table.named = dict(zip(items, first["image"], strict=True))
     held = _held(path, first.index.to_numpy())
     if held is not None:
         table.holds, table.pixels = held
     if answered is not None:
-        how["answered"] = _answered(answered, table)
+        cells = formats.read(answered, formats.format_of(answered), ("id",))
+        if "id" in cells:  # Otherwise refused as the labels are read.
+            ids = [str(cell).strip() for cell in cells["id"]]
+            rows = table.rows_of(ids, items).values()
+            how["answered"] = {items[row] for row in rows}
     table.sets, counted = sets_of_votes(
         votes, class_names=reading.get("class_names"), source=path, **how
     )
@@ -396,22 +380,6 @@ def _read_file(path, images, answered, reading, skip):
     if counted["annotator"].notna().any():
         table.votes = counted
     return table
-
-
-def _answered(path, table):
-    """Returns the items that a file of true labels knows the label of."""
-    cells = formats.read(path, formats.format_of(path), ("id", "label"))
-    if "id" not in cells:
-        return set()  # Refused as the labels are read.
-    ids = [str(cell).strip() for cell in cells["id"]]
-    table = dataclasses.replace(table)
-    table.sets = CandidateSets.from_pairs(
-        np.arange(len(table.items)),
-        np.zeros(len(table.items), int),
-        table.items,
-        ["any"],
-    )
-    return {table.items[row] for row in table.rows_of(ids).values()}
 
 
 def _held(path, rows):
@@ -476,7 +444,7 @@ def _encoded(path):
     return None
 
 
-def _open(files, names, count, table, *, image_size, progress):
+def _open(files, names, count, table, image_size, progress):
     """Looks at images, and returns those that can be read.
 
     A part of the items, up to 2,000, is decoded, for mean and deviation; what
@@ -491,8 +459,8 @@ def _open(files, names, count, table, *, image_size, progress):
         progress: Function of (done, total), or None.
 
     Returns:
-        Dict with fields of `TrainingSet`, and `kept` and `tested`: which of
-        the items and of the test can be read.
+        Dict with fields of `TrainingSet`, and `tested`: which of the test can
+        be read.
 
     Raises:
         DataError: Files that are missing or unreadable.
@@ -566,7 +534,6 @@ def _open(files, names, count, table, *, image_size, progress):
         "std": std,
         "scan": found,
         "file_rows": kept,
-        "kept": kept,
         "tested": tested - count,
     }
 

@@ -23,6 +23,7 @@ from alim_keras.data.validation import validate_labels
 from alim_keras.errors import AlimError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.errors import check_number
 from alim_keras.errors import remember
 
 # Share of the device's memory that images may take; the networks and their
@@ -96,7 +97,7 @@ def train_dataset(images, candidates, batch_size=256, seed=0, shard=(0, 1)):
     >>> x["index"].shape
     (8,)
     """
-    _check_batch_size(batch_size)
+    check_number("batch_size", batch_size, 1, whole=True)
     part, parts = shard
     if batch_size % parts:
         raise ConfigError(
@@ -139,7 +140,7 @@ def eval_dataset(images, labels, num_classes, batch_size=256):
         `"image"` and `"index"`, and multi-hot float32 `(B, C)`. The last
         batch may be smaller.
     """
-    _check_batch_size(batch_size)
+    check_number("batch_size", batch_size, 1, whole=True)
     examples = _examples(images, labels, num_classes)
     everything = np.arange(len(examples))
     steps = range(0, len(examples), batch_size)
@@ -197,21 +198,15 @@ def _examples(images, sets, num_classes=None):
             ids, names = row_ids(len(labels)), range(num_classes)
             sets = CandidateSets.from_pairs(rows, labels, ids, names)
     else:
-        sets = validate_candidates(sets, num_classes, form="multi_hot")
+        sets = validate_candidates(
+            np.asarray(sets) if isinstance(sets, list) else sets, num_classes
+        )
     if len(images) != len(sets) or not len(images):
         raise DataError(
             f"Images and {kind} must be as many, at least one. Received: "
             f"{len(images)} images, {len(sets)} {kind}"
         )
     return _Examples(images, sets)
-
-
-def _check_batch_size(batch_size):
-    if batch_size < 1:
-        raise ConfigError(
-            "Argument `batch_size` must be at least 1. "
-            f"Received: batch_size={batch_size}"
-        )
 
 
 def _batches(examples, one_pass, steps):
@@ -323,61 +318,42 @@ class IndexBatches(keras.utils.PyDataset):
         self._examples = examples
         self._one_pass = one_pass
         self._num_batches = num_batches
-        self._order = self._read = None
+        self._order = self._resident = None
+        self._pool = concurrent.futures.ThreadPoolExecutor(_BATCHES_AHEAD)
+        self._waiting = {}
 
     def __len__(self):
         return self._num_batches
 
     def __getitem__(self, place):
-        if self._read is None:
-            self._read = _reader(self._examples)
         if place == 0 or self._order is None:
             self._order = self._one_pass()
+            self._waiting.clear()
         index = self._order[place].astype("int32")
-        x = {"image": self._read(self._order, place), "index": index}
+        read = self._decoded if self._examples.on_disk else self._gathered
+        x = {"image": read(place), "index": index}
         return x, self._examples.sets.rows(index)
 
+    def _decoded(self, place):
+        """Returns a batch of `DiskImages`; the next ones are read meanwhile."""
+        stop = min(place + _BATCHES_AHEAD + 1, len(self))
+        for ahead in range(place, stop):
+            if ahead not in self._waiting:
+                task = self._pool.submit(
+                    self._examples.images.read, self._order[ahead]
+                )
+                self._waiting[ahead] = task
+        return self._waiting.pop(place).result()
 
-def _reader(examples):
-    """Returns a function of a pass's indices and a place to the images."""
-    images = examples.images
-    if examples.on_disk:
-        return _Ahead(images).read
-    limit = backend.device_memory()
-    if limit is not None and images.nbytes > _SHARE * limit:
-        return lambda order, place: images[order[place]]
-    resident = keras.ops.convert_to_tensor(images)
-    gather = backend.compiled(lambda x, rows: keras.ops.take(x, rows, axis=0))
-    return lambda order, place: gather(resident, order[place].astype("int32"))
-
-
-class _Ahead:
-    """Reads batches of `DiskImages`, and the next ones meanwhile."""
-
-    def __init__(self, images):
-        self._images = images
-        self._order, self._waiting = None, {}
-        self._pool = concurrent.futures.ThreadPoolExecutor(_BATCHES_AHEAD)
-
-    def read(self, order, place):
-        """Returns the images of `order[place]`; later batches follow."""
-        if order is not self._order:
-            self._forget()
-            self._order = order
-        wanted = range(place, min(place + _BATCHES_AHEAD + 1, len(order)))
-        for batch in set(self._waiting).difference(wanted):
-            self._waiting.pop(batch).cancel()
-        for batch in wanted:
-            if batch not in self._waiting:
-                task = self._pool.submit(self._images.read, order[batch])
-                self._waiting[batch] = task
-        try:
-            return self._waiting.pop(place).result()
-        except BaseException:
-            self._forget()
-            raise
-
-    def _forget(self):
-        for task in self._waiting.values():
-            task.cancel()
-        self._waiting.clear()
+    def _gathered(self, place):
+        """Returns a batch of an array, gathered where the array lies."""
+        images, index = self._examples.images, self._order[place]
+        limit = backend.device_memory()
+        if limit is not None and images.nbytes > _SHARE * limit:
+            return images[index]
+        if self._resident is None:
+            self._resident = keras.ops.convert_to_tensor(images)
+            self._take = backend.compiled(
+                lambda x, rows: keras.ops.take(x, rows, axis=0)
+            )
+        return self._take(self._resident, index.astype("int32"))

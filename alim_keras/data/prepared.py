@@ -316,7 +316,10 @@ def download(name, data_dir, is_allowed, *, names, absent, remedy):
         tfds = _module()
         known = {*names, *tfds.list_builders(with_community_datasets=False)}
     except EnvironmentLacksError as error:
-        raise EnvironmentLacksError(f"{absent}. {error}. {remedy}") from error
+        known = names
+        if not nearest(base, names):
+            text = f"{absent}. {error}. {remedy}"
+            raise EnvironmentLacksError(text) from error
     if base not in known:
         raise ConfigError(
             f"Unknown data set{nearest(base, known) or '.'} Names are "

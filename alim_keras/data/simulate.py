@@ -23,12 +23,12 @@ import numpy as np
 
 from alim_keras.data import legacy_stream
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.checks import check_seed
-from alim_keras.data.checks import check_share
 from alim_keras.data.checks import default_ids
 from alim_keras.data.checks import generator
 from alim_keras.data.validation import validate_labels
 from alim_keras.errors import ConfigError
+from alim_keras.errors import check_choice
+from alim_keras.errors import check_number
 
 PROTOCOLS = ("flip", "pico", "superclass")
 STREAMS = ("default", "legacy")
@@ -88,11 +88,11 @@ def simulate_candidates(
     >>> sets.dense().astype(int).tolist()
     [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     """
-    q = check_share("ambiguity", ambiguity)
-    eta = check_share("noise_level", noise_level)
-    seed = check_seed(seed)
-    _check_choice("protocol", protocol, PROTOCOLS)
-    _check_choice("stream", stream, STREAMS)
+    q = check_number("ambiguity", ambiguity, 0, 1)
+    eta = check_number("noise_level", noise_level, 0, 1)
+    seed = check_number("seed", seed, 0, whole=True)
+    check_choice("protocol", protocol, PROTOCOLS)
+    check_choice("stream", stream, STREAMS)
     labels = validate_labels(labels, num_classes, ids=ids)
     ids = default_ids(len(labels)) if ids is None else np.asarray(ids, str)
     groups = _groups(protocol, superclasses, num_classes)
@@ -129,14 +129,6 @@ def simulate_candidates(
             "left_clean": left_clean,
         },
     )
-
-
-def _check_choice(name, value, allowed):
-    if value not in allowed:
-        raise ConfigError(
-            f"Unknown `{name}`, expected one of {', '.join(allowed)}. "
-            f"Received: {name}={value!r}"
-        )
 
 
 def _groups(protocol, superclasses, num_classes):

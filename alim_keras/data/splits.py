@@ -1,13 +1,10 @@
 """Parts of a training set: smaller, long-tailed, or held out."""
 
-import math
-
 import numpy as np
 
-from alim_keras.data.checks import check_seed
-from alim_keras.data.checks import check_share
 from alim_keras.data.checks import generator
 from alim_keras.errors import ConfigError
+from alim_keras.errors import check_number
 
 
 def stratified_subset(labels, size, seed=0):
@@ -34,8 +31,7 @@ def stratified_subset(labels, size, seed=0):
     [0, 1]
     """
     labels = np.asarray(labels)
-    seed = check_seed(seed)
-    size = check_size(size, len(labels))
+    size = check_number("size", size, 1, len(labels), whole=True)
     classes, counts = np.unique(labels, return_counts=True)
     # Whole-number arithmetic: no share can be lost to rounding.
     quota, remainder = np.divmod(counts * size, len(labels))
@@ -47,16 +43,6 @@ def stratified_subset(labels, size, seed=0):
         members = np.flatnonzero(labels == label)
         chosen.append(rng.permutation(members)[:wanted])
     return np.sort(np.concatenate(chosen)).astype(np.int64)
-
-
-def check_size(size, count):
-    """Returns a size of a part of `count` examples, or raises."""
-    if isinstance(size, bool) or int(size) != size or not 1 <= size <= count:
-        raise ConfigError(
-            f"`size` must be a whole number from 1 to the {count} examples "
-            f"there are. Received: size={size!r}"
-        )
-    return int(size)
 
 
 def long_tailed_sizes(largest, num_classes, ratio):
@@ -81,11 +67,7 @@ def long_tailed_sizes(largest, num_classes, ratio):
     >>> long_tailed_sizes(100, 3, 100).tolist()
     [100, 10, 1]
     """
-    if not (math.isfinite(ratio) and ratio >= 1):
-        raise ConfigError(
-            "The imbalance, the first class's size over the last one's, must "
-            f"be a finite number of at least 1. Received: ratio={ratio!r}"
-        )
+    ratio = check_number("ratio", ratio, 1)
     share = np.arange(num_classes) / max(num_classes - 1, 1)
     # A whole number must not be rounded down because of its last bit.
     sizes = np.floor(largest * ratio**-share + 1e-6)
@@ -124,7 +106,7 @@ def long_tailed_subset(labels, num_classes, ratio, seed=0):
     labels = np.asarray(labels)
     counts = np.bincount(labels, minlength=num_classes)
     sizes = long_tailed_sizes(counts.max(), num_classes, ratio)
-    rng = generator(check_seed(seed), "imbalance")
+    rng = generator(seed, "imbalance")
     chosen = [
         rng.permutation(np.flatnonzero(labels == label))[:wanted]
         for label, wanted in enumerate(sizes)
@@ -162,7 +144,7 @@ def holdout_split(ids, share, seed=0, copies=None):
     (3, 1)
     """
     ids = np.asarray(ids, str)
-    share, seed = check_share("share", share), check_seed(seed)
+    share = check_number("share", share, 0, 1)
     count = int(np.floor(share * len(ids) + 0.5))
     count = max(count, 1) if share > 0 else 0
     order = np.argsort(ids, kind="stable")

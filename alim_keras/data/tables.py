@@ -7,22 +7,30 @@ are known by their names or by flags, never by what their cells hold.
 
 import os
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
 
+from alim_keras.data import checks
 from alim_keras.data import formats
 from alim_keras.data import layouts
-from alim_keras.data.arrays import read_arrays
+from alim_keras.data.candidates import CandidateSets
+from alim_keras.data.class_names import MOST_CLASSES
+from alim_keras.data.class_names import PADDING
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
-from alim_keras.data.class_names import class_range
+from alim_keras.data.class_names import in_file
+from alim_keras.data.class_names import places
 from alim_keras.data.votes import checked_votes
 from alim_keras.data.votes import sets_of_votes
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.errors import DataWarning
+from alim_keras.errors import check_choice
 from alim_keras.errors import first_five
 from alim_keras.errors import nearest
+from alim_keras.errors import one_line
 
 
 def read_votes(
@@ -84,13 +92,8 @@ def read_votes(
     >>> read_votes(path)["label"].tolist()
     ['cat', 'dog', 'dog']
     """
-    path = os.fspath(path)
-    layout = layout or "auto"
-    if layout not in layouts.LAYOUTS:
-        raise ConfigError(
-            f"A layout of {', '.join(layouts.LAYOUTS)} was expected. "
-            f"Received: --layout={layout}"
-        )
+    path, layout = os.fspath(path), layout or "auto"
+    check_choice("layout", layout, layouts.LAYOUTS)
     if class_names is not None:
         class_names = check_class_names(class_names)
     given = {
@@ -99,46 +102,38 @@ def read_votes(
         "annotator_column": annotator_column,
         "label_column": label_column,
     }
-    format = formats.format_of(path, format)
-    known = {*layouts.KNOWN, *(n.strip().lower() for n in given.values() if n)}
+    with in_file(path):
+        format = formats.format_of(path, format)
     if format == "npz":
-        _check_unused(path, given, ("candidates_column",))
-        if layout in ("wide", "long"):
-            raise ConfigError(
-                "Arrays hold the layouts multi_hot or list. Received: "
-                f"--layout={layout}"
-            )
+        _check_unused(given, ("candidates_column",))
+        check_choice("layout", layout, ("auto", "list", "multi_hot"))
         frame = read_arrays(path, layout, candidates_column, class_names)
     else:
-        frame = formats.read(path, format, known)
-    notes = frame.attrs.setdefault("notes", [])
-    frame = _filter(path, frame, where, notes)
-    try:
+        named = {n.strip().lower() for n in given.values() if n}
+        frame = formats.read(path, format, {*layouts.KNOWN, *named})
         if "layout" in frame.attrs:
-            votes = frame
-            if format != "npz":
-                _check_unused(path, given)
-        else:
-            votes = layouts.votes_of_cells(
+            _check_unused(given)
+    notes = frame.attrs.setdefault("notes", [])
+    with in_file(path):
+        frame = _filter(frame, where, notes)
+        if "layout" not in frame.attrs:
+            frame = layouts.votes_of_cells(
                 frame, layout, given, class_names, notes
             )
-        return checked_votes(votes, class_names, notes)
-    except DataError as error:
-        # A cell may hold line ends; a message is one line.
-        raise DataError(" ".join(f"{path}: {error}".split())) from error
+        return checked_votes(frame, class_names, notes)
 
 
-def _check_unused(path, given, but=()):
+def _check_unused(given, but=()):
     """Refuses flags that name columns of a file that has none."""
     for name, value in given.items():
         if value is not None and name not in but:
             raise ConfigError(
-                f"{path} has no columns to choose from. Received: "
+                "This file has no columns to choose from. Received: "
                 f"--{name}={value}"
             )
 
 
-def _filter(path, frame, where, notes):
+def _filter(frame, where, notes):
     """Returns the rows that meet all conditions."""
     for condition in [where] if isinstance(where, str) else where or ():
         match = re.fullmatch("(.+?)(!=|=|>|<)(.*)", condition, re.DOTALL)
@@ -150,7 +145,7 @@ def _filter(path, frame, where, notes):
         name, sign, value = (part.strip() for part in match.groups())
         if name not in frame:
             raise DataError(
-                f"{path}: there is no column {name!r}, as --where says, among "
+                f"there is no column {name!r}, as --where says, among "
                 f"{first_five(list(frame))}{nearest(name, frame.columns)}"
             )
         cells = frame[name].map(lambda cell: str(cell).strip())
@@ -162,10 +157,9 @@ def _filter(path, frame, where, notes):
             keep = (cells == value) == (sign == "=")
         notes.append(f"{np.sum(~keep)} rows are not {condition}: left out")
         frame = frame[keep]
+        frame.attrs["where"] = [*frame.attrs.get("where", ()), name]
         if not len(frame):
-            raise DataError(
-                f"{path}: no row is left. Received: --where={condition}"
-            )
+            raise DataError(f"no row is left. Received: --where={condition}")
     return frame
 
 
@@ -223,46 +217,200 @@ def read_known_labels(path, class_names):
             id is blank or comes twice; a label is no class. Up to five lines
             are named.
     """
-    path = os.fspath(path)
-    cells = formats.read(path, formats.format_of(path), ("id", "label"))
-    if not {"id", "label"} <= set(cells):
-        raise DataError(
-            f"{path}: the columns id and label were expected. Received: "
-            f"{', '.join(cells)}"
+    known = _known(path, class_names)
+    codes, labels = pd.factorize(known["label"])
+    with in_file(path):
+        twice = known["item"].duplicated(keep=False)
+        if twice.any():
+            raise DataError(f"ids come twice in {places(known, twice)}")
+        _, classes = class_numbers(
+            labels, class_names, place=lambda i: places(known, codes == i)
         )
-    if "suspicion" in cells:
-        raise DataError(
-            f"{path}: is an audit's labels.csv, and what a network settled on "
-            "is no true label; give a file of the labels that a person gave"
-        )
-    cells = cells.rename(columns={"id": "item"})[["item", "label"]]
+        classes = np.append(classes, PADDING)[codes]
+        if (classes < 0).any():
+            raise DataError(
+                f"labels are blank or no class in {places(known, classes < 0)};"
+                f" expected one of {first_five(class_names)}"
+            )
+    return known["item"].to_numpy(str), classes
+
+
+def known_ids(path):
+    """Returns the ids of a file of true labels, a list of strings."""
+    return _known(path)["item"].tolist()
+
+
+def _known(path, class_names=()):
+    """Returns the columns item and label of a file of true labels."""
+    cells = formats.read(os.fspath(path))
+    with in_file(path):
+        if not {"id", "label"} <= set(cells):
+            raise DataError(
+                "the columns id and label were expected. Received: "
+                f"{', '.join(cells)}"
+            )
+        if "suspicion" in cells:
+            raise DataError(
+                "it is an audit's labels.csv, and what a network settled on is "
+                "no true label; give a file of the labels that a person gave"
+            )
+        cells = cells.rename(columns={"id": "item"})[["item", "label"]]
+        return checked_votes(cells, class_names, [])
+
+
+def read_npz(path, names=None):
+    """Returns the arrays of an .npz file; never pickles.
+
+    Args:
+        path: String. An .npy file is one array, called `"candidates"`.
+        names: Strings, the arrays to unpack. Defaults to all.
+
+    Returns:
+        Dict from names to arrays; those that the file lacks are not in it.
+
+    Raises:
+        DataError: The file is missing, empty, damaged or holds pickles.
+    """
+    with in_file(path):
+        formats.format_of(path, "npz")
+        try:
+            # numpy does not close a file that it fails to read.
+            with open(path, "rb") as file:
+                arrays = np.load(file, allow_pickle=False)
+                if isinstance(arrays, np.ndarray):
+                    return {"candidates": arrays}
+                return {
+                    name: arrays[name]
+                    for name in arrays.files
+                    if names is None or name in names
+                }
+        except Exception as error:
+            # A damaged archive shows itself as almost any exception.
+            raise DataError(
+                "it holds pickled objects, is damaged or no .npz or .npy file; "
+                f"save plain arrays with numpy.savez ({one_line(error)})"
+            ) from error
+
+
+def read_arrays(path, layout="auto", name=None, class_names=None):
+    """Returns the votes of an array of sets, one for each candidate.
+
+    Args:
+        path: String, an .npz or .npy file with the array `candidates` or
+            `sets`, and if it has them `ids`, `class_names` and `labels` (true
+            class numbers, -1 where one is not known).
+        layout: `"list"` for class numbers, rows filled up with -1. A vector
+            holds one class number in a row; other arrays are multi-hot.
+        name: String, the array of sets.
+        class_names: Strings, or None.
+
+    Raises:
+        DataError: An array of another shape or type, or a number that is no
+            class; the row is named.
+    """
+    sought = ("candidates", "sets") if name is None else (name,)
+    others = ("ids", "class_names", "label_names", "labels", "content_hash")
+    arrays = read_npz(path, {*sought, *others})
     try:
-        votes = checked_votes(cells, class_names, [])
-        blank = np.flatnonzero(votes["label"].isna())
-        if len(blank):
-            raise DataError(
-                f"the label is blank in {layouts.places(votes, blank)}; "
-                f"expected {class_range(class_names)}"
-            )
-        twice = np.flatnonzero(votes["item"].duplicated(keep=False))
-        if len(twice):
-            raise DataError(
-                f"ids come twice in {layouts.places(votes, twice)}; expected "
-                "one row for each id"
-            )
-        codes, labels = pd.factorize(votes["label"])
-        _, numbers = class_numbers(
-            labels,
-            class_names,
-            (),
-            lambda index: layouts.places(votes, np.flatnonzero(codes == index)),
+        if "content_hash" in arrays and name is None:
+            sets = CandidateSets.load(path)
+            empty = np.zeros(len(sets), bool)
+        else:
+            sets, empty = _sets_of_array(arrays, sought, layout, class_names)
+        truth = arrays.get("labels")
+        if truth is not None:
+            rows = np.arange(truth.size)
+            truth = checks.class_numbers(truth.ravel(), rows, sets.ids)
+            checks.check_range(truth, rows, sets.num_classes, sets.ids, -1)
+            checks.check_ids("'labels'", rows, len(sets))
+    except (ConfigError, DataError) as error:
+        hint = "; are these class numbers? Say --layout=list"
+        hint *= "must hold only 0 and 1" in str(error)
+        raise DataError(f"{path}: {error}{hint}") from error
+    if class_names is not None and {*class_names} != {*sets.class_names}:
+        raise DataError(
+            f"{path}: the class names of the file, "
+            f"{first_five(sets.class_names)}, are not those given, "
+            f"{first_five(class_names)}; leave --class_names out"
         )
-        padded = np.flatnonzero(numbers[codes] < 0)
-        if len(padded):
-            raise DataError(
-                f"-1 is no class in {layouts.places(votes, padded)}; expected "
-                f"{class_range(class_names)}"
-            )
-    except DataError as error:
-        raise DataError(" ".join(f"{path}: {error}".split())) from error
-    return votes["item"].to_numpy(str), numbers[codes]
+    rows = np.repeat(np.arange(len(sets)), sets.sizes)
+    names = np.array([*sets.class_names, None], object)
+    labels = names[np.where(empty[rows], -1, sets.indices)]
+    frame = pd.DataFrame({"item": sets.ids.astype(object)[rows]})
+    frame["label"] = labels
+    if truth is not None:
+        frame["truth"] = names[truth][rows]
+    frame.index = pd.Index(rows, name="row")
+    frame.attrs.update(
+        layout="list" if layout == "list" else "multi_hot",
+        class_names=sets.class_names,
+        provenance=sets.provenance,
+        notes=[f"{len(sets)} sets of {sets.num_classes} classes, an array"],
+    )
+    return frame
+
+
+def _sets_of_array(arrays, sought, layout, class_names):
+    """Returns `CandidateSets`, and which sets are empty: they hold class 0."""
+    present = [name for name in sought if name in arrays]
+    if len(present) != 1:
+        raise DataError(
+            f"one array called {' or '.join(sought)} was expected; name it "
+            f"with --candidates_column=NAME. Received: {sorted(arrays)}"
+        )
+    array = arrays[present[0]]
+    if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
+        raise DataError(
+            f"{present[0]!r} must be a matrix of 0 and 1, or of class numbers "
+            f"filled up with -1. Received: dtype={array.dtype}, "
+            f"shape={array.shape}"
+        )
+    if not array.size:
+        raise DataError("the file is empty, it holds no sets")
+    for name in {"class_names", "label_names"} & {*arrays}:
+        class_names = check_class_names(_texts(arrays, name))
+    ids = checks.row_ids(len(array))
+    if "ids" in arrays:
+        ids = _texts(arrays, "ids")
+    if len(ids) != len(array):
+        raise DataError(
+            f"there are {len(array)} sets but {len(ids)} ids, the first "
+            f"without a set is {first_five(ids[len(array) :])}"
+        )
+    is_hot = array.ndim == 2 and layout != "list"
+    array = np.array(array.reshape(len(array), -1))
+    if is_hot:
+        empty = ~array.any(1)
+        array[empty, 0] = 1
+        return CandidateSets.from_dense(array, ids, class_names), empty
+    empty, largest = (array == PADDING).all(1), array.max()
+    if class_names is None and not 0 <= largest < MOST_CLASSES:
+        raise DataError(
+            f"the largest class number is {largest}; give the classes with "
+            "--class_names if that is right"
+        )
+    again = np.sum(np.sum(array == 0, axis=1) > 1)
+    if again:
+        warnings.warn(
+            f"{again} rows name class 0 ({(class_names or '0')[0]!r}) more "
+            "than once: is it used to fill rows up? Use -1 for that",
+            DataWarning,
+            stacklevel=4,
+        )
+    array[empty, 0] = 0
+    rows, columns = np.nonzero(array != PADDING)
+    numbers = checks.class_numbers(array[rows, columns], rows, ids)
+    class_names = class_names or range(int(largest) + 1)
+    return CandidateSets.from_pairs(rows, numbers, ids, class_names), empty
+
+
+def _texts(arrays, name):
+    array = arrays[name]
+    if array.ndim != 1 or array.dtype.kind not in "USiu":
+        raise DataError(
+            f"{name!r} must be a list of strings. Received: "
+            f"dtype={array.dtype}, shape={array.shape}"
+        )
+    return (
+        np.char.decode(array) if array.dtype.kind == "S" else array.astype(str)
+    )

@@ -15,6 +15,7 @@ from alim_keras.data.validation import validate_images
 from alim_keras.data.validation import validate_labels
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.errors import check_number
 from alim_keras.errors import first_five
 
 # A true label that is not known.
@@ -268,7 +269,7 @@ class TrainingSet:
         """
         if self.all_labels_known:
             return self.take(splits.stratified_subset(self.labels, size, seed))
-        size = splits.check_size(size, len(self))
+        size = check_number("size", size, 1, len(self), whole=True)
         order = generator(seed, "subset").permutation(len(self))
         return self.take(np.sort(order[:size]))
 

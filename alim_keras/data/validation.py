@@ -6,41 +6,29 @@ import numpy as np
 
 from alim_keras.data import checks
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
 from alim_keras.errors import first_rows
 
-_FORMS = ("auto", "multi_hot", "ids")
 # Images are looked at in parts of about this many numbers.
 _BLOCK = 1 << 24
 
 
-def validate_candidates(
-    candidates, num_classes=None, ids=None, class_names=None, form="auto"
-):
-    """Returns `CandidateSets` of many forms, or raises for what is wrong.
-
-    Accepted are multi-hot matrices of bool, or of integers or floats that
-    are 0 or 1; lists (or object arrays, or a `tf.RaggedTensor`) of class
-    numbers or names; matrices of class numbers padded with -1; and a flat
-    list of class numbers, as sets of one. A matrix counts as multi-hot when
-    all its values are 0 or 1, or when it has `num_classes` columns and no
-    -1; otherwise as padded class numbers. `form` settles the rest.
+def validate_candidates(candidates, num_classes=None, ids=None):
+    """Returns `CandidateSets` of arrays or lists.
 
     Args:
-        candidates: The sets, one for each example, in one of these forms, or
-            `CandidateSets`, which are returned.
-        num_classes: Integer C. Defaults to the number of `class_names`, of
-            columns, or the largest class number plus one.
+        candidates: A multi-hot matrix `(num_examples, num_classes)` of bool,
+            or of numbers that are 0 or 1; a list of lists of class numbers;
+            or `CandidateSets`, which are returned.
+        num_classes: Integer C. Defaults to the width of the matrix, or the
+            largest class number plus one.
         ids: Optional strings `(num_examples,)`. Defaults to `row_ids`.
-        class_names: Optional strings `(num_classes,)`, to look names up.
-        form: `"auto"`, `"multi_hot"` or `"ids"`.
 
     Raises:
-        DataError: An empty set, a class out of range, NaN or a blank, a
-            value that is neither 0 nor 1, a width other than `num_classes`,
-            an unknown name, or another number of ids than of sets.
+        DataError: An empty set, a class out of range, NaN, a value that is
+            neither 0 nor 1, a width other than `num_classes`, or another
+            number of ids than of sets.
 
     Example:
 
@@ -48,35 +36,18 @@ def validate_candidates(
     >>> sets.dense().astype(int).tolist()
     [[1, 0, 0], [0, 1, 1]]
     """
-    if form not in _FORMS:
-        raise ConfigError(
-            f"Unknown `form`, expected one of {', '.join(_FORMS)}. "
-            f"Received: form={form!r}"
-        )
     if isinstance(candidates, CandidateSets):
         return candidates
-    if class_names is None and num_classes is not None:
-        class_names = range(num_classes)
-    elif num_classes is None and class_names is not None:
-        num_classes = len(class_names)
-    values = checks.to_rows(candidates)
-    if ids is not None and len(ids) != len(values):
-        raise DataError(
-            f"There are {len(values)} candidate sets but {len(ids)} ids; give "
-            "one for each example"
-        )
-    if not len(values):
+    is_lists = isinstance(candidates, (list, tuple))
+    if not is_lists:
+        candidates = checks.to_array(candidates)
+    if not len(candidates):
         raise DataError("There are no candidate sets: the input is empty")
-    if checks.is_multi_hot(values, num_classes, form):
-        if num_classes not in (None, values.shape[1]):
-            raise DataError(
-                f"The multi-hot candidate sets have {values.shape[1]} "
-                f"columns, but there are {num_classes} classes; if these are "
-                "class numbers, pass form='ids'"
-            )
-        sets = CandidateSets.from_dense(values, ids, class_names)
+    if is_lists:
+        sets = CandidateSets.from_lists(candidates, ids, num_classes)
     else:
-        sets = CandidateSets.from_lists(values, ids, class_names)
+        names = None if num_classes is None else range(num_classes)
+        sets = CandidateSets.from_dense(candidates, ids, names)
     warn_of_odd_sets(sets)
     return sets
 
@@ -152,7 +123,7 @@ def validate_labels(labels, num_classes, ids=None):
             "each example"
         )
     rows = np.arange(len(labels))
-    numbers = checks.class_numbers(labels, rows, None, ids)
+    numbers = checks.class_numbers(labels, rows, ids)
     checks.check_range(numbers, rows, num_classes, ids, 0)
     return numbers
 

@@ -7,143 +7,122 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from alim_keras.data import formats
-from alim_keras.data import layouts
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.class_names import NONE_OF_THESE
 from alim_keras.data.class_names import PADDING
+from alim_keras.data.class_names import answers
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
-from alim_keras.data.class_names import named_by_numbers
+from alim_keras.data.class_names import converted
+from alim_keras.data.class_names import in_file
+from alim_keras.data.class_names import places
 from alim_keras.data.class_names import shown
+from alim_keras.data.class_names import why_no_text
 from alim_keras.data.validation import warn_of_odd_sets
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
+from alim_keras.errors import check_choice
+from alim_keras.errors import check_number
 from alim_keras.errors import first_five
 
+VOTES = ["item", "annotator", "label", "confidence"]
 _NO_ANSWER = {"na", "n/a", "none", "null", "-", "?"}
+_JOINED = re.compile(r",|\bor\b|\band\b")
 _LONGEST_ID = 1024
 
 
-def checked_votes(votes, class_names, notes):
+def checked_votes(votes, class_names=None, notes=()):
     """Returns votes with the columns and types that `read_votes` promises."""
+    names = frozenset(class_names or votes.attrs.get("class_names") or ())
     attrs = {"layout": "long", "class_names": None, "provenance": {}}
     attrs |= {**votes.attrs, "notes": notes}
-    votes = votes.copy(deep=False)
-    for name in ("annotator", "label", "confidence"):
-        if name not in votes:
-            votes[name] = None
-    names = frozenset(class_names or attrs["class_names"] or ())
-
-    def answer(value):
-        answers = layouts.answers(value, names)
-        return answers[0].strip() if answers else None
-
-    def person(value):
-        is_blank = value is None or value != value or not str(value).strip()
-        return None if is_blank else _id_text(value)
-
-    given = votes["label"]
-    votes["item"] = _texts(votes, "item", _id_text)
-    votes["label"] = _texts(votes, "label", answer)
-    votes["annotator"] = _texts(votes, "annotator", person)
-    trimmed = sum(
-        type(a) is str and b is not None and a != b
-        for a, b in zip(given, votes["label"])
-    )
-    if trimmed:
-        notes.append(f"{trimmed} labels had blanks around them: trimmed")
+    votes = votes.reindex(columns=[*votes, *{*VOTES} - {*votes}])
+    votes["item"] = converted(votes, "item", _id_text)
+    votes["label"] = converted(votes, "label", lambda c: answers(c, names))
+    lists = ["label"]
+    if votes["confidence"].map(type).eq(list).any():
+        lists.append("confidence")
+        lengths = votes[lists].map(len)
+        differs = lengths["label"] != lengths["confidence"]
+        if differs.any():
+            raise DataError(
+                "candidates and their scores must be equally long in "
+                f"{places(votes, differs)}"
+            )
+    votes = votes.explode(lists)
+    votes["label"] = converted(votes, "label", _or_none)
+    votes["annotator"] = converted(votes, "annotator", _person)
+    given, is_named = votes["confidence"], votes["label"].notna()
+    votes["confidence"] = pd.to_numeric(given, errors="coerce").astype(float)
+    wrong = is_named & given.notna() & ~np.isfinite(votes["confidence"])
+    if wrong.any():
+        name = attrs.get("confidence_column", "confidence")
+        raise DataError(
+            f"the confidence in column {name!r} must be a number. Received: "
+            f"{shown(given[wrong].iloc[0])} in {places(votes, wrong)}"
+        )
+    if "verdict" in votes:
+        votes = _by_verdict(votes, notes)
     blank = np.sum(votes["label"].isna() & votes["annotator"].notna())
     if blank:
         notes.append(f"{blank} answers name no class")
-    votes["confidence"] = _confidences(votes, attrs.get("confidence_column"))
-    if "verdict" in votes:
-        verdict = votes.pop("verdict")
-        votes.loc[verdict == "reject", "confidence"] = 0.0
-        votes.loc[verdict == "ignore", "label"] = None
-        counts = verdict.value_counts()
-        notes.append(
-            f"{counts.get('ignore', 0)} records were ignored and "
-            f"{counts.get('reject', 0)} rejected by the column 'answer'"
-        )
-    for name, kind in (("image", _id_text), ("truth", answer)):
-        if name in votes:
-            votes[name] = _texts(votes, name, kind)
-            _check_one(votes, name)
     more = [name for name in ("image", "truth") if name in votes]
-    votes = votes[[*formats.VOTES, *more]]
+    for name in more:
+        convert = _id_text
+        if name == "truth":
+            convert = lambda cell: (answers(cell, names) or [None])[0]  # noqa: E731
+        votes[name] = converted(votes, name, convert)
+        first = votes.groupby("item", sort=False)[name].transform("first")
+        differs = votes[name].notna() & (votes[name] != first)
+        if differs.any():
+            raise DataError(
+                f"two values of {name!r} for one item in "
+                f"{places(votes, differs)}"
+            )
+    votes = votes[[*VOTES, *more]]
     votes.attrs = attrs
     return votes
 
 
-def _texts(votes, column, convert):
-    """Returns `convert` of the values of a column, as objects."""
-    texts, known = [], {}
-    for row, value in enumerate(votes[column].tolist()):
-        is_text = type(value) is str
-        if is_text and value in known:
-            texts.append(known[value])
-            continue
-        try:
-            text = convert(value)
-        except ValueError as error:
-            raise DataError(
-                f"the {column} {shown(value)} in "
-                f"{layouts.places(votes, [row])} {error}"
-            ) from error
-        texts.append(text)
-        if is_text:
-            known[value] = text
-    return np.array([*texts, None], object)[:-1]
+def _by_verdict(votes, notes):
+    """Returns votes without ignored ones; those rejected are a no."""
+    verdict = votes.pop("verdict")
+    votes.loc[verdict == "reject", "confidence"] = 0.0
+    votes.loc[verdict == "ignore", "label"] = None
+    counts = verdict.value_counts()
+    notes.append(
+        f"{counts.get('ignore', 0)} records were ignored and "
+        f"{counts.get('reject', 0)} rejected by the column 'answer'"
+    )
+    # An item that nobody answered keeps a row.
+    answered = votes["item"].isin(votes["item"][verdict != "ignore"])
+    return votes[(verdict != "ignore") | ~answered]
+
+
+def _or_none(cell):
+    return None if cell is None or cell != cell else cell
+
+
+def _person(cell):
+    return _id_text(cell) if answers(cell) else None
 
 
 def _id_text(value):
-    """Returns an id as a string, or refuses it."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    if isinstance(value, (float, np.floating)) and value == value // 1:
+    if isinstance(value, float) and value.is_integer():
         value = int(value)
-    is_bool = isinstance(value, (bool, np.bool_))
-    if is_bool or not isinstance(value, (str, int, np.integer)):
+    if isinstance(value, bool) or not isinstance(value, (str, int, np.integer)):
         raise ValueError("is no text")
     text = str(value).strip()
-    if not text or len(text) > _LONGEST_ID or "\0" in text:
+    if why := why_no_text(text, lines=True):
+        raise ValueError(why)
+    if not text or len(text) > _LONGEST_ID:
         raise ValueError(
             f"is blank or no text of up to {_LONGEST_ID} characters"
         )
-    if text.encode("utf-8", "replace").decode() != text:
-        raise ValueError("is no UTF-8 text")
     return text
-
-
-def _confidences(votes, column):
-    """Returns the column of confidences as floats, or refuses one."""
-    given = votes["confidence"]
-    numbers = pd.to_numeric(given, errors="coerce").astype(np.float64)
-    if given.notna().any():
-        wrong = ~np.isfinite(numbers) & votes["label"].notna() & given.notna()
-        if wrong.any():
-            row = np.flatnonzero(wrong)[0]
-            raise DataError(
-                f"the confidence in column {column!r} must be a number. "
-                f"Received: {shown(given.iloc[row])} in "
-                f"{layouts.places(votes, [row])}"
-            )
-    return numbers
-
-
-def _check_one(votes, column):
-    """Refuses two values of a column for one item."""
-    filled = votes[votes[column].notna()]
-    first = filled.drop_duplicates("item").set_index("item")[column]
-    differs = first.reindex(filled["item"]).to_numpy() != filled[column]
-    if differs.any():
-        rows = np.flatnonzero(votes.index.isin(filled.index[differs]))
-        raise DataError(
-            f"two values of {column!r} for one item in "
-            f"{layouts.places(votes, rows)}"
-        )
 
 
 def sets_of_votes(
@@ -207,101 +186,103 @@ def sets_of_votes(
         )
     if "layout" not in votes.attrs:
         votes = checked_votes(votes, class_names, [])
-    attrs, rules = votes.attrs, (min_votes, min_confidence)
-    _check_rules(votes, *rules, empty_set, duplicates)
+    attrs, notes = votes.attrs, list(votes.attrs["notes"])
+    _check_rules(votes, min_votes, min_confidence, empty_set, duplicates)
+    rule = "every class that somebody named"
+    if min_votes > 1:
+        rule = f"every class with at least {min_votes} votes"
+    if min_confidence is not None:
+        rule += f" of confidence {min_confidence:g} or more"
     given = class_names or attrs["class_names"]
     given = None if given is None else check_class_names(given)
-    notes = list(attrs["notes"])
-    try:
+    with in_file(source):
         names, classes = _classes(votes, given, none_of_these, notes)
         items, ids = pd.factorize(votes["item"])
-        counted = votes[formats.VOTES].assign(number=items, kind=classes)
-        counted = counted[classes >= 0]
+        counted = votes[VOTES].assign(number=items, kind=classes)
         if attrs["layout"] != "long":
-            counted = _merge_rows(votes, items, counted, duplicates, notes)
-        counted = _count(counted, min_confidence, notes)
-        keys, sizes = np.unique(
+            counted = _merge_rows(counted, duplicates, notes)
+        counted = _count(counted[counted["kind"] >= 0], min_confidence, notes)
+        pairs, sizes = np.unique(
             counted["number"] * len(names) + counted["kind"], return_counts=True
         )
-        if min_votes > 1:
+        pairs = pairs[sizes >= min_votes]
+        if len(pairs) < len(sizes):
             notes.append(
-                f"{np.sum(sizes < min_votes)} classes of items have fewer than "
+                f"{len(sizes) - len(pairs)} classes of items have fewer than "
                 f"{min_votes} votes and are in no set"
             )
-        keys = keys[sizes >= min_votes]
-        rows, classes = keys // len(names), keys % len(names)
-        is_open = ids.isin(list(answered))
-        rows, classes, kept = _settle_empty(
-            rows, classes, votes, ids, names, is_open, empty_set, rules, notes
-        )
-        unused = np.setdiff1d(np.arange(len(names)), classes)
+        empty = np.bincount(pairs // len(names), minlength=len(ids)) == 0
+        filled = empty & ids.isin(list(answered))
+        if filled.any():
+            notes.append(
+                f"{filled.sum()} sets are empty and their true labels are known"
+            )
+        kept = filled | ~empty
+        if not kept.all():
+            text = (
+                f"{np.sum(~kept)} candidate sets are empty, ids "
+                f"{_items_text(votes, ids[~kept])}"
+            )
+            if empty_set == "error":
+                raise DataError(
+                    f"{text}, by the rule: {rule}; name a class for each, or "
+                    "say what they mean with --empty_set=all (any class) or "
+                    "--empty_set=drop (leave them out)"
+                )
+            fill = empty_set == "all"
+            filled, kept = filled | (empty & fill), kept | fill
+            notes.append(f"{text}: {'given all classes' * fill or 'left out'}")
+        if not kept.any():
+            raise DataError("the table is empty once empty sets are left out")
+        every = np.flatnonzero(filled)[:, None] * len(names)
+        every = (every + np.arange(len(names))).ravel()
+        pairs = np.concatenate([pairs, every])
+        unused = np.setdiff1d(np.arange(len(names)), pairs % len(names))
         if len(unused):
             unused = first_five([names[number] for number in unused])
             notes.append(f"classes that are in no set: {unused}")
         candidates = CandidateSets.from_pairs(
-            rows,
-            classes,
+            (np.cumsum(kept) - 1)[pairs // len(names)],
+            pairs % len(names),
             ids[kept],
             names,
             {
                 **attrs["provenance"],
                 "file": os.path.basename(source),
                 "layout": attrs["layout"],
-                "rule": _rule(*rules),
+                "rule": rule,
             },
             source,
         )
-    except DataError as error:
-        raise DataError(" ".join(f"{source}: {error}".split())) from error
     warn_of_odd_sets(candidates)
     counted = counted[kept[counted["number"]]]
-    counted = counted.assign(label=np.array(names, object)[counted["kind"]])
+    counted["label"] = np.array(names, object)[counted["kind"]]
     if counted["annotator"].notna().any():
         notes.append(f"{counted['annotator'].nunique()} annotators")
         counted["annotator"] = counted["annotator"].fillna("unknown")
-    counted = counted[formats.VOTES]
+    counted = counted[VOTES]
     counted.attrs = {**attrs, "class_names": names, "notes": notes}
     return candidates, counted
 
 
 def _check_rules(votes, min_votes, min_confidence, empty_set, duplicates):
-    for name, value, known in (
-        ("empty_set", empty_set, ("error", "all", "drop")),
-        ("duplicates", duplicates, ("error", "union", "first")),
-    ):
-        if value not in known:
-            raise ConfigError(
-                f"One of {', '.join(known)} was expected. "
-                f"Received: --{name}={value}"
-            )
-    if (
-        isinstance(min_votes, bool)
-        or min_votes != int(min_votes)
-        or min_votes < 1
-    ):
-        raise ConfigError(
-            "A whole number from 1 was expected. "
-            f"Received: --min_votes={min_votes}"
-        )
-    if min_confidence is not None and not np.isfinite(min_confidence):
-        raise ConfigError(
-            "A finite number was expected. "
-            f"Received: --min_confidence={min_confidence}"
-        )
-    layout = votes.attrs["layout"]
+    check_choice("empty_set", empty_set, ("error", "all", "drop"))
+    check_choice("duplicates", duplicates, ("error", "union", "first"))
+    check_number("min_votes", min_votes, low=1, whole=True)
+    check_number("min_confidence", min_confidence, optional=True)
+    layout, largest = votes.attrs["layout"], votes["confidence"].max()
     if min_votes > 1 and layout in ("list", "multi_hot"):
         raise ConfigError(
             "--min_votes counts votes, but this file gives one set for each "
             f"item (layout {layout}); leave it out. Received: "
             f"--min_votes={min_votes}"
         )
-    if min_confidence is not None and votes["confidence"].isna().all():
+    if min_confidence is not None and np.isnan(largest):
         raise ConfigError(
             "--min_confidence needs a column called confidence or score, or "
             f"scores beside lists. Received: --min_confidence={min_confidence}"
         )
-    largest = votes["confidence"].max()
-    if min_confidence is not None and min_confidence < 1 < largest:
+    if min_confidence is not None and 0 < min_confidence < 1 < largest:
         _warn(
             f"the confidences reach {largest:g}, and --min_confidence="
             f"{min_confidence:g}: are they in per cent?"
@@ -309,76 +290,48 @@ def _check_rules(votes, min_votes, min_confidence, empty_set, duplicates):
 
 
 def _warn(text):
-    warnings.warn(text, DataWarning, stacklevel=3)
-
-
-def _rule(min_votes, min_confidence):
-    text = "every class that somebody named"
-    if min_votes > 1:
-        text = f"every class with at least {min_votes} votes"
-    if min_confidence is not None:
-        text += f" of confidence {min_confidence:g} or more"
-    return text
+    warnings.warn(text, DataWarning, stacklevel=4)
 
 
 def _classes(votes, given, none_of_these, notes):
     """Returns the class names, and the class of each vote or a negative."""
-    codes, labels = pd.factorize(votes["label"])
-    truths = []
+    is_single = given is None and votes.attrs["layout"] in ("wide", "long")
+    both = votes["label"]
     if "truth" in votes:
-        truths = votes["truth"].dropna().unique()
-        truths = [truth for truth in truths if truth not in set(labels)]
+        both = pd.concat([both, votes["truth"]])
+    codes, labels = pd.factorize(both)
 
     def place(index):
-        if index >= len(labels):
-            rows = np.flatnonzero(votes["truth"] == truths[index - len(labels)])
-            return layouts.places(votes, rows)
-        rows = np.flatnonzero(codes == index)
-        text = layouts.places(votes, rows)
+        rows = np.unique(np.flatnonzero(codes == index) % len(votes))
+        text = places(votes, rows)
         if votes.attrs["layout"] == "wide":
-            who = votes["annotator"].iloc[rows].unique()
+            who = votes["annotator"].iloc[rows].dropna().unique()
             text += f", column {first_five(list(map(repr, who)))}"
         return text
 
-    if given is None and votes.attrs["layout"] in ("wide", "long"):
-        _refuse_sets(labels, place)
-    names, numbers = class_numbers(
-        [*labels, *truths], given, none_of_these, place
-    )
-    if given is None:
-        notes.append(f"{len(names)} classes were found: {first_five(names)}")
-        _warn_of_odd_names(names, numbers[codes[codes >= 0]])
-    elif any(label not in names for label in labels) and not named_by_numbers(
-        names
-    ):
-        notes.append("class numbers are places in the class names, from 0")
-    classes = np.append(numbers, PADDING)[codes]
-    # The code of a blank label is -1, too.
-    for number, text in (
-        (PADDING, "answers -1 were taken as no answer"),
-        (NONE_OF_THESE, "answers were none of the classes: left out"),
-    ):
-        count = np.sum((classes == number) & (codes >= 0))
-        if count:
-            notes.append(f"{count} {text}")
-    return names, classes
-
-
-def _refuse_sets(labels, place):
-    """Refuses labels for one class that look like several."""
-    known = set(labels)
-    for index, label in enumerate(labels):
+    for index, label in enumerate(labels if is_single else ()):
         parts = {part.strip() for part in label.split(",")} - {label}
-        if (
-            {"|", ";"} & set(label)
-            or label[0] + label[-1] in ("[]", "()", "{}")
-            or parts & known
-        ):
+        brackets = label[0] + label[-1] in ("[]", "()", "{}")
+        if brackets or {"|", ";"} & set(label) or parts & set(labels):
             raise DataError(
                 f"{shown(label)} in {place(index)} looks like several classes, "
                 "but each cell names one here; say --layout=list if it is a "
                 "set, or give the classes with --class_names"
             )
+    names, numbers = class_numbers(labels, given, none_of_these, place)
+    classes = np.append(numbers, PADDING)[codes[: len(votes)]]
+    if given is None:
+        notes.append(f"{len(names)} classes were found: {first_five(names)}")
+        _warn_of_odd_names(names, classes)
+    elif not set(labels[numbers >= 0]) <= set(names):
+        notes.append("class numbers are places in the class names, from 0")
+    padded = np.sum((classes == PADDING) & votes["label"].notna())
+    left_out = np.sum(classes == NONE_OF_THESE)
+    if padded:
+        notes.append(f"{padded} answers -1 were taken as no answer")
+    if left_out:
+        notes.append(f"{left_out} answers were none of the classes: left out")
+    return names, classes
 
 
 def _warn_of_odd_names(names, classes):
@@ -389,13 +342,13 @@ def _warn_of_odd_names(names, classes):
             f"{empty[0]!r} is taken for a class and looks like no answer; if "
             f"it is none, say --none_of_these={','.join(empty)}"
         )
-    joined = re.compile(r",|\bor\b|\band\b")
+    known = set(names)
     odd = [
         name
         for name in names
         if name[-1] in ".?!"
         or name.count(" ") > 4
-        or {part.strip() for part in joined.split(name)} - {name} & set(names)
+        or {part.strip() for part in _JOINED.split(name)} & known - {name}
     ]
     if odd:
         once = np.sum(np.bincount(classes[classes >= 0]) == 1)
@@ -406,55 +359,49 @@ def _warn_of_odd_names(names, classes):
         )
 
 
-def _merge_rows(votes, items, counted, duplicates, notes):
+def _merge_rows(counted, duplicates, notes):
     """Returns the votes that count where items have rows that differ."""
-    place, _ = pd.factorize(votes.index)
-    rows = pd.DataFrame({"item": items, "row": place}).drop_duplicates()
-    repeated = rows[rows["item"].duplicated(keep=False)]
-    if not len(repeated):
+    rows = pd.Series(pd.factorize(counted.index)[0], counted.index)
+    lead = rows.groupby(counted["number"].to_numpy()).transform("first")
+    again = counted["number"][rows != lead].unique()
+    if not len(again):
         return counted
-    row = pd.Series(place, votes.index)[~votes.index.duplicated()]
-    row = row[counted.index].to_numpy()
-    answers = {number: set() for number in repeated["row"]}
-    who = counted["annotator"].fillna("")
-    for number, *answer in zip(row, who, counted["kind"]):
-        if number in answers:
-            answers[number].add(tuple(answer))
-    first = repeated.drop_duplicates("item").set_index("item")["row"]
-    lead = first[repeated["item"]].to_numpy()
-    differs = [
-        answers[number] != answers[leader]
-        for number, leader in zip(repeated["row"], lead)
-    ]
-    differing = repeated["item"][differs].unique()
-    if len(differing) and duplicates == "error":
+    part = counted.assign(place=rows)[counted["number"].isin(again)]
+    part["said"] = list(zip(part["annotator"].fillna(""), part["kind"]))
+    said = part.groupby("place", sort=False).agg(
+        number=("number", "first"), said=("said", frozenset)
+    )
+    # A row that names no class, by a word of --none_of_these too, is empty.
+    said["said"] = said["said"].map(
+        lambda pairs: {p for p in pairs if p[1] >= 0}
+    )
+    first = said.drop_duplicates("number").set_index("number")["said"]
+    first = first[said["number"]].to_numpy()
+    differing = said["number"][said["said"].to_numpy() != first].unique()
+    number = len(differing)
+    if number and duplicates == "error":
+        ids = counted["item"][counted["number"].isin(differing)].unique()
         raise DataError(
-            f"{len(differing)} ids have rows that differ: "
-            f"{_items_text(votes, items, differing)}; keep one of each, or say "
-            "what counts with --duplicates=union or --duplicates=first"
+            f"{number} ids have rows that differ: {_items_text(counted, ids)}; "
+            "keep one of each, or say what counts with --duplicates=union or "
+            "--duplicates=first"
         )
-    text = {"union": "united", "first": "only the first was kept"}
-    if len(differing):
-        notes.append(
-            f"{len(differing)} ids have rows that differ: {text[duplicates]}"
-        )
-    equal = len(repeated) - len(first)
-    equal -= repeated["item"].isin(differing).sum() - len(differing)
-    if equal:
+    if number:
+        how = "united" if duplicates == "union" else "only the first was kept"
+        notes.append(f"{number} ids have rows that differ: {how}")
+    equal = said["number"][~said["number"].isin(differing)]
+    if len(equal):
+        equal = len(equal) - equal.nunique()
         notes.append(f"{equal} rows repeat an id and say the same: left out")
-    later = np.isin(row, repeated["row"][repeated["row"].to_numpy() != lead])
-    if duplicates == "union":
-        later &= ~counted["number"].isin(differing).to_numpy()
-    return counted[~later]
+    united = counted["number"].isin(differing if duplicates == "union" else [])
+    return counted[(rows == lead) | united]
 
 
-def _items_text(votes, items, numbers):
+def _items_text(votes, ids):
     """Returns up to five items by id and place: "a (line 2), b (line 3)"."""
+    rows = votes[votes["item"].isin(ids[:6])].drop_duplicates("item")
     unit = votes.index.name or "row"
-    texts = []
-    for number in numbers[:6]:
-        row = np.argmax(items == number)
-        texts.append(f"{votes['item'].iloc[row]} ({unit} {votes.index[row]})")
+    texts = [f"{item} ({unit} {row})" for row, item in rows["item"].items()]
     return first_five(texts)
 
 
@@ -473,55 +420,19 @@ def _count(counted, min_confidence, notes):
             f"{weak.sum()} votes are weaker than {min_confidence:g}: left out"
         )
         counted = counted[~weak]
-    who = counted["annotator"]
-    if who.isna().all():
-        # Nobody is named, so that each row is a vote of its own.
-        who = pd.Series(counted.index, counted.index)
-    order = counted.assign(who=who.fillna("unknown"), place=range(len(counted)))
+    # Where nobody is named, each row is a vote of its own.
+    who = counted["annotator"].fillna("unknown")
+    if counted["annotator"].isna().all():
+        who = counted.index
+    order = counted.assign(who=who, place=range(len(counted)))
     order = order.sort_values("confidence", ascending=False, kind="stable")
     order = order.drop_duplicates(["number", "who", "kind"])
-    once = counted.iloc[np.sort(order["place"])]
-    if len(once) < len(counted):
+    repeated = len(counted) - len(order)
+    if repeated:
         notes.append(
-            f"{len(counted) - len(once)} answers are repeated within an item "
-            "and count once"
+            f"{repeated} answers are repeated within an item and count once"
         )
-    return once
-
-
-def _settle_empty(
-    rows, classes, votes, ids, names, is_open, empty_set, rules, notes
-):
-    """Returns rows and classes of candidates, and which items are kept."""
-    empty = np.bincount(rows, minlength=len(ids)) == 0
-    filled, kept = empty & is_open, np.ones(len(ids), bool)
-    numbers = np.flatnonzero(empty & ~is_open)
-    if filled.any():
-        notes.append(
-            f"{filled.sum()} sets are empty and their true labels are known"
-        )
-    if len(numbers):
-        items = pd.factorize(votes["item"])[0]
-        text = (
-            f"{len(numbers)} candidate sets are empty, ids "
-            f"{_items_text(votes, items, numbers)}"
-        )
-        if empty_set == "error":
-            raise DataError(
-                f"{text}, by the rule: {_rule(*rules)}; name a class for each, "
-                "or say what they mean with --empty_set=all (any class) or "
-                "--empty_set=drop (leave them out)"
-            )
-        filled |= empty & (empty_set == "all")
-        kept = filled | ~empty
-        what = "given all classes" if empty_set == "all" else "left out"
-        notes.append(f"{text}: {what}")
-    if not kept.any():
-        raise DataError("the table is empty once empty sets are left out")
-    filled = np.flatnonzero(filled)
-    rows = np.concatenate([rows, np.repeat(filled, len(names))])
-    every = np.tile(np.arange(len(names)), len(filled))
-    return (np.cumsum(kept) - 1)[rows], np.concatenate([classes, every]), kept
+    return counted.iloc[np.sort(order["place"])]
 
 
 def true_labels(votes, candidates, none_of_these=()):
@@ -540,11 +451,9 @@ def true_labels(votes, candidates, none_of_these=()):
         return None
     truths = votes[votes["truth"].notna()].drop_duplicates("item")
     codes, labels = pd.factorize(truths["truth"])
+    names = candidates.class_names
     _, numbers = class_numbers(
-        labels,
-        candidates.class_names,
-        none_of_these,
-        lambda index: layouts.places(truths, np.flatnonzero(codes == index)),
+        labels, names, none_of_these, lambda i: places(truths, codes == i)
     )
     found = pd.Series(numbers[codes], truths["item"]).reindex(candidates.ids)
     return np.maximum(found.fillna(PADDING).to_numpy(np.int64), PADDING)

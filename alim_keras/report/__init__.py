@@ -21,7 +21,7 @@ __all__ = [
 def __getattr__(name):
     """Imports on first use what needs Keras: `check` does without it."""
     if name == "audit":
-        from alim_keras.report.of_model import audit as value
+        from alim_keras.report.examination import audit as value
     elif name == "examine":
         from alim_keras.report.examination import examine as value
     elif name == "Audit":

@@ -24,12 +24,11 @@ def given_counts(candidates):
     """Returns how often each class is a candidate, and with what mass.
 
     Args:
-        candidates: `CandidateSets`, N sets over C classes.
+        candidates: `CandidateSets`.
 
     Returns:
         int64 `(C,)`, the number of sets that hold the class, and float64
-        `(C,)`, the sum over them of one over the set's size: what the class
-        would have if every set were split evenly. The masses sum to N.
+        `(C,)`, the sum over them of one over the set's size.
     """
     num_classes = candidates.num_classes
     mass = np.repeat(1.0 / candidates.sizes, candidates.sizes)
@@ -46,14 +45,6 @@ def mass_groups(mass):
     into three parts of equal size, the first parts larger by one class where
     that does not go. No true label is used.
 
-    Args:
-        mass: Floats `(C,)`, see `given_counts`.
-
-    Returns:
-        Strings of `GROUPS`, `(C,)`.
-
-    Example:
-
     >>> mass_groups([5.0, 9.0, 1.0, 7.0]).tolist()
     ['medium', 'many', 'few', 'many']
     """
@@ -67,14 +58,8 @@ def mass_groups(mass):
 def class_accuracies(labels, predicted, num_classes):
     """Returns the share of each class's images that are predicted right.
 
-    Args:
-        labels: Integers `(n,)` in [0, C), the true classes.
-        predicted: Integers `(n,)` in [0, C).
-        num_classes: Integer C.
-
-    Returns:
-        Floats `(C,)`, NaN where a class has no image. Their mean over the
-        others is what scikit-learn calls balanced accuracy.
+    `(C,)`, NaN where a class has no image. The mean over the others is what
+    scikit-learn calls balanced accuracy.
     """
     labels = np.asarray(labels, "int64")
     right = labels == np.asarray(predicted)
@@ -87,10 +72,9 @@ def write_classes(path, class_names, candidates, settled, labels, test):
     """Writes classes.csv, one row per class.
 
     Columns: `class`; `group`, many, medium or few, see `mass_groups`;
-    `given`, the number of candidate sets that hold it; `given_mass`, see
-    `given_counts`; `settled`, the number of rows of labels.csv that carry
-    it; and what uses true labels, empty where there are none:
-    `training_images`, `test_images`, `test_accuracy`.
+    `given` and `given_mass`, see `given_counts`; `settled`, the number of
+    rows of labels.csv that carry it; and what uses true labels, empty where
+    there are none: `training_images`, `test_images`, `test_accuracy`.
 
     Args:
         path: File to write.

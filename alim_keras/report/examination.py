@@ -1,13 +1,19 @@
-"""The audit of candidate sets, from probabilities."""
+"""The audit of candidate sets, from probabilities or from a model."""
 
 import dataclasses
 
+import keras
 import numpy as np
 
 from alim_keras import ops
-from alim_keras.data.candidates import CandidateSets
+from alim_keras.data import CandidateSets
+from alim_keras.data import eval_dataset
+from alim_keras.data import image_rows
+from alim_keras.data.checks import row_ids
+from alim_keras.data.pipeline import examples_of
 from alim_keras.errors import DataError
 from alim_keras.errors import first_rows
+from alim_keras.methods import PartialLabelModel
 from alim_keras.report import tables
 from alim_keras.report.beliefs import BELIEFS
 from alim_keras.report.beliefs import KINDS
@@ -25,6 +31,16 @@ _WORDS = {
     "folds": "predictions of networks that were trained without these sets",
     "prediction": "predictions of one network",
 }
+# Numbers of `Audit.summary` that runs and true labels fill in.
+_LATER = (
+    "epochs",
+    "run_epochs",
+    "test_accuracy",
+    "realised_noise",
+    "realised_noise_low",
+    "realised_noise_high",
+    "settled_accuracy",
+)
 
 
 def examine(
@@ -48,17 +64,9 @@ def examine(
     """Settles each example's label and ranks the sets that look wrong.
 
     Rows of kind `"table"` are the belief P(y | x, S) already: ALIM's w. From
-    predictions it follows by Bayes's rule, `P(y | x, S) ~ P(y | x) P(S | y)`:
-
-    - with a noise rate that is given, by Assumption 1 of the paper, `P(S | y)
-      ~ S + lambda (1 - S)` with lambda from the rate and the size of the set,
-      see `ops.instance_lambda`;
-    - without one, and for `"folds"`, by `set_model.SetModel`, which learns
-      the rate, and which classes go together;
-    - where there are votes, `P(votes | y)` by `votes.VoteModel`.
-
-    The settled label is the most probable class, the suspicion the belief's
-    share outside the set.
+    predictions it follows by Bayes's rule, `P(y | x, S) ~ P(y | x) P(S | y)`,
+    see `beliefs.Settler`. The settled label is the most probable class, the
+    suspicion the belief's share outside the set.
 
     Args:
         probabilities: Floats `(N, C)`, rows that sum to 1.
@@ -74,33 +82,27 @@ def examine(
             `annotator`, `label` (a class name) and, if known, `confidence`;
             or None.
         noise_rate: eta in `[0, 1)`, an `Estimate`, or None: learnt from
-            predictions that are all `"folds"`, else 0.2. It does not matter
-            to `"table"`.
-        labels: Integers `(N,)`, the true labels, -1 where not known; or None.
-            They are used for reporting only. Settled labels are compared with
-            those that the audit was not told, by kind `"known"`.
+            predictions that are all `"folds"`, else 0.2.
+        labels: Integers `(N,)`, the true labels, -1 where not known, for
+            reporting only; or None. Settled labels are compared with those
+            that the audit was not told, by kind `"known"`.
         known: Bool `(N,)`, examples that a person has looked at already, which
             stay off the review list; or None.
         history: Data frame of metrics.csv, for the curves, or None.
         name: String, the name of what is examined, for the report.
         review: Length of the review list. Defaults to `200`.
-        ratio: Floats `(N,)`, the candidate ratios of the training, since they
-            cannot be computed from pseudo labels; or None.
+        ratio: Floats `(N,)`, the candidate ratios of the training, or None.
         facts: Dict of numbers about the model that is examined: any of
             `epochs` (that it has behind it), `run_epochs` (of the whole
             training), `test_accuracy`, `lambda`, `noise_rate`; or None.
-        as_given: The sets as somebody gave them, like `candidates`, where
-            these hold known labels in the place of some: wrong sets are
-            counted in them. Defaults to None: in `candidates`.
+        as_given: The sets as somebody gave them, where `candidates` hold known
+            labels in the place of some: wrong sets are counted in them.
 
     Returns:
         An `Audit`.
 
     Raises:
-        DataError: If shapes do not fit, a probability is negative or not
-            finite, a set is empty, an id or a class name stands there twice
-            or is no text, a label is no class, `votes` are none or about
-            other examples, or `kind` is unknown.
+        DataError: If something does not fit; the message names it.
 
     Example:
 
@@ -185,11 +187,7 @@ def examine(
 
 @dataclasses.dataclass
 class _Seen:
-    """Results of `_settle`, for N examples and V votes.
-
-    `ratios` are the candidate ratios of predictions, NaN elsewhere; `lam` is
-    the mean of lambda.
-    """
+    """Results of `_settle`; what does not exist is NaN or None."""
 
     rows: LabelRows
     ratios: np.ndarray
@@ -249,15 +247,9 @@ def _summary(name, sets, sources, settled, settler, seen):
         "noise_rate_reason": settler.reason if predicted else None,
         "lambda": seen.lam if predicted else None,
         "temperature": settler.temperature,
-        "epochs": None,
-        "run_epochs": None,
-        "test_accuracy": None,
         "known_labels": 0,
-        "realised_noise": None,
-        "realised_noise_low": None,
-        "realised_noise_high": None,
         "compared_labels": 0,
-        "settled_accuracy": None,
+        **dict.fromkeys(_LATER),
     }
 
 
@@ -298,17 +290,16 @@ def _true_labels(labels, sets):
         return None
     _check_length("labels", labels, len(sets))
     labels = np.asarray(labels)
-    if labels.dtype.kind not in "iu":
-        raise DataError(
-            "True labels must be integers, the numbers of classes, -1 where "
-            f"the truth is not known. Received: {labels.dtype}"
-        )
+    integers = labels.dtype.kind in "iu"
     wrong = np.flatnonzero((labels < -1) | (labels >= sets.num_classes))
-    if len(wrong):
+    if len(wrong) or not integers:
+        received = labels.dtype
+        if integers:
+            received = f"{labels[wrong[0]]} in row {wrong[0]}"
         raise DataError(
-            f"{len(wrong)} true labels are no class: a number from 0 to "
-            f"{sets.num_classes - 1} was expected, or -1 where the truth is "
-            f"not known. Received: {labels[wrong[0]]} in row {wrong[0]}"
+            "True labels must be integers, the numbers of classes from 0 to "
+            f"{sets.num_classes - 1}, or -1 where the truth is not known. "
+            f"Received: {received}"
         )
     return labels.astype("int64")
 
@@ -338,3 +329,87 @@ def _check_rows(probabilities, predicted, rows, ids):
                 f"{wrong.sum()} or more examples have {problem}; put a softmax "
                 f"behind logits. Received: {first_rows(rows[wrong], ids)}"
             )
+
+
+def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
+    """Settles each training example's label and ranks sets that look wrong.
+
+    Labels come from `folds` where these are given; else from the pseudo
+    labels of a model that keeps some; else from the model's predictions. A
+    network agrees with the sets that it was trained on, wrong ones included.
+
+    Args:
+        model: A `PartialLabelModel`, or any `keras.Model` from images to
+            class probabilities `(B, C)`; with `folds` it may be None.
+        dataset: The data set that `train_dataset` or `eval_dataset` returned,
+            or a pair (images, candidates): all N examples, in the order of
+            the pseudo labels' rows. Candidates are multi-hot `(N, C)` or
+            `CandidateSets`.
+        class_names: C strings. Defaults to those of the sets, if they have
+            any, or the numbers from 0.
+        ids: N strings. Defaults likewise.
+        folds: Floats `(N, C)`, probabilities from networks that were trained
+            without the example they predict, see `noise_rate.out_of_fold`.
+        **options: `votes`, `noise_rate`, `labels`, `known`, `history`,
+            `name`, `review`, `facts`, `as_given`: see `report.examine`.
+
+    Returns:
+        An `Audit`: pandas data frames, `write(folder)` and `to_html(path)`.
+
+    Raises:
+        DataError: If the data do not fit the model.
+
+    Example:
+
+    >>> audit = alim_keras.audit(model, train, class_names=["cat", "dog"])
+    >>> audit.labels[audit.labels["outside"]]
+    >>> audit.review.head()
+    >>> text = audit.to_html("report.html", images)
+    """
+    images, sets = examples_of(dataset)
+    ratio = None
+    if folds is not None:
+        kind, probabilities = "folds", np.asarray(folds, "float32")
+    elif isinstance(model, PartialLabelModel) and model.keeps_pseudo_labels:
+        kind, table = "table", model.pseudo_label_table
+        probabilities, ratio = _table(model, len(sets))
+        facts = {"lambda": table.lam, "noise_rate": table.noise_rate}
+        facts = {name: float(weight) or None for name, weight in facts.items()}
+        options.setdefault("facts", facts)
+    else:
+        kind = "prediction"
+        probabilities = _predict(model, images, sets.num_classes)
+    if ids is None and np.array_equal(sets.ids, row_ids(len(sets))):
+        # The sets were given without ids.
+        ids = [str(row) for row in range(len(sets))]
+    names = {"ids": ids, "class_names": class_names}
+    names = {name: value for name, value in names.items() if value is not None}
+    sets = dataclasses.replace(sets, **names)
+    return examine(probabilities, sets, kind=kind, ratio=ratio, **options)
+
+
+def _table(model, count):
+    """Returns the pseudo labels and the candidate ratios, NaN if unknown."""
+    table = model.pseudo_label_table
+    if table.num_examples != count:
+        raise DataError(
+            "The data set must hold the examples that the model was trained "
+            f"on, in their order. Received: {count} examples, a table of "
+            f"{table.num_examples}"
+        )
+    ratio = keras.ops.convert_to_numpy(table.candidate_ratio)
+    return np.asarray(model.pseudo_labels.numpy(), "float32"), ratio
+
+
+def _predict(model, images, num_classes):
+    """Returns the model's probabilities for all examples, `(N, C)`."""
+    parts = []
+    for rows in blocks(len(images), int(np.prod(images.shape[1:]))):
+        part = images[rows]
+        if isinstance(model, PartialLabelModel):
+            labels = np.zeros(len(rows), "int64")
+            part = eval_dataset(part, labels, num_classes)
+        else:
+            part = image_rows(part, np.arange(len(rows)))
+        parts.append(np.asarray(model.predict(part, verbose=0), "float32"))
+    return np.concatenate(parts)

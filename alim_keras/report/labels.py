@@ -1,4 +1,4 @@
-"""The settled label of every training image, as labels.csv."""
+"""Rows of labels: settled ones in labels.csv, and those of `predict`."""
 
 import csv
 import functools
@@ -21,6 +21,15 @@ COLUMNS = (
     "source",
     "suspicion",
 )
+RANKED_HEADER = (
+    "id",
+    "candidates",
+    "probabilities",
+    "outside_probability",
+    "outside",
+    "label",
+    "probability",
+)
 # A set that holds less than this share of the belief is more likely wrong
 # than right, and a label that holds less is undecided.
 HALF = 0.5
@@ -29,11 +38,11 @@ _BLOCK = 1 << 22
 
 
 def blocks(count, width):
-    """Yields index arrays that cover `range(count)` in order.
+    """Yields index arrays of about 4 million numbers that cover all rows.
 
     Args:
         count: Number of rows.
-        width: Numbers in a row. A block has about 4 million numbers.
+        width: Numbers in a row.
     """
     step = max(1, _BLOCK // max(width, 1))
     for start in range(0, count, step):
@@ -44,10 +53,9 @@ def settled_labels(weights, candidates):
     """Reads a label off each row of weights, and how sure it is.
 
     The suggested set is the given one, to which the most probable classes
-    outside are added until it is more likely right than wrong, that is until
-    it holds half of the row. A class that somebody gave is never taken away:
-    the next training weighs the classes of a set itself, while a wrong set
-    misleads it.
+    outside are added until it holds half of the row, and so is more likely
+    right than wrong. No class that somebody gave is taken away: the next
+    training weighs the classes of a set itself.
 
     Args:
         weights: Array `(N, C)`: pseudo labels or probabilities.
@@ -56,20 +64,17 @@ def settled_labels(weights, candidates):
     Returns:
         A dict of arrays `(N,)`: `label` (int64; at a tie the first of the
         equal classes in the given set, else the first of all), `probability`
-        (its share of the row, float32), `runner_up` (int64: the second class,
-        -1 where there is only one), `margin` (float32: the label's share less
-        the runner-up's), `outside` (bool: the label is not in the given set),
-        `undecided` (bool: the label holds less than half of the row, or ties
-        with the runner-up), `suspicion` (float32: the row's share outside the
-        set, P(set wrong)); and `suggested` (bool `(N, C)`).
+        (its share of the row), `runner_up` (int64, -1 where there is only one
+        class), `margin` (the label's share less the runner-up's), `outside`
+        (the label is not in the given set), `undecided` (the label holds less
+        than half of the row, or ties with another), `suspicion` (the row's
+        share outside the set, P(set wrong)); and `suggested` (bool `(N, C)`).
 
     Example:
 
     >>> rows = settled_labels([[0.6, 0.3, 0.1]], [[0, 1, 1]])
     >>> rows["label"], rows["outside"], rows["margin"], rows["suspicion"]
     [0], [True], [0.3], [0.6]
-    >>> rows["suggested"]
-    [[True, True, True]]
     """
     weights = np.asarray(weights, "float32")
     candidates = np.asarray(candidates, bool)
@@ -125,8 +130,7 @@ class LabelRows:
         class_names: C strings.
 
     Attributes:
-        settled: Dict of arrays `(N,)`, see `settled_labels`, without
-            `suggested`.
+        settled: Dict of arrays `(N,)`, see `settled_labels`.
     """
 
     def __init__(self, ids, class_names):
@@ -174,8 +178,8 @@ class LabelRows:
 
         Args:
             sources: A string or strings `(N,)`: `table` (learnt pseudo
-                label), `folds` (predicted by a network that was trained
-                without it), `prediction` or `known` (a person gave it).
+                label), `folds` (predicted without it), `prediction` or
+                `known` (a person gave it).
         """
         import pandas
 
@@ -214,9 +218,8 @@ def write_labels(path, frame):
     `label`, the settled one; `probability`; `runner_up` and `margin`, the
     second class and how far behind it is; `outside` (1 if the label is not
     in the set); `undecided` (1 if its probability is under 0.5, or at a tie);
-    `suggested`, the set to use instead of the given one, see
-    `settled_labels`; `source`; `suspicion`, the probability that the set is
-    wrong.
+    `suggested`, the set to use instead of the given one; `source`;
+    `suspicion`, the probability that the set is wrong. See `settled_labels`.
 
     Args:
         path: File to write.
@@ -255,3 +258,61 @@ def _json(value):
 @functools.lru_cache(maxsize=1 << 16)
 def _dumps(names):
     return json.dumps(names, ensure_ascii=False)
+
+
+def top_header(count):
+    """Returns the column names of `top_rows`."""
+    more = (
+        name
+        for place in range(2, count + 1)
+        for name in (f"label_{place}", f"probability_{place}")
+    )
+    return ["id", "label", "probability", *more]
+
+
+def top_rows(ids, probabilities, class_names, count):
+    """Yields the likeliest classes of each item.
+
+    >>> list(top_rows(["a"], np.array([[0.2, 0.5, 0.3]]), "xyz", 2))
+    [['a', 'y', '0.500000', 'z', '0.300000']]
+    """
+    order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
+    for name, places, row in zip(ids, order, probabilities, strict=True):
+        cells = [name]
+        for place in places:
+            cells += [class_names[place], _six(row[place])]
+        yield cells
+
+
+def ranked_rows(ids, probabilities, sets, class_names):
+    """Yields each item's candidates in order of probability.
+
+    `candidates` is a JSON list of names, the likeliest first, and
+    `probabilities` their shares of what the set holds together, so that they
+    sum to 1. `outside_probability` is what lies outside the set, and
+    `outside` is 1 if the likeliest class of all, `label`, does. `sets` are
+    bool `(B, C)`.
+    """
+    probabilities = np.asarray(probabilities, np.float64)
+    order = np.argsort(-probabilities, axis=1, kind="stable")
+    for name, places, row, given, label in zip(
+        ids, order, probabilities, sets, order[:, 0], strict=True
+    ):
+        places = places[given[places]]
+        inside = row[places]
+        total = inside.sum()
+        # Nothing left of any candidate: they are alike.
+        shares = inside / total if total > 0 else inside + 1 / len(inside)
+        yield [
+            name,
+            json.dumps([class_names[p] for p in places], ensure_ascii=False),
+            json.dumps([round(float(share), 6) for share in shares]),
+            _six(max(0.0, row.sum() - total)),
+            str(int(not given[label])),
+            class_names[label],
+            _six(row[label]),
+        ]
+
+
+def _six(value):
+    return f"{value:.6f}"

@@ -29,14 +29,9 @@ REVIEW_COLUMNS = (
 def confusion_counts(sets, label, rows=None):
     """Counts what was given against what was settled.
 
-    Args:
-        sets: `CandidateSets` of N examples over C classes.
-        label: int64 `(N,)`, the settled labels.
-        rows: Bool `(N,)`, the examples to count. Defaults to all.
-
-    Returns:
-        Sparse floats `(C, C)`: rows what was given, a set's mass of 1 split
-        evenly over its classes; columns what was settled.
+    Sparse floats `(C, C)`: rows what was given, a set's mass of 1 split
+    evenly over its classes; columns what was settled, `label` int64 `(N,)`.
+    `rows` are the examples to count, bool `(N,)`, by default all.
     """
     mass = np.repeat(1.0 / sets.sizes, sets.sizes)
     if rows is not None:
@@ -53,12 +48,8 @@ def confusions(counts, wrong, class_names):
 
     Columns: `given`; `settled`, a class outside the set; `count`, the number
     of such sets, one with s classes adding 1/s to each of its pairs; `share`,
-    of all that was given as this class, likewise.
-
-    Args:
-        counts: From `confusion_counts`, of all examples.
-        wrong: The same of those that are settled outside their set.
-        class_names: C strings.
+    of all that was given as this class, likewise. `counts` are those of all
+    examples, `wrong` of those settled outside, see `confusion_counts`.
     """
     pairs = wrong.tocoo()
     order = np.lexsort((pairs.col, pairs.row, -pairs.data))
@@ -85,14 +76,8 @@ def classes(sets, label, outside, pairs):
     it; `confusions`, the most frequent with it. A share of nothing is NaN.
 
     They are sorted by the larger of the lower ends of the two shares' 95 %
-    intervals (Wilson's), so that a class is first which is noisy for sure,
-    and not one that hardly occurs.
-
-    Args:
-        sets: `CandidateSets` of N examples.
-        label: int64 `(N,)`, the settled labels.
-        outside: Bool `(N,)`, whether they are outside the set.
-        pairs: Data frame, see `confusions`.
+    intervals (Wilson's), so that a class is first which is noisy for sure.
+    `label` and `outside` are as in `settled_labels`, `pairs` as `confusions`.
     """
 
     def count(classes, weights=None):
@@ -138,46 +123,25 @@ def _lowest(part, whole):
     )
 
 
-def gains(suspicion, probability):
-    """Returns the expected number of wrong entries that a look repairs.
-
-    `gain = P(truth outside S) + P(truth is not the settled label)`, between 0
-    and 2. labels.csv has two entries that somebody may train on, the given
-    set and the settled label; who looks knows the truth and mends both.
-
-    Args:
-        suspicion: Floats `(N,)`.
-        probability: Floats `(N,)`, of the settled label.
-
-    Example:
-
-    >>> gains([0.9, 0.1], [0.9, 0.4])  # sure of another class; undecided
-    [1.0, 0.7]
-    """
-    return np.asarray(suspicion) + (1.0 - np.asarray(probability))
-
-
 def review(labels, settled, budget, votes=None, known=None, class_names=()):
     """Returns the rows to look at, the classes with most to gain first.
 
-    The `budget` rows with the largest gain are chosen over all classes; then
-    the rows of a settled class stay together, for a person decides faster
-    among pictures that should look alike, and the classes come in the order
-    of their total gain. `rank` counts by gain, over all classes.
+    `gain = P(truth outside S) + P(truth is not the settled label)`, between 0
+    and 2, is the expected number of wrong entries of labels.csv that a look
+    repairs. The `budget` rows with the largest gain are chosen over all
+    classes; then the rows of a settled class stay together, for a person
+    decides faster among pictures that should look alike, and the classes come
+    in the order of their total gain. `rank` counts by gain, over all classes.
 
     Args:
         labels: The frame of labels.csv.
         settled: Dict of arrays `(N,)`, see `settled_labels`.
         budget: Number of rows, 0 or more.
         votes: `VoteArrays`, for words on annotators who disagree, or None.
-        known: Bool `(N,)`, examples that somebody has looked at already and
-            that are left out, or None.
+        known: Bool `(N,)`, examples to leave out, or None.
         class_names: C strings, for the votes.
-
-    Returns:
-        A pandas data frame with `REVIEW_COLUMNS`.
     """
-    gain = gains(settled["suspicion"], settled["probability"])
+    gain = settled["suspicion"] + (1.0 - settled["probability"])
     useful = gain >= _LEAST
     if known is not None:
         useful &= ~np.asarray(known, bool)
@@ -202,17 +166,9 @@ def review(labels, settled, budget, votes=None, known=None, class_names=()):
 
 
 def reason(row, annotators=""):
-    """Returns in words why a row of labels.csv is worth a look.
+    """Returns in words why a row of labels.csv, a dict, is worth a look.
 
-    Args:
-        row: Dict of the row.
-        annotators: Words on annotators who disagree, or "".
-
-    Example:
-
-    >>> reason({"outside": True, "undecided": False, "probability": 0.93,
-    ...         "label": "cat", "runner_up": "dog", "suspicion": 0.95})
-    "outside its set, 0.93 sure of cat"
+    `annotators` are words on annotators who disagree, or "".
     """
     between = f"undecided between {row['label']} and {row['runner_up']}"
     sure = f"{row['probability']:.2f} sure of {row['label']}"
@@ -230,11 +186,7 @@ def reason(row, annotators=""):
 
 
 def count_known(labels, sets):
-    """Counts the wrong sets among those whose true label is known.
-
-    Args:
-        labels: Integers `(N,)`, -1 where not known.
-        sets: `CandidateSets` as they were given.
+    """Counts the wrong sets among those whose true label is not -1.
 
     Returns:
         Dict of `known_labels`, `realised_noise` and, of at least 50 known
@@ -262,12 +214,8 @@ def truth(labels, settled, wrong):
     these that are so in truth; `recall`, the share of what is so in truth
     that is flagged. The first row is about the settled labels, `precision`
     being their accuracy; the others about wrong sets: those settled outside,
-    and the 1, 2, 5 and 10 % (rounded up) of most suspicion.
-
-    Args:
-        labels: int64 `(n,)`, the true labels.
-        settled: Dict of arrays `(n,)`, see `settled_labels`.
-        wrong: Bool `(n,)`, whether the truth is outside the set.
+    and the 1, 2, 5 and 10 % (rounded up) of most suspicion. `wrong` says of
+    each example whether its true label, of `labels`, is outside its set.
     """
     flags = {"outside its set": np.flatnonzero(settled["outside"])}
     order = np.argsort(-settled["suspicion"], kind="stable")

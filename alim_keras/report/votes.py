@@ -1,5 +1,6 @@
 """Votes of annotators: what each is worth, and what they say of an example."""
 
+import collections
 import dataclasses
 
 import numpy as np
@@ -7,7 +8,6 @@ import pandas as pd
 from scipy import sparse
 from scipy.special import softmax
 
-from alim_keras.data.checks import check_text
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 
@@ -42,14 +42,10 @@ class VoteArrays:
 
     @classmethod
     def of(cls, votes, ids, class_names):
-        """Reads a frame of votes.
+        """Reads a frame of votes, see `examine`.
 
-        Args:
-            votes: Data frame with the columns `item`, `annotator`, `label`
-                and, not necessarily, `confidence`. Votes without an
-                annotator or a label and those about other items are left out.
-            ids: N strings, the examples.
-            class_names: C strings.
+        Votes without an annotator or a label, of confidence 0 or about other
+        items than `ids` are left out.
 
         Raises:
             DataError: If columns are missing, no vote is about one of the
@@ -70,8 +66,10 @@ class VoteArrays:
                 f"hold their ids. Received: {first_five(list(votes['item']))}"
             )
         here = (rows >= 0) & votes["annotator"].notna().to_numpy()
+        if "confidence" in votes:
+            # It says that the item is not of this class.
+            here &= votes["confidence"].to_numpy("float64") != 0
         who, names = pd.factorize(votes["annotator"][here].astype(str))
-        check_text("The votes", "annotators", np.asarray(names, str))
         labels = votes["label"][here]
         classes = pd.Index(class_names).get_indexer(labels)
         unknown = labels[(classes < 0) & labels.notna()]
@@ -97,10 +95,7 @@ class VoteArrays:
         return len(self.rows)
 
     def of_rows(self, rows):
-        """Returns a slice that holds the votes of ascending rows.
-
-        It may hold votes of rows between them.
-        """
+        """Returns a slice from the votes of the first row to the last's."""
         if not len(rows):
             return slice(0, 0)
         start = np.searchsorted(self.rows, rows[0])
@@ -109,34 +104,26 @@ class VoteArrays:
     def overlap(self):
         """Returns whether there are 1.5 votes an example that has some.
 
-        With fewer the habits of annotators are not told from the network's:
-        on single answers `VoteModel` ranks worse than `SetModel`.
+        With fewer the habits of annotators are not told from the network's,
+        and `VoteModel` ranks worse than `SetModel`.
         """
         return 0 < 1.5 * len(np.unique(self.rows)) <= len(self)
 
     def disagreements(self, rows, class_names):
-        """Returns the votes of examples that got several classes, in words.
+        """Returns the votes of examples that got several classes.
 
-        Args:
-            rows: Integers, the examples that are asked for.
-            class_names: C strings.
-
-        Returns:
-            A dict from a row to words such as `"cat 2, dog 1"`.
+        A dict from some of the `rows` to words such as `"cat 2, dog 1"`.
         """
-        chosen = np.isin(self.rows, rows)
-        counts = (
-            pd.DataFrame({"row": self.rows[chosen], "c": self.classes[chosen]})
-            .groupby(["row", "c"])
-            .size()
-            .reset_index(name="n")
-            .sort_values(["row", "n", "c"], ascending=[True, False, True])
-        )
         words = {}
-        for row, group in counts.groupby("row"):
-            if len(group) > 1:
+        for row in rows:
+            labels = self.classes[self.of_rows([row])].tolist()
+            counts = sorted(
+                collections.Counter(labels).items(),
+                key=lambda pair: (-pair[1], pair[0]),
+            )
+            if len(counts) > 1:
                 words[row] = ", ".join(
-                    f"{class_names[c]} {n}" for c, n in zip(group.c, group.n)
+                    f"{class_names[c]} {n}" for c, n in counts
                 )
         return words
 
@@ -144,12 +131,12 @@ class VoteArrays:
 class VoteModel:
     """P(votes | y): every annotator confuses classes in its own way.
 
-    Dawid and Skene's model, with the predictions in place of the classes'
-    frequencies: given the true class the votes are independent, and
-    annotator a says v with probability `pi_a[y, v]`. The E-step is
-    `P(y | x, votes) ~ P(y | x) prod pi_a[y, v]`, the M-step counts. A
-    confusion matrix is drawn to the one of all annotators where somebody gave
-    few votes.
+    Dawid and Skene's model ([1979](https://doi.org/10.2307/2346806)), with the
+    predictions in place of the classes' frequencies: given the true class the
+    votes are independent, and annotator a says v with probability
+    `pi_a[y, v]`. The E-step is `P(y | x, votes) ~ P(y | x) prod pi_a[y, v]`,
+    the M-step counts. A confusion matrix is drawn to the one of all
+    annotators where somebody gave few votes.
 
     Args:
         votes: `VoteArrays`.
@@ -160,9 +147,6 @@ class VoteModel:
 
     Attributes:
         confusions: Floats `(A, C, C)`, pi: from the true class to the vote.
-
-    Reference:
-    - [Dawid and Skene, 1979](https://doi.org/10.2307/2346806)
     """
 
     def __init__(self, votes, blocks, logs, num_classes):
@@ -192,7 +176,7 @@ class VoteModel:
     def belief(self, rows, logs):
         """Returns P(y | x, votes) of ascending rows, float32 `(n, C)`.
 
-        Without votes it is P(y | x), whose logarithms are given.
+        `logs` are those of P(y | x), which it is without votes.
         """
         evidence = self._given(rows) @ self._logs
         return softmax(evidence + logs, axis=1).astype("float32")
@@ -257,8 +241,7 @@ def annotator_table(votes, label, belief, class_names):
     class that nobody else gave there. What cannot be known is NaN.
 
     Args:
-        votes: `VoteArrays`; an annotator who gave several votes for an
-            example counts with each.
+        votes: `VoteArrays`.
         label: int64 `(N,)`, the settled labels.
         belief: Floats `(V,)`, the probability of the class of each vote.
         class_names: C strings.
