@@ -395,11 +395,11 @@ SOUND = (
     ),
     Case(
         "0 fills rows up",
-        {"candidates": [[0, 2, 0], [1, 0, 0]], "ids": ["a", "b"]},
-        f"--layout=list {PETS}",
-        {"a": "cat owl", "b": "cat dog"},
+        {"candidates": [[0, 2, 0], [1, 0, 0]] * 6, "ids": list("abcdefuvwxyz")}
+        | {"features": [[0.5]] * 12},
+        f"--layout=list {PETS} --method=proden --network=mlp",
+        words=("lass 0 is in 100", "Use -1"),
         file="t.npz",
-        words=("cat", "-1"),
     ),
     Case(
         "labels.csv of a run",

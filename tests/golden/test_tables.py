@@ -5,10 +5,9 @@ import pathlib
 
 import numpy as np
 import pytest
-from PIL import Image
-
 from golden import harness
 from golden.cases import CASES
+from PIL import Image
 
 PICTURES = (*"abcdef", "1", "2", "3", "01")
 
