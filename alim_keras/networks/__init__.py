@@ -4,16 +4,16 @@ import os
 
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.networks.applications import application
 from alim_keras.networks.batch_norm import BatchNormalization
-from alim_keras.networks.channel_dropout import ChannelDropout
-from alim_keras.networks.cifar_resnet import cifar_resnet18
-from alim_keras.networks.convnet9 import convnet9
-from alim_keras.networks.heads import classifier_head
-from alim_keras.networks.heads import projection_head
-from alim_keras.networks.mlp import mlp
-from alim_keras.networks.small_cnn import small_cnn
-from alim_keras.networks.wide_resnet import cifar_wide_resnet34_10
+from alim_keras.networks.cifar import cifar_resnet18
+from alim_keras.networks.cifar import cifar_wide_resnet34_10
+from alim_keras.networks.pretrained import application
+from alim_keras.networks.small import ChannelDropout
+from alim_keras.networks.small import classifier_head
+from alim_keras.networks.small import convnet9
+from alim_keras.networks.small import mlp
+from alim_keras.networks.small import projection_head
+from alim_keras.networks.small import small_cnn
 
 NETWORKS = {
     "cifar_resnet18": cifar_resnet18,
