@@ -4,16 +4,16 @@ import os
 
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.networks.applications import application
 from alim_keras.networks.batch_norm import BatchNormalization
-from alim_keras.networks.channel_dropout import ChannelDropout
-from alim_keras.networks.cifar_resnet import cifar_resnet18
-from alim_keras.networks.convnet9 import convnet9
-from alim_keras.networks.heads import classifier_head
-from alim_keras.networks.heads import projection_head
-from alim_keras.networks.mlp import mlp
-from alim_keras.networks.small_cnn import small_cnn
-from alim_keras.networks.wide_resnet import cifar_wide_resnet34_10
+from alim_keras.networks.cifar import cifar_resnet18
+from alim_keras.networks.cifar import cifar_wide_resnet34_10
+from alim_keras.networks.pretrained import application
+from alim_keras.networks.small import ChannelDropout
+from alim_keras.networks.small import classifier_head
+from alim_keras.networks.small import convnet9
+from alim_keras.networks.small import mlp
+from alim_keras.networks.small import projection_head
+from alim_keras.networks.small import small_cnn
 
 NETWORKS = {
     "cifar_resnet18": cifar_resnet18,
@@ -51,6 +51,12 @@ def make_backbone(name, input_shape, width=None, weights=None):
         )
     if name not in NETWORKS:
         return application(name, input_shape, width, weights), False
+    if weights == "imagenet":
+        raise ConfigError(
+            f"There are no ImageNet weights for {name}; use a network of "
+            "keras.applications, or a file of weights. Received: "
+            "weights='imagenet'"
+        )
     arguments = {} if width is None else {"width": width}
     try:
         backbone = NETWORKS[name](tuple(input_shape), **arguments)
@@ -63,12 +69,6 @@ def make_backbone(name, input_shape, width=None, weights=None):
             f"{str(error).strip().splitlines()[0]}; use larger ones, "
             "--image_size, or another network"
         ) from error
-    if weights == "imagenet":
-        raise ConfigError(
-            f"There are no ImageNet weights for {name}; use a network of "
-            "keras.applications, or a file of weights. Received: "
-            "weights='imagenet'"
-        )
     if weights:
         try:
             backbone.load_weights(weights)

@@ -9,20 +9,8 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
 
-# The networks of this package, which are looked for first.
+# The image networks of this package, which `make_backbone` looks for first.
 OWN = ("small_cnn", "cifar_resnet18", "cifar_wide_resnet34_10", "convnet9")
-
-# Which of Keras's three kinds of preprocessing a family wants; families not
-# named here bring it inside the network.
-_TF = "MobileNet MobileNetV2 ResNet50V2 ResNet101V2 ResNet152V2 Xception "
-_TF += "InceptionV3 InceptionResNetV2 NASNetMobile NASNetLarge"
-_TORCH = "DenseNet121 DenseNet169 DenseNet201"
-_CAFFE = "ResNet50 ResNet101 ResNet152 VGG16 VGG19"
-PREPROCESSING = {
-    **dict.fromkeys(_TF.split(), "tf"),
-    **dict.fromkeys(_TORCH.split(), "torch"),
-    **dict.fromkeys(_CAFFE.split(), "caffe"),
-}
 
 
 def application(name, input_shape, width=None, weights=None):
@@ -50,16 +38,17 @@ def application(name, input_shape, width=None, weights=None):
     >>> network.output_shape
     (None, 1280)
     """
-    known = [
-        key
+    makers = {
+        key: value
         for key, value in vars(keras.applications).items()
         if inspect.isfunction(value)
-    ]
-    if name not in known:
-        near = difflib.get_close_matches(name, [*known, *OWN], 3, 0.4)
+    }
+    if name not in makers:
+        near = difflib.get_close_matches(name, [*makers, *OWN], 3, 0.4)
+        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
         raise ConfigError(
             f"Unknown network. Expected {', '.join(OWN)} or a class of "
-            f"keras.applications{_suggest(near)}. Received: network={name}"
+            f"keras.applications{hint}. Received: network={name}"
         )
     if width is not None:
         raise ConfigError(
@@ -70,15 +59,18 @@ def application(name, input_shape, width=None, weights=None):
             f"{name} takes colour images, (H, W, 3). Received: "
             f"input_shape={tuple(input_shape)}"
         )
-    network = _load(name, input_shape, weights)
+    network = _load(name, makers[name], input_shape, weights)
+    # A family's preprocessing stands beside its networks.
+    family = makers[name].__module__.rpartition(".")[2]
+    preprocess = getattr(keras.applications, family).preprocess_input
     inputs = keras.Input(tuple(input_shape), name="pixels")
-    outputs = network(preprocess(inputs, PREPROCESSING.get(name)))
+    outputs = network(preprocess(inputs))
     return keras.Model(inputs, outputs, name=name.lower())
 
 
-def _load(name, input_shape, weights):
+def _load(name, maker, input_shape, weights):
     try:
-        return getattr(keras.applications, name)(
+        return maker(
             include_top=False,
             weights=weights,
             input_shape=tuple(input_shape),
@@ -95,29 +87,3 @@ def _load(name, input_shape, weights):
         raise DataError(
             f"{name} cannot be made with weights={weights}: {first_line}"
         ) from error
-
-
-def preprocess(pixels, kind):
-    """Applies a family's preprocessing to pixels in `[0, 255]`.
-
-    Args:
-        pixels: Tensor `(B, H, W, 3)`.
-        kind: `"tf"` (to [-1, 1]), `"torch"` (ImageNet mean and deviation),
-            `"caffe"` (BGR, mean subtracted) or None (left as it is).
-    """
-    if kind == "tf":
-        return keras.layers.Rescaling(1 / 127.5, -1.0)(pixels)
-    if kind == "torch":
-        mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-        scale = [1 / (255 * s) for s in std]
-        offset = [-m / s for m, s in zip(mean, std)]
-        return keras.layers.Rescaling(scale, offset)(pixels)
-    if kind == "caffe":
-        bgr = keras.ops.flip(pixels, axis=-1)
-        offset = [-103.939, -116.779, -123.68]
-        return keras.layers.Rescaling(1.0, offset)(bgr)
-    return pixels
-
-
-def _suggest(near):
-    return f" (did you mean {' or '.join(near)}?)" if near else ""

@@ -1,0 +1,160 @@
+"""Residual networks for 32x32 images: ResNet-18 and WideResNet-34-10."""
+
+import keras
+
+from alim_keras.errors import ConfigError
+from alim_keras.networks.batch_norm import BatchNormalization
+
+# oneDNN, which TensorFlow uses on CPUs, writes past a buffer in the kernel
+# gradient of a 1x1 convolution with an even stride and fewer input channels
+# than this, unless the threads share the batch evenly (seen with TensorFlow
+# 2.21, sides from 10 pixels). The process then dies by a signal.
+_SAFE_CHANNELS = 16
+
+
+def conv(x, filters, kernel, strides, name, padded=True):
+    """A convolution as PyTorch pads it, Kaiming-normal (fan out)."""
+    if kernel == 1 and strides > 1 and x.shape[-1] < _SAFE_CHANNELS:
+        # The same pixels, so that the convolution itself has no stride.
+        x = keras.layers.AveragePooling2D(1, strides, name=f"{name}_pick")(x)
+        strides = 1
+    padding = "same" if strides == 1 and padded else "valid"
+    if padded and kernel > 1 and strides > 1:
+        # TensorFlow's "same" pads a stride-2 convolution on one side only.
+        x = keras.layers.ZeroPadding2D(kernel // 2, name=f"{name}_pad")(x)
+    return keras.layers.Conv2D(
+        filters,
+        kernel,
+        strides=strides,
+        padding=padding,
+        use_bias=False,
+        kernel_initializer=keras.initializers.VarianceScaling(
+            2.0, "fan_out", "untruncated_normal"
+        ),
+        name=name,
+    )(x)
+
+
+def batch_norm(x, name):
+    """Batch normalisation with PyTorch's constants."""
+    return BatchNormalization(momentum=0.9, epsilon=1e-5, name=name)(x)
+
+
+def _relu(x, name):
+    return keras.layers.ReLU(name=name)(x)
+
+
+def _basic_block(x, filters, strides, name):
+    shortcut = x
+    x = conv(x, filters, 3, strides, f"{name}_conv1")
+    x = _relu(batch_norm(x, f"{name}_bn1"), f"{name}_relu1")
+    x = conv(x, filters, 3, 1, f"{name}_conv2")
+    x = batch_norm(x, f"{name}_bn2")
+    if strides != 1 or shortcut.shape[-1] != filters:
+        shortcut = conv(shortcut, filters, 1, strides, f"{name}_shortcut")
+        shortcut = batch_norm(shortcut, f"{name}_shortcut_bn")
+    x = keras.layers.Add(name=f"{name}_add")([x, shortcut])
+    return _relu(x, f"{name}_relu2")
+
+
+def _preactivation_block(x, filters, strides, name):
+    """Batch normalisation and ReLU before each of two convolutions."""
+    shortcut = x
+    x = _relu(batch_norm(x, f"{name}_bn1"), f"{name}_relu1")
+    if strides != 1 or shortcut.shape[-1] != filters:
+        # Where the shape changes both ways start after the activation.
+        shortcut = conv(x, filters, 1, strides, f"{name}_shortcut")
+    x = conv(x, filters, 3, strides, f"{name}_conv1")
+    x = _relu(batch_norm(x, f"{name}_bn2"), f"{name}_relu2")
+    x = conv(x, filters, 3, 1, f"{name}_conv2")
+    return keras.layers.Add(name=f"{name}_add")([shortcut, x])
+
+
+def _stages(x, block, num_stages, num_blocks, width):
+    """Stages of blocks: `width` times 1, 2, 4, ... filters, strides 1, 2, 2."""
+    for stage in range(num_stages):
+        for number in range(num_blocks):
+            strides = 2 if stage > 0 and number == 0 else 1
+            name = f"stage{stage + 1}_block{number + 1}"
+            x = block(x, width * 2**stage, strides, name)
+    return x
+
+
+def cifar_resnet18(input_shape=(32, 32, 3), width=64, name="cifar_resnet18"):
+    """Returns a ResNet-18 backbone with a 3x3 stem and no max-pooling.
+
+    Four stages of two basic blocks, `width` times 1, 2, 4, 8 filters, strides
+    1, 2, 2, 2, global average pooling. Convolutions start Kaiming-normal
+    (fan out); batch normalisation has momentum 0.9 and epsilon 1e-5, which is
+    PyTorch's default in Keras's terms.
+
+    Args:
+        input_shape: `(H, W, channels)`. Defaults to `(32, 32, 3)`.
+        width: Filters of the first stage. Defaults to `64`.
+        name: String.
+
+    Returns:
+        A `keras.Model`, `(B, H, W, channels)` normalised images to
+        `(B, 8 * width)` features; 11,168,832 parameters at the default size.
+
+    Example:
+
+    >>> alim_keras.networks.cifar_resnet18().output_shape
+    (None, 512)
+
+    Reference:
+    - [He et al., 2015](https://arxiv.org/abs/1512.03385)
+    """
+    inputs = keras.Input(input_shape)
+    x = conv(inputs, width, 3, 1, "stem_conv")
+    x = _relu(batch_norm(x, "stem_bn"), "stem_relu")
+    x = _stages(x, _basic_block, 4, 2, width)
+    x = keras.layers.GlobalAveragePooling2D(name="pool")(x)
+    return keras.Model(inputs, x, name=name)
+
+
+def cifar_wide_resnet34_10(
+    input_shape=(32, 32, 3), width=160, depth=34, name="cifar_wide_resnet34_10"
+):
+    """Returns a wide residual network without dropout, that of CRDPLL.
+
+    A 3x3 convolution with 16 filters, three stages of `(depth - 4) / 6`
+    pre-activation blocks with `width` times 1, 2, 4 filters and strides 1, 2,
+    2, then batch normalisation, ReLU and global average pooling. Convolutions
+    and batch normalisation are those of `cifar_resnet18`.
+
+    Args:
+        input_shape: `(H, W, channels)`. Defaults to `(32, 32, 3)`.
+        width: Filters of the first stage, 16 times the widening factor.
+            Defaults to `160`.
+        depth: 4 more than a multiple of 6. Defaults to `34`.
+        name: String.
+
+    Returns:
+        A `keras.Model`, `(B, H, W, channels)` normalised images to
+        `(B, 4 * width)` features; 46,154,064 parameters at the default size.
+
+    Raises:
+        ConfigError: If there is no network of that depth.
+
+    Example:
+
+    >>> network = alim_keras.networks.cifar_wide_resnet34_10(width=16, depth=10)
+    >>> network.output_shape
+    (None, 64)
+
+    Reference:
+    - [Zagoruyko and Komodakis, 2016](https://arxiv.org/abs/1605.07146)
+    """
+    blocks, rest = divmod(depth - 4, 6)
+    if rest or blocks < 1:
+        raise ConfigError(
+            "The depth of a wide residual network is 4 more than a multiple "
+            f"of 6, such as 10, 16 or 34. Received: depth={depth}"
+        )
+    inputs = keras.Input(input_shape)
+    x = conv(inputs, 16, 3, 1, "stem_conv")
+    x = _stages(x, _preactivation_block, 3, blocks, width)
+    x = _relu(batch_norm(x, "final_bn"), "final_relu")
+    x = keras.layers.GlobalAveragePooling2D(name="pool")(x)
+    return keras.Model(inputs, x, name=name)

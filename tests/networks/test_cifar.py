@@ -1,0 +1,196 @@
+"""ResNet-18 and the wide residual network, number for number."""
+
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import references
+import trained
+
+from alim_keras import networks
+from alim_keras.errors import ConfigError
+
+
+@pytest.fixture(scope="module")
+def full():
+    keras.utils.set_random_seed(0)
+    return networks.cifar_resnet18()
+
+
+@pytest.fixture(scope="module")
+def small():
+    return trained.made(networks.cifar_resnet18, (8, 8, 2), width=2)
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Depth 10 is one block a stage."""
+    return trained.made(
+        networks.cifar_wide_resnet34_10, (8, 8, 2), width=16, depth=10
+    )
+
+
+def convolved(network, x, name, stride, pad):
+    kernel = network.get_layer(name).kernel.numpy().astype("float64")
+    return references.convolve(x, kernel, stride, pad)
+
+
+def test_resnet_is_the_published_one(full):
+    assert trained.trainable_size(full) == 11_168_832
+    assert full.output_shape == (None, 512)
+    norms = trained.layers(full, keras.layers.BatchNormalization)
+    convolutions = trained.layers(full, keras.layers.Conv2D)
+    # A stem, 8 blocks of two, three shortcuts.
+    assert len(norms) == len(convolutions) == 20
+    for layer in norms:
+        assert (layer.momentum, layer.epsilon) == (0.9, 1e-5)
+        np.testing.assert_array_equal(layer.gamma.numpy(), 1.0)
+        np.testing.assert_array_equal(layer.beta.numpy(), 0.0)
+
+
+def test_convolutions_start_kaiming_normal_fan_out(full, wide):
+    convolutions = trained.layers(full, keras.layers.Conv2D)
+    for layer in (*convolutions, wide.get_layer("stage3_block1_conv2")):
+        assert not layer.use_bias
+        kernel = layer.kernel.numpy()
+        expected = np.sqrt(2.0 / (kernel.shape[0] ** 2 * kernel.shape[-1]))
+        error = 5 * expected / np.sqrt(2 * kernel.size)
+        assert abs(kernel.std() - expected) < error, layer.name
+        assert abs(kernel.mean()) < 5 * expected / np.sqrt(kernel.size)
+    # Not truncated at two standard deviations: 4.6 % lie beyond.
+    kernel = convolutions[-1].kernel.numpy()
+    share = np.mean(np.abs(kernel) > 2 * kernel.std())
+    assert share == pytest.approx(0.0455, abs=0.005)
+
+
+def test_resnet_equals_the_loops(small):
+    images = np.random.default_rng(2).standard_normal((1, 8, 8, 2))
+    x = convolved(small, images, "stem_conv", 1, 1)
+    x = np.maximum(trained.normalised(small, x, "stem_bn"), 0)
+    for stage in (1, 2, 3, 4):
+        for block in (1, 2):
+            name = f"stage{stage}_block{block}_"
+            stride = 2 if stage > 1 and block == 1 else 1
+            y = convolved(small, x, name + "conv1", stride, 1)
+            y = np.maximum(trained.normalised(small, y, name + "bn1"), 0)
+            y = convolved(small, y, name + "conv2", 1, 1)
+            y = trained.normalised(small, y, name + "bn2")
+            if stride == 2:
+                x = convolved(small, x, name + "shortcut", 2, 0)
+                x = trained.normalised(small, x, name + "shortcut_bn")
+            x = np.maximum(x + y, 0)
+    assert x.shape == (1, 1, 1, 16)
+    np.testing.assert_allclose(
+        small(images.astype("float32"), training=False),
+        x.mean(axis=(1, 2)),
+        atol=1e-4,
+        rtol=1e-4,
+    )
+
+
+def test_wide_resnet_is_the_published_one():
+    network = networks.cifar_wide_resnet34_10()
+    # Batch normalisation has two numbers a channel, a 3x3 convolution 9 times
+    # filters in times filters out, a shortcut 1 times.
+    stages = [
+        # The first block of a stage, then four alike.
+        (2 * 16 + 9 * 16 * 160 + 2 * 160 + 9 * 160 * 160 + 16 * 160)
+        + 4 * 2 * (2 * 160 + 9 * 160 * 160),
+        (2 * 160 + 9 * 160 * 320 + 2 * 320 + 9 * 320 * 320 + 160 * 320)
+        + 4 * 2 * (2 * 320 + 9 * 320 * 320),
+        (2 * 320 + 9 * 320 * 640 + 2 * 640 + 9 * 640 * 640 + 320 * 640)
+        + 4 * 2 * (2 * 640 + 9 * 640 * 640),
+    ]
+    assert stages == [2_102_112, 8_812_480, 35_237_760]
+    # The stem and the last batch normalisation.
+    assert 9 * 3 * 16 + sum(stages) + 2 * 640 == 46_154_064
+    assert trained.trainable_size(network) == 46_154_064
+    # With a classifier of ten classes it is the published 46.16 million.
+    assert 46_154_064 + 640 * 10 + 10 == 46_160_474
+    assert network.output_shape == (None, 640)
+    convolutions = trained.layers(network, keras.layers.Conv2D)
+    # A stem, 15 blocks of two, three shortcuts; 34 without the shortcuts,
+    # with the stem, the blocks and three layers that count as such.
+    assert len(convolutions) == 1 + 30 + 3
+    assert not any(layer.use_bias for layer in convolutions)
+
+
+def test_wide_resnet_equals_the_loops(wide):
+    def activated(x, name):
+        return np.maximum(trained.normalised(wide, x, name), 0)
+
+    images = np.random.default_rng(2).standard_normal((1, 8, 8, 2))
+    x = convolved(wide, images, "stem_conv", 1, 1)
+    for stage, stride in ((1, 1), (2, 2), (3, 2)):
+        name = f"stage{stage}_block1_"
+        start = activated(x, name + "bn1")
+        # With `width` 16 the first stage keeps its 16 filters, so its
+        # shortcut is the sum of what came in; the others start after bn1.
+        if stage > 1:
+            x = convolved(wide, start, name + "shortcut", stride, 0)
+        y = convolved(wide, start, name + "conv1", stride, 1)
+        y = convolved(wide, activated(y, name + "bn2"), name + "conv2", 1, 1)
+        x = x + y
+    x = activated(x, "final_bn")
+    assert x.shape == (1, 2, 2, 64)
+    np.testing.assert_allclose(
+        wide(images.astype("float32"), training=False),
+        x.mean(axis=(1, 2)),
+        atol=1e-4,
+        rtol=1e-4,
+    )
+
+
+def test_bad_depth_is_refused():
+    with pytest.raises(ConfigError, match="multiple of 6.*depth=12"):
+        networks.cifar_wide_resnet34_10(depth=12)
+
+
+def test_they_serialise(small, wide):
+    trained.assert_serialises(small)
+    trained.assert_serialises(wide)
+
+
+@pytest.mark.parametrize(
+    "network", ["cifar_resnet18", "cifar_wide_resnet34_10"]
+)
+@pytest.mark.parametrize("width, picks", [(4, 2), (8, 1), (15, 1), (16, 0)])
+def test_no_narrow_convolution_of_one_pixel_has_a_stride(network, width, picks):
+    # oneDNN's gradient of such a convolution ends the process.
+    made, _ = networks.make_backbone(network, (16, 16, 3), width)
+    strided = [
+        layer
+        for layer in trained.layers(made, keras.layers.Conv2D)
+        if layer.kernel_size == (1, 1) and layer.strides == (2, 2)
+    ]
+    assert all(layer.input.shape[-1] >= 16 for layer in strided)
+    pools = trained.layers(made, keras.layers.AveragePooling2D)
+    assert len(pools) == picks
+    shortcuts = 3 if network == "cifar_resnet18" else 2
+    assert len(strided) == shortcuts - picks
+
+
+def test_narrow_network_trains_with_onednn_and_an_odd_batch():
+    # Three threads share 32 images unevenly, two threads 33.
+    lines = """
+import numpy as np, keras, tensorflow as tf
+from alim_keras import networks
+tf.config.threading.set_intra_op_parallelism_threads(3)
+network = networks.cifar_resnet18((16, 16, 3), width=8)
+model = keras.Sequential([network, keras.layers.Dense(2)])
+model.compile("sgd", "mse")
+images = np.random.default_rng(0).normal(size=(160, 16, 16, 3))
+model.fit(images, np.zeros((160, 2)), batch_size=32, epochs=3, verbose=0)
+"""
+    variables = {"TF_ENABLE_ONEDNN_OPTS": "1", "KERAS_BACKEND": "tensorflow"}
+    done = subprocess.run(
+        [sys.executable, "-c", lines],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -1,0 +1,88 @@
+"""Backbones by name: the package's own and those of keras.applications."""
+
+import keras
+import numpy as np
+import pytest
+
+from alim_keras import networks
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+
+# A corner pixel of (10, 20, 30), as the first layer of a family sees it.
+SEEN = {
+    # x / 127.5 - 1
+    "MobileNetV2": [-0.921569, -0.843137, -0.764706],
+    # (x / 255 - mean) / std
+    "DenseNet121": [-1.946656, -1.685574, -1.281569],
+    # Blue, green, red, less 103.939, 116.779, 123.68.
+    "ResNet50": [-73.939, -96.779, -113.68],
+    "EfficientNetV2B0": [10.0, 20.0, 30.0],
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_preprocessing_is_the_familys(name, monkeypatch):
+    def maker(input_shape, **_):
+        inputs = keras.Input(input_shape)
+        return keras.Model(
+            inputs, keras.layers.GlobalAveragePooling2D()(inputs)
+        )
+
+    maker.__module__ = getattr(keras.applications, name).__module__
+    monkeypatch.setattr(keras.applications, name, maker)
+    network, normalised = networks.make_backbone(name, (8, 8, 3))
+    assert not normalised
+    pixels = np.broadcast_to([10.0, 20.0, 30.0], (1, 8, 8, 3))
+    pixels = pixels.astype("float32")
+    np.testing.assert_allclose(network(pixels), [SEEN[name]], rtol=1e-4)
+    # A key encoder is such a copy.
+    copy = keras.models.clone_model(network)
+    np.testing.assert_array_equal(copy(pixels), network(pixels))
+
+
+@pytest.mark.parametrize(
+    "name, options, words",
+    [
+        ("MobileNetV2", {"width": 8}, "fixed width.*width=8"),
+        ("MobileNetV3", {}, "did you mean MobileNetV.*network=MobileNetV3"),
+        ("small_cn", {}, "did you mean small_cnn.*network=small_cn"),
+        ("small_cnn", {"weights": "imagenet"}, "no ImageNet weights"),
+    ],
+)
+def test_wrong_names_and_options_are_refused(name, options, words):
+    with pytest.raises(ConfigError, match=words):
+        networks.make_backbone(name, (32, 32, 3), **options)
+
+
+def test_wrong_images_are_refused_in_a_sentence():
+    words = r"colour images.*input_shape=\(32, 32, 1\)"
+    with pytest.raises(ConfigError, match=words):
+        networks.make_backbone("MobileNetV2", (32, 32, 1))
+    words = "small_cnn cannot be built for images of 1 x 1 x 3: .*--image_size"
+    with pytest.raises(ConfigError, match=words):
+        networks.make_backbone("small_cnn", (1, 1, 3))
+
+
+def test_own_networks_are_made_by_name():
+    network, normalised = networks.make_backbone("mlp", (1, 1, 3), width=4)
+    assert normalised
+    assert network.name == "mlp"
+    assert network.output_shape == (None, 4)
+    assert networks.make_backbone("mlp", (1, 1, 3))[0].output_shape[1] == 256
+    wide, _ = networks.make_backbone("cifar_wide_resnet34_10", (32, 32, 3), 4)
+    assert wide.output_shape == (None, 16)
+
+
+# Keras warns before it raises.
+@pytest.mark.filterwarnings("ignore:Skipping nested container")
+def test_weights_come_from_a_file(tmp_path):
+    first, _ = networks.make_backbone("mlp", (1, 1, 3), width=4)
+    path = str(tmp_path / "mlp.weights.h5")
+    first.save_weights(path)
+    second, _ = networks.make_backbone("mlp", (1, 1, 3), 4, weights=path)
+    for one, two in zip(first.weights, second.weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), two.numpy())
+    with pytest.raises(DataError, match="do not fit mlp"):
+        networks.make_backbone("mlp", (1, 1, 3), width=5, weights=path)
+    with pytest.raises(DataError, match="no file of weights at none.h5"):
+        networks.make_backbone("mlp", (1, 1, 3), weights="none.h5")
