@@ -8,6 +8,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import pathlib
 import platform
 import shlex
 import stat
@@ -56,12 +57,6 @@ class RunFolder:
 
     Somebody else may have written the folder: what is read here must be a
     regular file, never a link or a pipe.
-
-    Args:
-        path: The folder.
-
-    Attributes:
-        checkpoint: The `RunCheckpoint` in it.
     """
 
     def __init__(self, path):
@@ -146,20 +141,13 @@ class RunFolder:
     def read_text(self, name):
         """Returns the text of a file here, or None if it is missing."""
         path = self.existing(name)
-        if path is None:
-            return None
         try:
-            with open(path, encoding="utf-8") as file:
-                return file.read()
+            return path and pathlib.Path(path).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{path} cannot be read: {error}") from error
 
     def read(self, name):
-        """Returns the dict in a JSON file here, or None if it is missing.
-
-        Raises:
-            CheckpointError: It is damaged.
-        """
+        """Returns the dict in a JSON file here, or None if it is missing."""
         text = self.read_text(name)
         try:
             content = None if text is None else json.loads(text)
@@ -196,22 +184,15 @@ class RunFolder:
                 "of run.flags with this --run_dir writes it again."
             ) from error
 
-    def finished(self):
-        """Returns the results of a finished run, or None."""
-        return self.read_if_sound("results.json")
-
     def begun(self):
         """Returns run.json if there is work here that could be spoilt."""
         run = self.read("run.json")
         is_begun = self.checkpoint.exists() or self.finished() is not None
         return run if is_begun else None
 
-    def finished_epochs(self):
-        """Returns how many epochs the last checkpoint has behind it."""
-        if not self.checkpoint.exists():
-            return 0
-        self.checkpoint.read_state()
-        return self.checkpoint.state["epochs"]
+    def finished(self):
+        """Returns the results of a finished run, or None."""
+        return self.read_if_sound("results.json")
 
     def normalisation(self):
         """Returns mean and deviation of a run that goes on, or None.
@@ -234,66 +215,60 @@ class RunFolder:
         # A setting that an older version did not have stood at its default.
         before = {**Config().as_dict(), **run.get("settings", {})}
         for name, value in settings.items():
-            if name not in FREE and before.get(name) != value:
-                raise CheckpointError(
-                    f"The run in {self.path} was started with "
-                    f"{_flag(name, before.get(name))}. Continue it with the "
-                    "same settings, or choose another --run_dir. Received: "
-                    f"{_flag(name, value)}"
+            if name not in FREE and before[name] != value:
+                self._refuse(
+                    f"with {_flag(name, before[name])}", _flag(name, value)
                 )
         if self.finished() is None:
             return
         digests, now = run.get("files", {}), _digests_of_files(settings)
         for name in sorted({*now, *digests}):
             # A file that is no longer there shows no change.
-            is_lost = name not in now and settings.get(name) is not None
+            is_lost = name not in now and settings[name] is not None
             if now.get(name) != digests.get(name) and not is_lost:
+                path = settings[name] or before[name]
                 raise CheckpointError(
-                    f"The run in {self.path} is finished, and "
-                    f"{settings.get(name) or before.get(name)} has changed "
-                    "since. To train on what is given now, choose another "
-                    f"--run_dir. Received: {_flag(name, settings.get(name))}"
+                    f"The run in {self.path} is finished, and {path} has "
+                    "changed since. To train on what is given now, choose "
+                    "another --run_dir. Received: "
+                    f"{_flag(name, settings[name])}"
                 )
 
     def check_data(self, training):
         """Raises if the run that is here was started with other data."""
-        run, now = self.begun(), identity_of(training)
-        if run is None:
-            return
-        before = run.get("identity", {})
+        run, now = self.begun(), _identity(training)
+        before = {} if run is None else run.get("identity", {})
         for name, what in (
-            ("items", "other items"),
-            ("tests", "another test set"),
-            ("known", "other true labels"),
-            ("images", "other pixels under the same names"),
+            ("items", "with other items"),
+            ("tests", "with another test set"),
+            ("known", "with other true labels"),
+            ("images", "with other pixels under the same names"),
         ):
             if before.get(name, now[name]) != now[name]:
-                counts = ""
                 if name == "items" and before["listed"] != now["listed"]:
-                    counts = f", {before['listed']:,} and not {now['listed']:,}"
-                raise CheckpointError(
-                    f"The run in {self.path} was started with {what} than "
-                    f"now{counts}. Restore the files, or choose "
-                    "another --run_dir."
-                )
-        old, new = run["candidates_hash"], training.sets.content_hash
-        if old != new:
-            raise CheckpointError(
-                f"The run in {self.path} was started with the candidate sets "
-                f"{old[:12]}..., not {new[:12]}... Restore them, or choose "
-                "another --run_dir."
-            )
+                    what += f", {before['listed']:,} and not {now['listed']:,}"
+                self._refuse(what)
+        sets = training.sets.content_hash
+        if run is not None and run["candidates_hash"] != sets:
+            hashes = f"{run['candidates_hash'][:12]}..., not {sets[:12]}..."
+            self._refuse(f"with the candidate sets {hashes}")
+
+    def _refuse(self, how, received=""):
+        received = received and f" Received: {received}"
+        raise CheckpointError(
+            f"The run in {self.path} was started {how}. Continue it with the "
+            "same settings and files, or choose another --run_dir."
+            f"{received}"
+        )
 
     def write_identity(self, config, training, noise_rate):
         """Writes what says which run this is and repeats it, where missing.
 
-        Args:
-            config: The `Config`.
-            training: The `TrainingSet`.
-            noise_rate: A number, an `Estimate` or None.
+        `noise_rate` is a number, an `Estimate` or None.
         """
+        record = _record(config, training, noise_rate)
         if self.existing("run.json") is None:
-            self.write("run.json", _record(config, training, noise_rate))
+            self.write("run.json", record)
         if self.existing("candidates.npz") is None:
             training.sets.save(self.file("candidates.npz"))
         names = "".join(f"{name}\n" for name in training.class_names)
@@ -318,39 +293,42 @@ def fingerprint(settings):
 
 def check_agreement(config, folder, candidates):
     """Raises, in every process, unless all are set to do the same run."""
-    mine = (
-        int(fingerprint(config.as_dict()), 16),
-        int(candidates.content_hash[:7], 16),
-        folder.finished_epochs(),
-    )
-    everyones = backend.gather_processes(list(mine))
-    errors = (
-        (ConfigError, "was started with other settings", "the same flags"),
-        (DataError, "has other images or candidate sets", "the same data"),
-        (
-            CheckpointError,
-            f"sees other finished epochs in {folder.path}",
-            "one --run_dir, on a file system that they share",
-        ),
-    )
-    for column, (error, what, remedy) in enumerate(errors):
+    epochs = 0
+    if folder.checkpoint.exists():
+        folder.checkpoint.read_state()
+        epochs = folder.checkpoint.state["epochs"]
+    mine = int(fingerprint(config.as_dict()), 16)
+    sets = int(candidates.content_hash[:7], 16)
+    everyones = backend.gather_processes([mine, sets, epochs])
+    for column, error, what in (
+        (0, ConfigError, "was started with other settings"),
+        (1, DataError, "has other images or candidate sets"),
+        (2, CheckpointError, f"sees other finished epochs in {folder.path}"),
+    ):
         others = np.flatnonzero(everyones[:, column] != everyones[0, column])
         if len(others):
             raise error(
                 f"Worker {others[0]} {what} than worker 0. Give all workers "
-                f"{remedy}, and the same version."
+                "the same flags, data and version, and one --run_dir on a file "
+                "system that they share."
             )
 
 
-def identity_of(training):
+def _identity(training):
     """Returns what a run's numbers rest on beside its candidate sets.
 
-    Returns:
-        Dict, fit for JSON: `mean` and `std` of the channels; `listed`, how
-        many items the data set lists; `items`, `tests`, `known` and `images`,
-        digests of their ids, of the test set, of the true labels, and of the
-        pixels (of image files all sizes, and the content of a sample).
+    Of the pixels of image files it holds all sizes, and the content of a
+    sample; not their times, since a folder that was copied is the same.
     """
+    images, pixels = training.images, hashlib.sha256()
+    if isinstance(images, np.ndarray):
+        pixels.update(np.ascontiguousarray(images))
+    else:
+        sizes = [size for _, size, _ in training.stamps() or ()]
+        pixels.update(np.array(sizes, np.int64))
+        for row in range(0, len(images), max(1, len(images) // _SAMPLE)):
+            path = images.path(row)
+            pixels.update(files.digest(path).encode() if path else b"")
     return {
         "mean": list(training.mean),
         "std": list(training.std),
@@ -358,7 +336,7 @@ def identity_of(training):
         "items": _digest_of_rows(training.listed),
         "tests": _digest_of_rows(training.test_ids, training.test_labels),
         "known": _digest_of_rows(training.ids, training.labels),
-        "images": _digest_of_images(training),
+        "images": pixels.hexdigest(),
     }
 
 
@@ -378,7 +356,7 @@ def _record(config, training, noise_rate):
         if isinstance(noise_rate, Estimate)
         else noise_rate,
         "notes": list(training.notes),
-        "identity": identity_of(training),
+        "identity": _identity(training),
         "files": _digests_of_files(settings),
         "data": {
             "name": training.name,
@@ -463,19 +441,4 @@ def _digest_of_rows(ids, labels=None):
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape"))
     if labels is not None:
         digest.update(np.asarray(labels, np.int64)[order].tobytes())
-    return digest.hexdigest()
-
-
-def _digest_of_images(training):
-    images, digest = training.images, hashlib.sha256()
-    if isinstance(images, np.ndarray):
-        digest.update(np.ascontiguousarray(images))
-        return digest.hexdigest()
-    # Not their times: a folder that was copied is the same.
-    sizes = [size for _, size, _ in training.stamps() or ()]
-    digest.update(np.array(sizes, np.int64))
-    for row in range(0, len(images), max(1, len(images) // _SAMPLE)):
-        path = images.path(row)
-        if path is not None:
-            digest.update(files.digest(path).encode())
     return digest.hexdigest()
