@@ -81,7 +81,7 @@ def main(line):
     build.check_begun(folder)
     out = options.out or folder.path
     # Before --folds trains for hours.
-    _check_out(out, options.out)
+    _check_out(out)
     with folder.lock(to_read=bool(options.out)):
         run = build.open_run(folder, train.COMMAND, options)
         training = run.training
@@ -125,13 +125,8 @@ def main(line):
         print(f"  {name:<19} {what}")
 
 
-def _check_out(out, asked):
-    """Raises unless files can be written into the folder.
-
-    Args:
-        out: Path of the folder, which may be missing.
-        asked: `--out`, or None.
-    """
+def _check_out(out):
+    """Raises unless files can be written into a folder, new or not."""
     if os.path.exists(out) and not os.path.isdir(out):
         raise ConfigError(f"--out must be a folder. Received: --out={out}")
     place = os.path.abspath(out)
@@ -141,10 +136,9 @@ def _check_out(out, asked):
         with tempfile.TemporaryFile(dir=place):
             pass
     except OSError as error:
-        another = "another folder" if asked else "a folder"
         raise ConfigError(
-            f"{out} cannot be written to: {error.strerror}. Give {another} "
-            "for the tables and the report: --out=FOLDER"
+            f"{out} cannot be written to: {error.strerror}. Give another "
+            "folder for the tables and the report: --out=FOLDER"
         ) from error
 
 

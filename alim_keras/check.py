@@ -18,8 +18,6 @@ from alim_keras.app.values import path
 from alim_keras.files import check_is_no_folder
 from alim_keras.files import write_atomically
 
-_SHOWN = 20
-
 
 @dataclasses.dataclass(frozen=True)
 class CheckConfig:
@@ -66,8 +64,7 @@ def main(line):
     table, problems = None, []
     if known_data.is_table(config.data.dataset):
         try:
-            with process.progress_bar("Looking at images") as progress:
-                table = load.table_set(config, "skip", progress)
+            table = load.table_set(config, "skip", process.show_progress)
             if table.scan is not None:
                 problems = [
                     (table.scan.names[row], why)
@@ -109,16 +106,17 @@ def _verdict(config, problems):
     if not problems:
         print("Sound: training would take these data.")
         return 0
-    for name, why in problems[:_SHOWN]:
+    for name, why in problems[:20]:
         print(f"  {name}: {why}")
-    if len(problems) > _SHOWN:
-        print(f"  and {len(problems) - _SHOWN} more; --problems=FILE has all")
+    if len(problems) > 20:
+        print(f"  and {len(problems) - 20} more; --problems=FILE has all")
+    cannot = f"{len(problems)} images cannot be read"
     if config.table.on_bad_image == "skip":
-        print(f"{len(problems)} images cannot be read and are left out.")
+        print(f"{cannot} and are left out.")
         return 0
     print(
-        f"Not sound: {len(problems)} images cannot be read. Mend them, or "
-        "leave their items out with --on_bad_image=skip."
+        f"Not sound: {cannot}. Mend them, or leave their items out with "
+        "--on_bad_image=skip."
     )
     return 3
 

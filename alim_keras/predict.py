@@ -158,20 +158,20 @@ def _write(options, predictor, items, skipped, file):
     header = predictions.RANKED_HEADER
     writer.writerow(header if options.rank else predictions.top_header(top))
     total, count, outside = sum(len(one.ids) for one in items), 0, 0
-    with process.progress_bar("Predicting") as progress:
-        for one in items:
-            for rows, values in one.batches(options.batch_size, skipped):
-                p = predictor.probabilities(values)
-                ids = [one.ids[row] for row in rows]
-                if options.rank:
-                    sets = one.sets.rows(rows) > 0
-                    lines = list(predictions.ranked_rows(ids, p, sets, names))
-                    outside += sum(row[4] == "1" for row in lines)
-                else:
-                    lines = predictions.top_rows(ids, p, names, top)
-                writer.writerows(lines)
-                count += len(ids)
-                progress(count + len(skipped or ()), total)
+    for one in items:
+        for rows, values in one.batches(options.batch_size, skipped):
+            p = predictor.probabilities(values)
+            ids = [one.ids[row] for row in rows]
+            if options.rank:
+                sets = one.sets.rows(rows) > 0
+                lines = list(predictions.ranked_rows(ids, p, sets, names))
+                outside += sum(row[4] == "1" for row in lines)
+            else:
+                lines = predictions.top_rows(ids, p, names, top)
+            writer.writerows(lines)
+            count += len(ids)
+            if options.out:
+                process.show_progress(count + len(skipped or ()), total)
     if not count:
         why = "the files hold no items"
         if skipped:

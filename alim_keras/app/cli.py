@@ -62,16 +62,10 @@ class Command:
         name: String, such as `"train"`.
         doc: What it does, one paragraph.
         groups: Tuple of dataclasses of settings, see `app.config`.
-        words: Tuple of names of the words that must follow the command. A
-            last name in brackets, `"[paths...]"`, stands for any number.
+        words: Names of the words that must follow the command. A last name in
+            brackets, `"[paths...]"`, stands for any number.
         examples: Tuple of strings, command lines without `python -m`.
         first: The flags that `--help` shows. Defaults to the first group's.
-
-    Example:
-
-    >>> line = Command("toy", "A toy.", TRAINING).parse(["--epochs=3"])
-    >>> line.config.train.epochs, line.origins["epochs"]
-    (3, 'command line')
     """
 
     name: str
@@ -82,11 +76,7 @@ class Command:
     first: tuple = ()
 
     def parse(self, arguments):
-        """Reads the words of a command line, a list of strings; a `Line`.
-
-        Raises:
-            ConfigError: A flag, value, file, preset or word does not fit.
-        """
+        """Reads the words of a command line, a list of strings; a `Line`."""
         own, files = _split_flagfiles(arguments)
         layers = [line for file in files for line in read_flagfile(file)[0]]
         layers.append((COMMAND_LINE, own))
@@ -105,10 +95,7 @@ class Command:
         return Line(self, values, origins, words, warnings)
 
     def read(self, content):
-        """Reads the content of a run.flags; a `Line`.
-
-        It includes no other file, and holds every value of its preset.
-        """
+        """Reads the content of a run.flags, which includes no other file."""
         lines = [line.strip() for line in content.splitlines()]
         lines = [line for line in lines if line and not line.startswith("#")]
         _, files = _split_flagfiles(lines)
@@ -187,18 +174,27 @@ class Command:
     def help(self, full=False):
         """Returns the text of `--help` or `--helpfull`."""
         width = min(shutil.get_terminal_size().columns, 88)
+        wrap = textwrap.TextWrapper(
+            width, initial_indent=" " * 6, subsequent_indent=" " * 6
+        )
         words = "".join(f" {name.upper()}" for name in self.words)
         lines = [f"python -m alim_keras.{self.name}{words} [--flag=value ...]"]
         lines += ["", *textwrap.wrap(self.doc, width), "", "Examples:"]
         lines += [f"  python -m alim_keras.{one}" for one in self.examples]
         own = [field.name for field in dataclasses.fields(self.groups[0])]
         for group in self.all_groups():
-            lines += ["", f"{_title(group)}:"]
-            for field, help_text in help_texts(group):
-                if full or field.name in (self.first or own):
-                    lines += _flag_help(field, help_text, width)
-            if lines[-1].endswith(":"):
-                del lines[-2:]
+            heading = ["", f"{_title(group)}:"]
+            for field, text_ in help_texts(group):
+                if not full and field.name not in (self.first or own):
+                    continue
+                fits = field.metadata["parser"].syntactic_help
+                usage = f"  --{field.name}=<{fits}>"
+                if isinstance(field.default, bool):
+                    usage = f"  --[no]{field.name}"
+                if field.default is not None:
+                    text_ += f" Default: {field.default}."
+                lines += [*heading, usage, *wrap.wrap(text_)]
+                heading = []
         if not full:
             lines += ["", "--helpfull shows every flag."]
         return "\n".join(lines) + "\n"
@@ -208,13 +204,9 @@ class Command:
 class Line:
     """A command line that was read.
 
-    Attributes:
-        command: The `Command`.
-        values: Dict from a flag's name to its value.
-        origins: Dict from a flag's name to "command line", "flagfile
-            FILE:LINE", "preset NAME (FILE:LINE)" or "default".
-        words: Dict of the words that are no flags, by name.
-        warnings: Tuple of strings for the user.
+    `values` and `origins` are dicts from a flag's name to its value and to
+    "command line", "flagfile FILE:LINE", "preset NAME (FILE:LINE)" or
+    "default"; `words` are the words that are no flags, by name.
     """
 
     command: Command
@@ -239,10 +231,7 @@ class Line:
         return group(**{name: self.values[name] for name in names})
 
     def refuse_typed(self, names, why):
-        """Raises `ConfigError` for flags on the command line that go unread.
-
-        What a file or a preset says of them may stand.
-        """
+        """Raises for flags that go unread, but not for those in files."""
         for name in names:
             if self.origins.get(name) == COMMAND_LINE:
                 raise ConfigError(
@@ -406,17 +395,3 @@ def _differences(setting, values):
 
 def _title(group):
     return group.__doc__.splitlines()[0].rstrip(".")
-
-
-def _flag_help(field, help_text, width):
-    usage = f"  --{field.name}=<{field.metadata['parser'].syntactic_help}>"
-    if isinstance(field.default, bool):
-        usage = f"  --[no]{field.name}"
-        help_text += f" Default: {flag_text(field.name, field.default)}."
-    elif field.default is not None:
-        help_text += f" Default: {field.default}."
-    indent = " " * 6
-    wrapped = textwrap.wrap(
-        help_text, width, initial_indent=indent, subsequent_indent=indent
-    )
-    return [usage, *wrapped]

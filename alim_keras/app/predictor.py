@@ -38,14 +38,11 @@ _UNREADABLE = (
 
 @dataclasses.dataclass(frozen=True)
 class Predictor:
-    """A classifier, its classes, and the form of its input.
+    """A classifier, its C classes, and the form of its input.
 
-    Attributes:
-        probabilities: Function from `(B, *input_shape)`, uint8 or float32, to
-            float32 `(B, C)`.
-        class_names: Tuple of C strings.
-        input_shape: `(H, W, channels)` as the training images had it, or
-            `(d,)` for feature vectors.
+    `probabilities` is a function from `(B, *input_shape)`, uint8 or float32,
+    to float32 `(B, C)`; `input_shape` is `(H, W, channels)` as the training
+    images had it, or `(d,)` for feature vectors.
     """
 
     probabilities: Callable
@@ -187,16 +184,17 @@ class Inputs:
         """
         for start in range(0, len(self.ids), size):
             rows = np.arange(start, min(start + size, len(self.ids)))
-            if not isinstance(self.values, DiskImages):
-                yield rows, np.asarray(self.values[rows])
-                continue
             problems = {}
-            values = self.values.read(rows, problems)
+            if isinstance(self.values, DiskImages):
+                values = self.values.read(rows, problems)
+            else:
+                values = np.asarray(self.values[rows])
+            if problems and skipped is None:
+                error = next(iter(problems.values()))
+                raise DataError(
+                    f"{error}; --on_bad_image=skip leaves such images out"
+                ) from error
             for place, error in problems.items():
-                if skipped is None:
-                    raise DataError(
-                        f"{error}; --on_bad_image=skip leaves such images out"
-                    ) from error
                 skipped[self.ids[rows[place]]] = error
             sound = np.setdiff1d(np.arange(len(rows)), list(problems))
             if len(sound):
@@ -215,39 +213,30 @@ def inputs_of_paths(paths, predictor):
             f"{len(missing)} of {len(paths)} files or folders do not exist: "
             f"{first_five(missing)}"
         )
-    inputs, files = [], []
-
-    def add_files():
-        if files:
-            images = DiskImages(list(files), *predictor.form)
-            inputs.append(Inputs(list(files), images))
-            files.clear()
-
+    inputs = []
     for path in paths:
         if path.lower().endswith((".npz", ".npy")):
-            # The order is that of the paths.
-            add_files()
             inputs.append(_of_array(path, predictor))
-        elif predictor.takes_features or path.lower().endswith(".csv"):
+            continue
+        if predictor.takes_features or path.lower().endswith(".csv"):
             raise DataError(
                 f"{path}: the model takes images, or arrays in .npz and .npy "
                 f"files, of the shape {predictor.input_shape}. Give a table of "
                 "images as --candidates_file"
             )
-        elif os.path.isdir(path):
-            names = list_images(path).files
-            files += [os.path.join(path, name) for name in names]
-        else:
-            files.append(path)
-    add_files()
+        names = [path]
+        if os.path.isdir(path):
+            listed = list_images(path).files
+            names = [os.path.join(path, name) for name in listed]
+        if inputs and isinstance(inputs[-1].values, DiskImages):
+            # Files beside files are read in common batches.
+            names = [*inputs.pop().ids, *names]
+        inputs.append(Inputs(names, DiskImages(names, *predictor.form)))
     return inputs
 
 
 def inputs_of_table(path, predictor, **reading):
-    """Returns `Inputs` of a table of candidate sets, in a list.
-
-    `reading` are further arguments of `data.load_table`.
-    """
+    """Returns `Inputs` of a table of candidate sets; see `data.load_table`."""
     size = None if predictor.takes_features else predictor.form[0]
     reading["class_names"] = predictor.class_names
     table = own_data.load_table(path, image_size=size, **reading)

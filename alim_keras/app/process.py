@@ -39,11 +39,6 @@ def run(command, main, arguments=None, keras=True):
             `--print_config` and a wrong flag answer at once.
         arguments: List of strings. Defaults to `sys.argv[1:]`.
         keras: Whether Keras is imported before `main`. Defaults to `True`.
-
-    Returns:
-        0 done; 1 unexpected error; 2 bad flag or configuration; 3 bad data; 4
-        training became non-finite; 5 checkpoint does not fit; 6 the
-        environment lacks something; 130 interrupted.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     # Known before the line is parsed, for an error in the parsing itself.
@@ -129,11 +124,7 @@ def set_environment(backend=None, verbose=False):
     """Sets a command's environment variables, before Keras is imported.
 
     The user's own values win, but for KERAS_BACKEND, for which a flag is the
-    stronger wish.
-
-    Args:
-        backend: String or `None`. The Keras backend that was asked for.
-        verbose: Whether TensorFlow's own log is to be seen.
+    stronger wish. `verbose` leaves TensorFlow's log as it is.
     """
     if backend is not None:
         os.environ["KERAS_BACKEND"] = backend
@@ -142,11 +133,7 @@ def set_environment(backend=None, verbose=False):
 
 
 def import_keras(backend=None, verbose=False):
-    """Imports Keras without the messages of TensorFlow's C++ on stderr.
-
-    Raises:
-        ConfigError: Keras runs on another backend already.
-    """
+    """Imports Keras without the messages of TensorFlow's C++ on stderr."""
     if "keras" not in sys.modules:
         # TensorFlow's first messages come before it reads any log level.
         quiet = contextlib.nullcontext() if verbose else without_stderr()
@@ -165,20 +152,17 @@ def import_keras(backend=None, verbose=False):
         )
 
 
-class _Signals:
-    """Whether a signal may interrupt now, and whether one came."""
-
-    deferred = False
-    received = False
+# Whether a signal may interrupt now, and whether one came.
+_state = {"deferred": False, "received": False}
 
 
 def _on_signal(*_):
-    if _Signals.received and not _Signals.deferred:
+    if _state["received"] and not _state["deferred"]:
         # A second Ctrl-C while the first is answered: files are written whole
         # or not at all, so the process may end at any point.
         os._exit(_INTERRUPTED)
-    _Signals.received = True
-    if not _Signals.deferred:
+    _state["received"] = True
+    if not _state["deferred"]:
         raise KeyboardInterrupt
 
 
@@ -189,13 +173,13 @@ def _interrupts_raised():
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             usual[number] = signal.signal(number, _on_signal)
-    _Signals.received = False
+    _state["received"] = False
     try:
         yield
     finally:
         # After an interrupt the process is about to end: another one must
         # not show a traceback.
-        if not _Signals.received:
+        if not _state["received"]:
             for number, handler in usual.items():
                 signal.signal(number, handler)
 
@@ -206,12 +190,12 @@ def interrupts_deferred():
 
     While TensorFlow is imported Ctrl-C is sometimes swallowed.
     """
-    _Signals.deferred = True
+    _state["deferred"] = True
     try:
         yield
     finally:
-        _Signals.deferred = False
-    if _Signals.received:
+        _state["deferred"] = False
+    if _state["received"]:
         raise KeyboardInterrupt
 
 
@@ -233,20 +217,11 @@ def without_stderr():
             os.close(stderr)
 
 
-@contextlib.contextmanager
-def progress_bar(text):
-    """Gives a function of (done, total) that draws a bar on a terminal."""
-    # Keras brings it along.
-    from rich import console
-    from rich import progress
-
-    with progress.Progress(
-        console=console.Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    ) as bar:
-        task = bar.add_task(text, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+def show_progress(done, total):
+    """Writes how much is done on stderr, if a person can see it."""
+    if sys.stderr.isatty():
+        end = "\r" if done < total else "\n"
+        print(f"{done:,} of {total:,}", end=end, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

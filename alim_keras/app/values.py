@@ -26,10 +26,8 @@ _NOISE_RATES = ("oracle", "auto", "em", "cv", "gmm", "annotated")
 class Parser(flags.ArgumentParser):
     """Turns the text of a flag, one line, into its value.
 
-    Args:
-        convert: Function from a text to its value, or None if it has none.
-        syntactic_help: String, what fits.
-        words: Tuple of strings that fit, for suggestions.
+    `convert` returns None for a text that does not fit; `words` are some that
+    do, for suggestions.
     """
 
     def __init__(self, convert, syntactic_help, words=()):
@@ -108,13 +106,7 @@ def _number(text, kind, low, high, is_open, words):
 def number(default, low=None, high=None, is_open=None, words=(), kind=float):
     """Returns a field with a finite number, or one of a few words.
 
-    Args:
-        default: The default value.
-        low: Lower bound, or None.
-        high: Upper bound, or None.
-        is_open: `"low"` or `"high"`: that bound itself does not fit.
-        words: Tuple of strings.
-        kind: `int` or `float`.
+    `is_open` is `"low"` or `"high"` where that bound itself does not fit.
     """
     fits = "a whole number" if kind is int else "a number"
     if high is not None:
