@@ -8,6 +8,7 @@ from alim_keras.callbacks.run import MetricsLog
 from alim_keras.callbacks.run import NonFiniteGuard
 from alim_keras.callbacks.run import Progress
 from alim_keras.callbacks.run import Selection
+from alim_keras.callbacks.run import read_metrics
 
 __all__ = [
     "ALIM",
@@ -18,4 +19,5 @@ __all__ = [
     "Progress",
     "RunCheckpoint",
     "Selection",
+    "read_metrics",
 ]
