@@ -50,27 +50,8 @@ def prepare(config, folder, training):
     if asked in (None, "oracle") or isinstance(asked, float):
         return record.final()
     if asked == "auto":
-<<<<<<< HEAD
         asked, why = _choose(config, training)
         _tell(f"--noise_rate=auto takes {asked}: {why}")
-=======
-        # Answers that take the place of sets are mostly those of a review
-        # list, of items whose sets looked wrong: they do not stand for all.
-        known = training.known
-        is_sample = known is not None and not training.known_as_sets
-        if is_sample and np.sum(known >= 0) >= noise_rate.ENOUGH_LABELS:
-            asked, why = "annotated", "enough true labels are known."
-        elif config.machine.distribute == "multi_worker":
-            asked, why = "em", "many processes train, and cv is for one."
-        else:
-            # Full sets cannot be wrong.
-            sizes = training.sets.sizes[training.held_out]
-            useful = int((sizes < training.num_classes).sum())
-            asked, why = noise_rate.choose(useful)
-        if backend.is_chief():
-            print(f"--noise_rate=auto takes {asked}: {why}", flush=True)
-    record = _Record(config, folder, training)
->>>>>>> c980c9f (Read metrics by callbacks.read_metrics)
     if asked in _ESTIMATORS:
         _check_held_out(asked, config, training)
         record.estimator = noise_rate.HeldOut(
