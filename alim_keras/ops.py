@@ -9,6 +9,9 @@ Reference:
 """
 
 import keras
+import numpy as np
+
+PROTOCOLS = ("flip", "pico", "size")
 
 # Smallest probability that takes part in a ratio or a logarithm. It lies in
 # the normal range of float32, so nothing underflows to a denormal on a GPU.
@@ -42,18 +45,23 @@ def candidate_weights(candidates, lam):
 def onehot(z):
     """Eq. 4: 1 at the largest entry of each row, 0 elsewhere.
 
-    Ties go to the lowest class. A row of zeros is a tie over all classes.
+    Equal largest entries share the 1 evenly, so that no class is preferred
+    for its number. A row of zeros is a tie over all classes.
 
     Args:
         z: Tensor `(B, C)` of non-negative numbers.
 
     Returns:
-        A float32 tensor `(B, C)`.
+        A float32 tensor `(B, C)` whose rows sum to 1.
+
+    Example:
+
+    >>> alim_keras.ops.onehot([[0.2, 0.5, 0.3], [0.4, 0.2, 0.4]])
+    [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]
     """
     z = _float32(z)
-    return keras.ops.one_hot(
-        keras.ops.argmax(z, axis=-1), z.shape[-1], dtype="float32"
-    )
+    largest = _float32(z >= keras.ops.max(z, axis=-1, keepdims=True))
+    return largest / keras.ops.sum(largest, axis=-1, keepdims=True)
 
 
 def scale(z, scale_factor=1.0):
@@ -263,6 +271,64 @@ def _millionths(share):
     if not keras.ops.is_tensor(share):
         return keras.ops.cast(round(float(share) * 1e6), "int32")
     return keras.ops.cast(keras.ops.round(_float32(share) * 1e6), "int32")
+
+
+def instance_lambda(
+    noise_rate, set_size, num_classes, protocol="flip", ambiguity=None
+):
+    """Lambda of each example, in closed form, as a numpy array.
+
+    Assumption 1 of the paper: given the true label, the set S does not depend
+    on the image x. Then `P(y | x, S) ~ P(y | x) P(S | y)`, which is Eq. 3 with
+    `norm="scale"` and K = 1, and lambda is the ratio `P(S | y outside S) /
+    P(S | y inside S)`; docs/noise_rate.md derives it.
+
+    - `"flip"` (the true label is swapped for a non-candidate at rate eta) and
+      `"size"` (nothing is known but that sets of one size are equally likely,
+      with the noise rate of that size): `eta s / ((1 - eta) (C - s))`;
+    - `"pico"` (every wrong label is drawn with probability q, the true one
+      with 1 - eta): `eta q / ((1 - eta) (1 - q))`.
+
+    Args:
+        noise_rate: eta in `[0, 1)`, a number or an array like `set_size`.
+        set_size: s, integers from 1 to C, any shape.
+        num_classes: C.
+        protocol: `"flip"`, `"pico"` or `"size"`. Defaults to `"flip"`.
+        ambiguity: q in `[0, 1)`, for `"pico"` only.
+
+    Returns:
+        A float64 array shaped like `set_size`, 0 or more. Not clamped: above
+        1 where a label outside the set is the likelier one. 0 for a full set,
+        which cannot be wrong.
+
+    Raises:
+        ValueError: If the protocol is none of these, or `"pico"` without q.
+
+    Example:
+
+    >>> alim_keras.ops.instance_lambda(0.2, [1, 2, 4], 4)  # 1/4 s / (4 - s)
+    [0.08333333, 0.25, 0.0]
+    """
+    size = np.asarray(set_size, "float64")
+    noise_rate = np.asarray(noise_rate, "float64")
+    if protocol not in PROTOCOLS:
+        raise ValueError(
+            f"Argument `protocol` must be one of {PROTOCOLS}. "
+            f"Received: protocol={protocol!r}"
+        )
+    odds = noise_rate / np.maximum(1.0 - noise_rate, 1e-12)
+    outside = num_classes - size
+    if protocol == "pico":
+        if ambiguity is None or not 0 <= ambiguity < 1:
+            raise ValueError(
+                "Argument `protocol='pico'` needs `ambiguity`, the probability "
+                "in [0, 1) that a wrong label is a candidate. "
+                f"Received: ambiguity={ambiguity}"
+            )
+        lam = odds * ambiguity / (1.0 - ambiguity) * np.ones_like(size)
+    else:
+        lam = odds * size / np.maximum(outside, 1.0)
+    return np.where(outside > 0, lam, 0.0)
 
 
 def mixup(first, second, coefficient):

@@ -25,7 +25,6 @@ CORE = (
     "test_metrics.py",
     "test_ops.py",
     "test_ops_ratio.py",
-    "test_quantile.py",
     "layers/",
     "augment/test_autoaugment.py",
     "augment/test_features.py",

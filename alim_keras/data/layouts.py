@@ -142,7 +142,8 @@ def votes_of_cells(cells, layout, given, class_names, notes):
     notes.append(f"layout {layout}, from {reason}")
     notes.append(f"answers from the columns {first_five(columns)}")
     if "annotator" in votes and layout == "wide":
-        silent = [c for c in columns if c not in set(votes["annotator"])]
+        heard = set(votes["annotator"])
+        silent = [name for name in columns if name not in heard]
         if silent:
             notes.append(
                 f"{len(silent)} annotator columns are blank and were ignored: "
@@ -334,7 +335,8 @@ def _hot(cells, base, header, class_names):
     """Returns the votes of a table with a column of 0 and 1 for each class."""
     columns = header.rest()
     classes = set(columns if class_names is None else class_names)
-    missing = [name for name in class_names or () if name not in set(columns)]
+    present = set(columns)
+    missing = [name for name in class_names or () if name not in present]
     others = [name for name in columns if name not in classes]
     if missing or others:
         reasons = [f"none for {first_five(missing)}"] * bool(missing)

@@ -5,6 +5,7 @@ import numpy as np
 
 from alim_keras import backend
 from alim_keras import losses
+from alim_keras.errors import check_ranges
 from alim_keras.layers import ClassPrior
 from alim_keras.methods import checks
 from alim_keras.methods import mixing
@@ -113,7 +114,7 @@ class PartialLabelModel(
     ):
         if pseudo_label_momentum is None:
             pseudo_label_momentum = self.default_momentum
-        checks.check_ranges(
+        check_ranges(
             num_classes=(num_classes, "count"),
             num_examples=(num_examples, "count"),
             mixup_weight=(mixup_weight, "weight"),

@@ -113,41 +113,6 @@ def check_sets(y, num_classes):
         )
 
 
-def check_ranges(**arguments):
-    """Raises unless each argument lies in its range.
-
-    Args:
-        **arguments: Pairs (value, kind): `"share"` for [0, 1], `"weight"` for
-            0 and above, `"positive"`, `"count"` for whole numbers from 1,
-            `"whole"` for those from 0, `"lambda"` for a share that could also
-            have been `"adaptive"`.
-    """
-
-    def in_unit_range(v):
-        return 0 <= v <= 1
-
-    kinds = {
-        "share": ("in [0, 1]", in_unit_range),
-        "lambda": ("'adaptive' or a number in [0, 1]", in_unit_range),
-        "weight": ("0 or more, and finite", lambda v: 0 <= v < np.inf),
-        "positive": ("positive and finite", lambda v: 0 < v < np.inf),
-        "count": ("a whole number from 1", lambda v: v >= 1 and v == int(v)),
-        "whole": ("a whole number from 0", lambda v: v >= 0 and v == int(v)),
-    }
-    for name, (value, kind) in arguments.items():
-        words, fits = kinds[kind]
-        try:
-            good = not isinstance(value, str) and all(
-                fits(float(v)) for v in np.ravel(value)
-            )
-        except (TypeError, ValueError):
-            good = False
-        if not good:
-            raise ValueError(
-                f"Argument `{name}` must be {words}. Received: {name}={value!r}"
-            )
-
-
 def check_rows(x, num_examples):
     """Raises for rows outside the table, where they are known beforehand.
 

@@ -5,10 +5,10 @@ import numpy as np
 
 from alim_keras import losses
 from alim_keras.errors import ConfigError
+from alim_keras.errors import check_ranges
 from alim_keras.layers import AddedLabels
 from alim_keras.layers import Plateau
-from alim_keras.layers.plateau import LENGTH
-from alim_keras.methods import checks
+from alim_keras.layers.memories import LENGTH
 from alim_keras.methods.pico import PiCO
 from alim_keras.metrics import covering
 
@@ -89,11 +89,9 @@ class IRNet(PiCO):
         mixup_weight=0.0,
         **kwargs,
     ):
-        checks.check_ranges(
-            tau=(tau, "weight"), latest_start=(latest_start, "share")
-        )
+        check_ranges(tau=(tau, "weight"), latest_start=(latest_start, "share"))
         if correct_start != "auto":
-            checks.check_ranges(correct_start=(correct_start, "count"))
+            check_ranges(correct_start=(correct_start, "count"))
         if label_loss not in LABEL_LOSSES:
             raise ValueError(
                 f"Argument `label_loss` must be one of {LABEL_LOSSES}. "

@@ -36,7 +36,7 @@ class Labelling:
                 f"{type(self).__name__} keeps no pseudo labels; it learns from "
                 "the candidate sets as they are. Use predict(images)."
             )
-        return self.pseudo_label_table.pseudo_labels
+        return self.pseudo_label_table
 
     def scores(self, outputs):
         """Returns the P of Eq. 3 and Eq. 6, `(B, C)`, from `encode`'s dict."""

@@ -2,8 +2,8 @@
 
 import keras
 
+from alim_keras.errors import check_ranges
 from alim_keras.layers import LeveragedWeights
-from alim_keras.methods import checks
 from alim_keras.methods.base import PartialLabelModel
 
 RECOMPUTE = ("after_step", "after_loss")
@@ -46,7 +46,7 @@ class Leveraged(PartialLabelModel):
                 f"Argument `recompute` must be one of {RECOMPUTE}. "
                 f"Received: recompute={recompute!r}"
             )
-        checks.check_ranges(beta=(beta, "weight"))
+        check_ranges(beta=(beta, "weight"))
         super().__init__(backbone, num_classes, num_examples, **kwargs)
         self.beta = beta
         self.recompute = recompute

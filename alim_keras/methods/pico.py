@@ -5,6 +5,7 @@ import keras
 from alim_keras import backend
 from alim_keras import losses
 from alim_keras import ops
+from alim_keras.errors import check_ranges
 from alim_keras.layers import EmbeddingQueue
 from alim_keras.layers import Prototypes
 from alim_keras.methods import checks
@@ -79,7 +80,7 @@ class PiCO(PartialLabelModel):
         mixup_weight=1.0,
         **kwargs,
     ):
-        checks.check_ranges(
+        check_ranges(
             embedding_dim=(embedding_dim, "count"),
             queue_size=(queue_size, "count"),
             key_momentum=(key_momentum, "share"),

@@ -5,8 +5,8 @@ import keras
 from alim_keras import backend
 from alim_keras import losses
 from alim_keras import ops
+from alim_keras.errors import check_ranges
 from alim_keras.layers import Reliability
-from alim_keras.methods import checks
 from alim_keras.methods.pico import PiCO
 
 
@@ -92,7 +92,7 @@ class PiCOPlus(PiCO):
         prototype_temperature=1.0,
         **kwargs,
     ):
-        checks.check_ranges(
+        check_ranges(
             start=(start, "whole"),
             knn_start=(knn_start, "whole"),
             pure_ratio=(pure_ratio, "share"),
@@ -259,7 +259,7 @@ class PiCOPlus(PiCO):
         # An unreliable entry's mark is no class.
         strict = losses.positive_mask(mark, marks)
         strict = keras.ops.where(row, strict, near)
-        strict = losses.with_own_key(strict, is_self, is_own_key)
+        strict = losses.contrast_mask(strict, is_self, is_own_key)
         warm = losses.instance_mask(is_own_key, batch_size)
         started = self._after(self.start)
 
@@ -268,7 +268,7 @@ class PiCOPlus(PiCO):
         )
         mine = keras.ops.where(reliable, mark, mark - num_classes)
         relaxed = losses.positive_mask(mine, classes)
-        relaxed = losses.with_own_key(relaxed, is_self, is_own_key)
+        relaxed = losses.contrast_mask(relaxed, is_self, is_own_key)
 
         weight = self._anchor_weights(reliable)
         if batch.sample_weight is not None:

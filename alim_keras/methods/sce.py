@@ -3,7 +3,7 @@
 import keras
 
 from alim_keras import losses
-from alim_keras.methods import checks
+from alim_keras.errors import check_ranges
 from alim_keras.methods.averaged import Averaged
 
 
@@ -35,7 +35,7 @@ class SCE(Averaged):
         beta=1.0,
         **kwargs,
     ):
-        checks.check_ranges(alpha=(alpha, "weight"), beta=(beta, "weight"))
+        check_ranges(alpha=(alpha, "weight"), beta=(beta, "weight"))
         super().__init__(backbone, num_classes, num_examples, **kwargs)
         self.alpha = alpha
         self.beta = beta
