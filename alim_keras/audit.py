@@ -156,7 +156,7 @@ def _history(folder):
     """Returns the sound rows of metrics.csv as a data frame, or None."""
     import pandas as pd
 
-    from alim_keras.callbacks.run import read_metrics
+    from alim_keras.callbacks import read_metrics
 
     rows = read_metrics(folder.file("metrics.csv"))
     return pd.DataFrame(rows).apply(pd.to_numeric) if rows else None

@@ -12,7 +12,7 @@ import numpy as np
 
 from alim_keras import report
 from alim_keras.app.build import eval_batches
-from alim_keras.callbacks.run import read_metrics
+from alim_keras.callbacks import read_metrics
 from alim_keras.data import eval_dataset
 from alim_keras.files import PARTIAL
 from alim_keras.files import move_written
