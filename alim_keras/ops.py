@@ -201,7 +201,7 @@ def rival(probabilities, candidates):
 
 
 def adaptive_lambda(ratios, noise_rate):
-    """Eq. 6: the `noise_rate` quantile of the candidate ratios.
+    """Eq. 6: the `noise_rate` quantile of the candidate ratios, on the host.
 
     The quantile is the order statistic of rank `floor(n * noise_rate)`,
     counted from 0 in ascending order, over the n ratios that are finite: about
@@ -211,66 +211,26 @@ def adaptive_lambda(ratios, noise_rate):
     with nothing left, or a noise rate of 0, lambda is 0.
 
     Args:
-        ratios: Tensor `(n,)` from `candidate_ratio`.
+        ratios: Tensor or array `(n,)` from `candidate_ratio`.
         noise_rate: Scalar eta in `[0, 1]`; six decimals of it count.
 
     Returns:
-        A float32 scalar in `[0, 1]`.
+        A float in `[0, 1]`.
 
     Example:
 
     >>> alim_keras.ops.adaptive_lambda([0.4, 0.1, 3.0, 0.2], noise_rate=0.5)
     0.4
     """
-    ops = keras.ops
-    ratios = ops.reshape(_float32(ratios), (-1,))
-    if ratios.shape[0] == 0:
-        return ops.zeros((), "float32")
-    usable = ops.isfinite(ratios)
-    ranked = ops.sort(ops.where(usable, ratios, float("inf")))
-    count = ops.sum(ops.cast(usable, "int32"))
-    rank = share_rank(count, noise_rate)
-    lam = ops.clip(ops.take(ranked, ops.maximum(rank, 0)), 0.0, 1.0)
-    return ops.where(rank < 0, 0.0, lam)
-
-
-def share_rank(count, share):
-    """`floor(count * share)`, the rank of a quantile counted from 0.
-
-    In whole millionths of the share, since a product of floats drops below
-    (100 * 0.29 = 28.999996) or rises above the number on paper. In int32, the
-    one integer that every backend has, and right for every count it holds.
-
-    Args:
-        count: Integer scalar n, from 0 to 2^31 - 1.
-        share: Scalar in `[0, 1]`; six decimals of it count.
-
-    Returns:
-        An int32 scalar, at most n - 1; -1 where there is no such quantile,
-        that is if n or the share is 0.
-    """
-    ops = keras.ops
-    count = ops.cast(count, "int32")
-    millionths = _millionths(share)
-    # count * millionths / 10^6, taken apart so that no product leaves int32.
-    millions, rest = count // 1000000, count % 1000000
-    high, low = millionths // 1000, millionths % 1000
-    part = rest * high
-    rank = (
-        millions * millionths
-        + part // 1000
-        + (part % 1000 * 1000 + rest * low) // 1000000
-    )
-    rank = ops.clip(rank, 0, ops.maximum(count - 1, 0))
-    nothing = ops.logical_or(count < 1, millionths <= 0)
-    return ops.where(nothing, -1, rank)
-
-
-def _millionths(share):
-    """Returns `round(share * 10^6)` as an int32 scalar."""
-    if not keras.ops.is_tensor(share):
-        return keras.ops.cast(round(float(share) * 1e6), "int32")
-    return keras.ops.cast(keras.ops.round(_float32(share) * 1e6), "int32")
+    ratios = np.asarray(keras.ops.convert_to_numpy(ratios), "float32").ravel()
+    ratios = ratios[np.isfinite(ratios)]
+    # In whole millionths: a product of floats drops below the number on paper
+    # (100 * 0.29 = 28.999996) or rises above it.
+    millionths = round(float(noise_rate) * 1e6)
+    if not len(ratios) or millionths <= 0:
+        return 0.0
+    rank = min(len(ratios) * millionths // 10**6, len(ratios) - 1)
+    return float(np.clip(np.partition(ratios, rank)[rank], 0.0, 1.0))
 
 
 def instance_lambda(

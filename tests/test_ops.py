@@ -363,7 +363,6 @@ def _cases():
     p[0], s[0] = [0, 0, 0, 1], [1, 1, 1, 0]
     s[1] = 1.0
     q = p / np.linalg.norm(p, axis=1, keepdims=True)
-    ratios = np.array([0.4, np.nan, 0.1, np.inf, 3.0, 0.2], "float32")
     labels = np.array([0, 1, 1, 2, 0, 1])
     means = np.eye(4, dtype="float32")
     half = np.full(6, 0.5, "float32")
@@ -376,7 +375,6 @@ def _cases():
         "soft": (lambda a, b: ops.pseudo_labels(a, b, 0.4, "scale"), (p, s)),
         "uniform": (ops.uniform_over_candidates, (s,)),
         "ratio": (ops.candidate_ratio, (p, s)),
-        "lambda": (lambda a: ops.adaptive_lambda(a, 0.5), (ratios,)),
         "mixup": (ops.mixup, (p, s, half)),
         "prototypes": (
             lambda a, b, c: ops.prototype_update(a, b, c, 0.99),
@@ -397,7 +395,6 @@ def _cases():
         "soft",
         "uniform",
         "ratio",
-        "lambda",
         "mixup",
         "prototypes",
     ],

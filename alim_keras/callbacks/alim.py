@@ -245,7 +245,7 @@ class ALIM(keras.callbacks.Callback):
         """Eq. 6: the quantile of the candidate ratios at the noise rate."""
         table = self.table
         ratios = table.candidate_ratio.numpy()
-        lam = float(ops.adaptive_lambda(ratios, noise_rate))
+        lam = ops.adaptive_lambda(ratios, noise_rate)
         if not self.per_class:
             self._set_lambda(lam)
             return

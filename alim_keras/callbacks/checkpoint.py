@@ -163,9 +163,11 @@ class RunCheckpoint(keras.callbacks.Callback):
             "epochs": epoch + 1,
             "weights": name,
             "seconds": previous["seconds"] + (logs or {}).get("seconds", 0.0),
-            **({"best": best} if best else {}),
-            **({"previous": previous} if "weights" in previous else {}),
         }
+        if best:
+            state["best"] = best
+        if "weights" in previous:
+            state["previous"] = previous
         wanted = _named_files(state)
         state["digests"] = {n: d for n, d in digests.items() if n in wanted}
         self._write(state)

@@ -75,12 +75,7 @@ class Prototypes(_Memory):
         )
 
     def update(self, embeddings, labels):
-        """Takes a batch in; see `ops.prototype_update`.
-
-        Args:
-            embeddings: Tensor `(B, D)` of this replica's unit rows.
-            labels: Integer tensor `(B,)` of their pseudo classes.
-        """
+        """Takes in a replica's unit rows `(B, D)` and their classes `(B,)`."""
         embeddings, labels = backend.all_gather(embeddings, labels)
         self.means.assign(
             ops.prototype_update(self.means, embeddings, labels, self.momentum)
@@ -121,12 +116,7 @@ class EmbeddingQueue(_Memory):
         self.labels = self._weight("labels", (size,), no_class, backend.INTEGER)
 
     def enqueue(self, embeddings, labels):
-        """Appends a global batch, gathered over all replicas.
-
-        Args:
-            embeddings: Tensor `(B, D)`.
-            labels: Integer tensor `(B,)`.
-        """
+        """Appends a global batch: embeddings `(B, D)` and labels `(B,)`."""
         ops = keras.ops
         embeddings = ops.cast(embeddings, "float32")
         labels = ops.cast(labels, backend.INTEGER)
@@ -173,12 +163,7 @@ class ClassPrior(_Memory):
 
 
 class _ExampleRows(_Memory):
-    """A table `(N, C)` beside the pseudo labels, zero at first.
-
-    Args:
-        num_examples: N.
-        num_classes: C.
-    """
+    """A table `(N, C)` beside the pseudo labels, zero at first."""
 
     arguments = ("num_examples", "num_classes")
     table_dtype = "float32"
@@ -209,22 +194,14 @@ class AddedLabels(_ExampleRows):
     table_dtype = "int8"
 
     def joined(self, index, candidates):
-        """Returns the sets of a batch with the added labels, `(B, C)` float32.
-
-        Args:
-            index: Integer tensor `(B,)`.
-            candidates: Multi-hot tensor `(B, C)`.
-        """
+        """Returns a batch's sets with the added labels, `(B, C)` float32."""
         candidates = keras.ops.cast(candidates, "float32")
         return keras.ops.maximum(candidates, self._read(index))
 
     def add(self, index, label, chosen):
-        """Adds a label each to the sets of some examples of a batch.
+        """Adds a label to the set of each example that `chosen` marks.
 
-        Args:
-            index: Integer tensor `(B,)`, no example twice.
-            label: Integer tensor `(B,)`.
-            chosen: Boolean tensor `(B,)`: to whose sets.
+        All are tensors `(B,)`; `index` holds no example twice.
         """
         label = keras.ops.cast(label, backend.INTEGER)
         label = keras.ops.where(chosen, label, NO_CLASS)
@@ -258,12 +235,9 @@ class LeveragedWeights(_ExampleRows):
         return keras.ops.where(untouched, 1.0 / self.num_classes, rows)
 
     def refresh(self, index, scores, candidates):
-        """Sets a batch's rows from P and S; returns them, `(B, C)`.
+        """Sets a batch's rows from P and S `(B, C)`; returns them.
 
-        Args:
-            index: Integer tensor `(B,)`, no example twice.
-            scores: Tensor `(B, C)`; `P`.
-            candidates: Multi-hot tensor `(B, C)`; `S`.
+        `index` `(B,)` holds no example twice.
         """
         rows = 0.0
         for part in (candidates * scores, (1.0 - candidates) * scores):
@@ -307,10 +281,8 @@ class Reliability(_Memory):
     def select(self, share):
         """Makes the examples with the smallest distances the reliable ones.
 
-        Args:
-            share: Float in [0, 1], of the examples whose distance is known:
-                `floor(share * n)` of n. An example that was never seen stays
-                reliable, as nothing speaks against it.
+        `floor(share * n)` of the n whose distance is known; an example that
+        was never seen stays reliable, as nothing speaks against it.
         """
         distance = self.distance.numpy()
         (seen,) = np.nonzero(np.isfinite(distance))
@@ -355,13 +327,8 @@ class Plateau(_Memory):
     def is_reached(self, window, gain):
         """Whether the average share rose by less than `gain`.
 
-        Args:
-            window: Number of epochs, at most 128. The average over the last
-                ones is compared with that over as many before them.
-            gain: Float.
-
-        Returns:
-            A bool; False before there were `2 * window` epochs.
+        The average over the last `window` epochs, at most 128, is compared
+        with that over as many before; False where there were none.
         """
         history = self.history.numpy().astype("float64")[-2 * window :]
         rise = history[window:].mean() - history[:window].mean()

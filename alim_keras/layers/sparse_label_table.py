@@ -19,26 +19,18 @@ class SparsePseudoLabelTable(PseudoLabelTable):
     the set is smaller than M. What the rest of the classes weigh together is
     one number, the remainder, and is spread evenly over them.
 
-    What is exact (up to rounding, compared with `PseudoLabelTable`): Eq. 3
-    and Eq. 6 do not look at the table, so both tables move towards the same
-    labels, and
+    Eq. 3 and Eq. 6 do not look at the table, so this one and the dense one
+    move towards the same labels. Up to rounding:
 
     - the weight of every candidate, and what all others weigh together, are
       always exact, and rows sum to 1;
-    - all of a row is exact as long as no more than k classes outside its set
-      ever had weight. With the onehot norm that is: as long as the label has
-      not stood on more than k different classes outside the set. With
-      lambda 0 it never leaves the set;
-    - otherwise only the split of the outside weight m among the other classes
-      is an approximation: no entry is off by more than m, the row by no more
-      than 2 m in all. It is the weakest others that are given up, never the
-      strongest class of the row, and an error fades by phi in each refresh.
-      The scale norm with lambda > 0 spreads every label over all classes, so
-      there the tail is always an approximation.
-
-    k is 8 by default: it takes nine different labels outside its set before
-    an example (refreshed once per epoch) loses anything, and then the weakest
-    of the nine, at most a ninth of m; the slots cost 48 bytes.
+    - a whole row is exact as long as no more than k classes outside its set
+      ever had weight: with the onehot norm, as long as the label has not
+      stood on more of them. With lambda 0 it never leaves the set;
+    - otherwise the weakest others are given up: no entry is off by more than
+      the outside weight m, the row by no more than 2 m in all, and an error
+      fades by phi in each refresh. The scale norm with lambda > 0 spreads
+      every label over all classes, so there the tail is an approximation.
 
     Memory per example: `(M + k) (4 + 2) + 4` bytes, with `table_dtype=
     "float16"` `(M + k) (2 + 2) + 2`; class numbers take 4 bytes instead of 2

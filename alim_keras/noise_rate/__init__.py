@@ -12,7 +12,6 @@ far off each was.
 """
 
 from alim_keras.noise_rate.em import GUESS
-from alim_keras.noise_rate.em import SHRINKAGE
 from alim_keras.noise_rate.em import Estimate
 from alim_keras.noise_rate.em import em
 from alim_keras.noise_rate.em import inside_mass
@@ -33,7 +32,6 @@ __all__ = [
     "ENOUGH_LABELS",
     "FOLDS",
     "GUESS",
-    "SHRINKAGE",
     "Estimate",
     "HeldOut",
     "annotated",

@@ -13,7 +13,7 @@ from alim_keras.ops import instance_lambda
 # Logarithms of the temperatures tried first; the best is refined.
 _TEMPERATURES = np.linspace(np.log(0.1), np.log(10.0), 17)
 # A size counts as if this many examples of the common rate were added.
-SHRINKAGE = 20.0
+_SHRINKAGE = 20.0
 # The belief before any data: as if five examples of this rate were seen. It
 # decides only where the network knows next to nothing.
 GUESS = 0.2
@@ -81,7 +81,7 @@ class Estimate:
         return cls(**values)
 
 
-def em(logits, candidates, shrinkage=SHRINKAGE):
+def em(logits, candidates):
     """Estimates eta from predictions for examples that were not trained on.
 
     Under Assumption 1 of the paper the set S of size s has the likelihood
@@ -104,8 +104,6 @@ def em(logits, candidates, shrinkage=SHRINKAGE):
         logits: Float array `(n, C)`, of examples that the network was *not*
             trained on: it has learnt to agree with the sets of the others.
         candidates: Multi-hot array `(n, C)`, the noisy sets.
-        shrinkage: How many examples of the common rate are added to each
-            size. Defaults to `20.0`.
 
     Returns:
         An `Estimate`. The interval is that of the profile likelihood of a
@@ -143,12 +141,12 @@ def em(logits, candidates, shrinkage=SHRINKAGE):
             posterior=np.zeros(len(logits)),
             details={"examples": 0},
         )
-    fit = _Fit(logits[usable], candidates[usable], shrinkage)
-    best = fit.best
+    fit = _Fit(logits[usable], candidates[usable])
+    temperature, _, common, rates = fit.best
     low, high = fit.interval()
-    value = fit.mean(best.rates)
-    by_size = np.full(num_classes + 1, best.common)
-    by_size[fit.sizes] = best.rates
+    value = fit.mean(rates)
+    by_size = np.full(num_classes + 1, common)
+    by_size[fit.sizes] = rates
     reason = (
         f"it fits {count} candidate sets best, given the network's predictions "
         "for images it was not trained on; a lower bound where wrong labels "
@@ -161,7 +159,7 @@ def em(logits, candidates, shrinkage=SHRINKAGE):
             f"on say next to nothing yet, so this is a guess, {GUESS:g}."
         )
     by_size[num_classes] = 0.0
-    mass = inside_mass(logits, candidates, best.temperature)
+    mass = inside_mass(logits, candidates, temperature)
     return Estimate(
         value=share * value,
         low=share * min(low, value),
@@ -171,7 +169,7 @@ def em(logits, candidates, shrinkage=SHRINKAGE):
         posterior=posterior(mass, sizes, num_classes, by_size),
         details={
             "examples": count,
-            "temperature": float(best.temperature),
+            "temperature": float(temperature),
             "rate_by_size": [float(rate) for rate in by_size],
         },
     )
@@ -233,67 +231,46 @@ def check_pairs(logits, candidates):
     return logits, candidates
 
 
-@dataclasses.dataclass
-class _Point:
-    """The best rates at one temperature, and their likelihood."""
-
-    temperature: float
-    mass: np.ndarray
-    common: float
-    rates: np.ndarray
-    fit: float
-
-
 class _Fit:
     """Likelihood over temperatures and rates, for sets that are not full.
 
     Attributes:
         sizes: The sizes that occur, ascending; the order of all rates.
-        best: The `_Point` that fits best.
+        best: What fits best: temperature, mass, common rate, rates of sizes.
     """
 
-    def __init__(self, logits, candidates, shrinkage):
+    def __init__(self, logits, candidates):
         self._logits, self._candidates = logits, candidates
         sizes = candidates.sum(axis=1)
         self.sizes, self._group, self._counts = np.unique(
             sizes, return_inverse=True, return_counts=True
         )
         self._ratio = sizes / (logits.shape[1] - sizes)
-        self._shrinkage = shrinkage
-        self._points = [self._point(t) for t in _TEMPERATURES]
+        self._tried = []
+        coarse = [self._misfit(t) for t in _TEMPERATURES]
+        start = _TEMPERATURES[np.argmin(coarse)]
         step = _TEMPERATURES[1] - _TEMPERATURES[0]
-        start = np.log(max(self._points, key=lambda p: p.fit).temperature)
-
-        def refined(log_temperature):
-            self._points.append(self._point(log_temperature))
-            return -self._points[-1].fit
-
-        minimize_scalar(
-            refined,
-            bounds=(start - step, start + step),
-            method="bounded",
-            options={"xatol": 1e-3},
-        )
-        self.best = max(self._points, key=lambda p: p.fit)
+        _minimum(self._misfit, start - step, start + step)
+        self._tried.sort(key=lambda tried: tried[0])
+        self.best = self._tried[0][1]
 
     def mean(self, rates):
         """Returns the rate of all examples from those of the sizes."""
         return float(rates @ self._counts / self._counts.sum())
 
-    def _point(self, log_temperature):
+    def _misfit(self, log_temperature):
+        """Minus the likelihood at a temperature, with the best rates."""
         temperature = np.exp(log_temperature)
         mass = inside_mass(self._logits, self._candidates, temperature)
-        everything = np.ones(len(mass), bool)
-        common = self._rate(mass, everything, _GUESS_EXAMPLES, GUESS)
+        common = self._rate(mass, slice(None), _GUESS_EXAMPLES, GUESS)
+        groups = [self._group == group for group in range(len(self.sizes))]
         rates = np.array(
-            [
-                self._rate(mass, self._group == group, self._shrinkage, common)
-                for group in range(len(self.sizes))
-            ]
+            [self._rate(mass, g, _SHRINKAGE, common) for g in groups]
         )
         prior = GUESS * np.log(common) + (1 - GUESS) * np.log1p(-common)
-        fit = self._likelihood(mass, rates) + _GUESS_EXAMPLES * prior
-        return _Point(temperature, mass, common, rates, fit)
+        misfit = -self._likelihood(mass, rates) - _GUESS_EXAMPLES * prior
+        self._tried.append((misfit, (temperature, mass, common, rates)))
+        return misfit
 
     def _likelihood(self, mass, rates):
         rates = rates[self._group]
@@ -314,8 +291,6 @@ class _Fit:
 
         if score(_SMALLEST) <= 0:
             return 0.0
-        if score(1.0 - _SMALLEST) >= 0:
-            return 1.0
         return brentq(score, _SMALLEST, 1.0 - _SMALLEST)
 
     def interval(self):
@@ -323,10 +298,9 @@ class _Fit:
 
         All odds grow by a common factor; at each the best temperature counts.
         """
-        plausible = [
-            p.mass for p in self._points if p.fit > self.best.fit - _PLAUSIBLE
-        ]
-        rates = np.clip(self.best.rates, 1e-6, 1 - 1e-6)
+        limit = self._tried[0][0] + _PLAUSIBLE
+        plausible = [at[1] for misfit, at in self._tried if misfit < limit]
+        rates = np.clip(self.best[3], 1e-6, 1 - 1e-6)
 
         def shifted(shift):
             odds = np.exp(shift) * rates / (1 - rates)
@@ -338,17 +312,20 @@ class _Fit:
 
         grid = np.linspace(-_LARGEST_SHIFT, _LARGEST_SHIFT, 57)
         top = max(grid, key=profile)
-        top = minimize_scalar(
-            lambda shift: -profile(shift),
-            bounds=(top - 0.5, top + 0.5),
-            method="bounded",
-        ).x
+        top = _minimum(lambda shift: -profile(shift), top - 0.5, top + 0.5)
         level = profile(top) - _DROP
-        ends = []
-        # Where the likelihood hardly falls, the end is 0 or 1.
-        for end, limit in ((-_LARGEST_SHIFT, 0.0), (_LARGEST_SHIFT, 1.0)):
+        ends = [0.0, 1.0]
+        for side, end in enumerate((-_LARGEST_SHIFT, _LARGEST_SHIFT)):
+            # Where the likelihood hardly falls, the end stays 0 or 1.
             if profile(end) < level:
                 crossing = brentq(lambda s: profile(s) - level, end, top)
-                limit = self.mean(shifted(crossing))
-            ends.append(limit)
+                ends[side] = self.mean(shifted(crossing))
         return tuple(ends)
+
+
+def _minimum(function, low, high):
+    """Returns where a function of one number is smallest."""
+    options = {"xatol": 1e-3}
+    return minimize_scalar(
+        function, bounds=(low, high), method="bounded", options=options
+    ).x

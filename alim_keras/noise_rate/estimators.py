@@ -9,7 +9,6 @@ from scipy.special import log_softmax
 from alim_keras import backend
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.errors import check_choice
 from alim_keras.noise_rate.em import Estimate
 from alim_keras.noise_rate.em import check_pairs
 from alim_keras.noise_rate.em import em
@@ -21,13 +20,10 @@ ENOUGH_LABELS = 50
 # Sets that are not full, from which em's interval is narrow enough: mostly 0.05
 # or less to either side.
 ENOUGH_HELD_OUT = 1000
-# Ashman's D above which two normal distributions count as two groups.
+# Ashman's D above which two normal distributions count as two groups, and
+# their gain over one in BIC ("very strong evidence").
 APART = 2.0
-# Where a set disagrees with the network as much as it agrees.
-_NEUTRAL = {"ratio": 0.0, "loss": float(np.log(0.5))}
-# What two components must gain over one, in BIC ("very strong evidence").
 GAIN = 10.0
-_RESAMPLES = 100
 # Fewest values that a mixture is fitted to, and most.
 _FEWEST = 20
 _MOST = 100_000
@@ -230,78 +226,70 @@ def cv(fit_predict, candidates, folds=FOLDS, seed=0, groups=None):
     )
 
 
-def gmm(logits, candidates, feature="ratio", seed=0):
+def gmm(logits, candidates, seed=0):
     """Estimates eta as the weight of the lower of two normal components.
 
-    The feature is the logarithm of Eq. 6's value, `log max(S P) / max((1 - S)
-    P)`, or minus the loss, `log sum_S P`. Where the network has learnt enough,
-    wrong sets form a group of their own at its low end.
-
-    The two components count as separated if the BIC of two is better than
-    that of one by at least 10; if Ashman's D, `|m1 - m2| / sqrt((s1^2 +
-    s2^2) / 2)`, is above 2; and if the sets of the lower group disagree with
-    the network, those of the upper agree (means of the log ratio below and
-    above 0, of the log mass below and above log 1/2). Otherwise the weights
-    mean nothing (a mixture cuts any skewed distribution in two), and `em` on
-    the same predictions answers instead: it needs no separation, since it
-    weighs each set by how sure the network is of it.
+    The mixture is one of the logarithms of Eq. 6's value, `log max(S P) /
+    max((1 - S) P)`. Where the network has learnt enough, wrong sets form a
+    group of their own at the low end; `noise_posterior` says when two
+    components count as two groups. Otherwise their weights mean nothing (a
+    mixture cuts any skewed distribution in two), and `em` on the same
+    predictions answers instead: it needs no separation, since it weighs each
+    set by how sure the network is of it.
 
     Args:
         logits: Float array `(n, C)`, see `em`.
         candidates: Multi-hot array `(n, C)`.
-        feature: `"ratio"` or `"loss"`. Defaults to `"ratio"`.
-        seed: Of the bootstrap and of the mixture's start. Defaults to `0`.
+        seed: Of the mixture's start. Defaults to `0`.
 
     Returns:
         An `Estimate`; `separated` says whether the mixture was used. The
-        interval is the bootstrap's, over 100 samples. `details` holds
+        interval is Wilson's of that share of the sets. `details` holds
         `ashman_d`, `bic_gain`, `means` and `deviations`, lower group first.
 
     Raises:
-        ConfigError: If `feature` is neither.
         DataError: As `em`.
 
     References:
     - [Li et al., 2020](https://arxiv.org/abs/2002.07394) (mixture of losses)
     - [Ashman et al., 1994](https://doi.org/10.1086/117248) (D)
     """
-    check_choice("feature", feature, ("ratio", "loss"))
     logits, candidates = check_pairs(logits, candidates)
-    usable = ~candidates.all(axis=1)
-    values = _feature(logits[usable], candidates[usable], feature)
-    mixture, measures = None, {}
-    why = "there are too few different sets for a mixture"
-    if len(values) >= _FEWEST and np.ptp(values) > 1e-9:
-        mixture, measures = _two_groups(values, seed)
-        why = _not_apart(measures, _NEUTRAL[feature])
-    if why:
+    log_p = log_softmax(logits, axis=1)
+    inside = np.where(candidates, log_p, -np.inf).max(axis=1)
+    outside = np.where(candidates, -np.inf, log_p).max(axis=1)
+    posterior, details, why = _two_groups(inside - outside, seed)
+    if posterior is None:
         fallback = em(logits, candidates)
         return dataclasses.replace(
             fallback,
             separated=False,
             reason=f"{why}, so em answers instead of the mixture.",
-            details=fallback.details | measures,
+            details=fallback.details | details,
         )
-    share = float(usable.mean())
-    lower = int(np.argmin(mixture.means_[:, 0]))
-    posterior = np.zeros(len(logits))
-    posterior[usable] = mixture.predict_proba(values[:, None])[:, lower]
-    low, high = _bootstrap(values, mixture, lower, seed)
+    count, value = len(logits), float(posterior.mean())
+    low, high = wilson(round(value * count), count)
     return Estimate(
-        value=share * float(mixture.weights_[lower]),
-        low=share * low,
-        high=share * high,
+        value=value,
+        low=min(low, value),
+        high=max(high, value),
         method="gmm",
-        reason=f"the {feature} of {len(values)} sets falls into two groups, "
-        f"{measures['ashman_d']:.1f} deviations apart (Ashman's D).",
+        reason=f"the ratios of {count} sets fall into two groups, "
+        f"{details['ashman_d']:.1f} deviations apart (Ashman's D).",
         separated=True,
         posterior=posterior,
-        details=measures,
+        details=details,
     )
 
 
 def noise_posterior(ratios, seed=0):
     """Returns the probability that each set is wrong, from Eq. 6's values.
+
+    Two normal components of the logarithms count as two groups if their BIC
+    is better than that of one by at least 10; if Ashman's D, `|m1 - m2| /
+    sqrt((s1^2 + s2^2) / 2)`, is above 2; and if the sets of the lower group
+    disagree with the network and those of the upper agree (a mean below and
+    one above 0).
 
     Args:
         ratios: Array `(n,)`, as `ops.candidate_ratio` returns them; `nan` for
@@ -310,7 +298,7 @@ def noise_posterior(ratios, seed=0):
 
     Returns:
         A float64 array `(n,)`, or None where the ratios do not fall into two
-        groups (see `gmm`). 0 for a full set, 1 where nothing is known.
+        groups. 0 for a full set, 1 where nothing is known.
 
     Example:
 
@@ -319,84 +307,54 @@ def noise_posterior(ratios, seed=0):
     [1.0, 0.0]
     """
     ratios = np.asarray(ratios, "float64")
-    usable = np.isfinite(ratios) & (ratios > 0)
-    values = np.log(ratios[usable])
-    if len(values) < _FEWEST or np.ptp(values) < 1e-9:
-        return None
-    sample = values
-    if len(values) > _MOST:
-        sample = np.random.default_rng([seed, 0x905]).choice(values, _MOST)
-    mixture, measures = _two_groups(sample, seed)
-    if _not_apart(measures, _NEUTRAL["ratio"]):
-        return None
-    lower = int(np.argmin(mixture.means_[:, 0]))
-    posterior = np.where(np.isposinf(ratios), 0.0, 1.0)
-    posterior[usable] = mixture.predict_proba(values[:, None])[:, lower]
-    return posterior
+    logs = np.log(np.where(ratios > 0, ratios, np.nan))
+    return _two_groups(logs, seed)[0]
 
 
-def _feature(logits, candidates, feature):
-    log_p = log_softmax(logits, axis=1)
-    if feature == "loss":
-        inside = np.where(candidates, log_p, -np.inf)
-        return np.logaddexp.reduce(inside, axis=1)
-    inside = np.where(candidates, log_p, -np.inf).max(axis=1)
-    return inside - np.where(candidates, -np.inf, log_p).max(axis=1)
+def _two_groups(logs, seed):
+    """Returns the posterior of the lower group or None, measures, and why not.
 
-
-def _mixture(values, components, seed, **options):
+    `inf` stands for a full set, which is right, `nan` for nothing known.
+    """
     # Only here: it takes a second to import.
     from sklearn.mixture import GaussianMixture
 
-    return GaussianMixture(
-        components, random_state=seed, reg_covar=1e-4, **options
-    ).fit(values[:, None])
-
-
-def _two_groups(values, seed):
-    mixture = _mixture(values, 2, seed)
-    order = np.argsort(mixture.means_[:, 0])
-    means = mixture.means_[order, 0]
-    deviations = np.sqrt(mixture.covariances_[order, 0, 0])
-    one = _mixture(values, 1, seed).bic(values[:, None])
-    spread = np.sqrt((deviations**2).sum() / 2)
-    return mixture, {
-        "ashman_d": float((means[1] - means[0]) / spread),
-        "bic_gain": float(one - mixture.bic(values[:, None])),
-        "means": [float(m) for m in means],
-        "deviations": [float(d) for d in deviations],
+    usable = np.isfinite(logs)
+    values = logs[usable][:, None]
+    if len(values) < _FEWEST or np.ptp(values) < 1e-9:
+        return None, {}, "there are too few different sets for a mixture"
+    sample = values
+    if len(values) > _MOST:
+        sample = np.random.default_rng([seed, 0x905]).choice(values, _MOST)
+    one, two = (
+        GaussianMixture(n, random_state=seed, reg_covar=1e-4).fit(sample)
+        for n in (1, 2)
+    )
+    order = np.argsort(two.means_[:, 0])
+    means = two.means_[order, 0]
+    deviations = np.sqrt(two.covariances_[order, 0, 0])
+    gain = float(one.bic(sample) - two.bic(sample))
+    apart = float((means[1] - means[0]) / np.sqrt((deviations**2).mean()))
+    details = {
+        "ashman_d": apart,
+        "bic_gain": gain,
+        "means": means.tolist(),
+        "deviations": deviations.tolist(),
     }
-
-
-def _not_apart(measures, neutral):
-    """Says why the groups of a mixture are none; "" if they are two."""
-    if measures["bic_gain"] < GAIN:
-        return "one normal distribution fits as well as two"
-    if measures["ashman_d"] < APART:
-        return (
-            f"the two groups overlap (Ashman's D {measures['ashman_d']:.1f}, "
-            f"below {APART:g})"
+    why = ""
+    if gain < GAIN:
+        why = "one normal distribution fits as well as two"
+    elif apart < APART:
+        why = (
+            f"the two groups overlap (Ashman's D {apart:.1f}, below {APART:g})"
         )
-    low, high = measures["means"]
-    if not low < neutral < high:
-        return "the two groups are no right and wrong sets, only surer ones"
-    return ""
-
-
-def _bootstrap(values, mixture, lower, seed):
-    """The 95 % interval of the lower component's weight."""
-    stream = np.random.default_rng([seed, 0x6A77])
-    start = {
-        "weights_init": mixture.weights_,
-        "means_init": mixture.means_,
-        "precisions_init": 1 / mixture.covariances_,
-    }
-    weights = []
-    for _ in range(_RESAMPLES):
-        sample = stream.choice(values, len(values))
-        weights.append(_mixture(sample, 2, seed, **start).weights_[lower])
-    low, high = np.quantile(weights, [0.025, 0.975])
-    return float(low), float(high)
+    elif not means[0] < 0 < means[1]:
+        why = "the two groups are no right and wrong sets, only surer ones"
+    if why:
+        return None, details, why
+    posterior = np.where(np.isposinf(logs), 0.0, 1.0)
+    posterior[usable] = two.predict_proba(values)[:, order[0]]
+    return posterior, details, ""
 
 
 class HeldOut:
