@@ -3,6 +3,8 @@
 import keras
 
 from alim_keras import losses
+from alim_keras.errors import check_choice
+from alim_keras.errors import check_number
 from alim_keras.methods.base import PartialLabelModel
 
 NON_CANDIDATES = ("keep", "weighted", "drop")
@@ -34,7 +36,7 @@ class CRDPLL(PartialLabelModel):
             `0.5`: the published 100 of 200 epochs.
         non_candidates: u, for ALIM: `"keep"`, 1; `"weighted"`, `1 - lambda`;
             `"drop"`, 0 as soon as lambda is above 0. All are 1 while lambda
-            is 0. Defaults to `"keep"`, the one that gained anything in the
+            is 0. Defaults to `"keep"`, the only one that gained in the
             comparison of docs/results.md.
 
     Example: as `RC`'s, with `views=alim_keras.augment.AutoAugmentViews()`,
@@ -60,16 +62,8 @@ class CRDPLL(PartialLabelModel):
         non_candidates="keep",
         **kwargs,
     ):
-        if not 0 < ramp <= 1:
-            raise ValueError(
-                "Argument `ramp` must be a share of the training, in (0, 1]. "
-                f"Received: ramp={ramp}"
-            )
-        if non_candidates not in NON_CANDIDATES:
-            raise ValueError(
-                f"Argument `non_candidates` must be one of {NON_CANDIDATES}. "
-                f"Received: non_candidates={non_candidates!r}"
-            )
+        check_number("ramp", ramp, 0, 1, low_open=True)
+        check_choice("non_candidates", non_candidates, NON_CANDIDATES)
         super().__init__(backbone, num_classes, num_examples, **kwargs)
         self.ramp = ramp
         self.non_candidates = non_candidates
@@ -81,7 +75,7 @@ class CRDPLL(PartialLabelModel):
         passes = [
             self.encode(batch.views[name], training=True) for name in _VIEWS
         ]
-        views = [one["logits"] for one in passes]
+        views = [outputs["logits"] for outputs in passes]
         return {**passes[0], "views": views}
 
     def scores(self, outputs):

@@ -5,10 +5,10 @@ import numpy as np
 
 from alim_keras import losses
 from alim_keras.errors import ConfigError
+from alim_keras.errors import check_choice
+from alim_keras.errors import check_ranges
 from alim_keras.layers import AddedLabels
 from alim_keras.layers import Plateau
-from alim_keras.layers.plateau import LENGTH
-from alim_keras.methods import checks
 from alim_keras.methods.pico import PiCO
 from alim_keras.metrics import covering
 
@@ -17,6 +17,7 @@ LABEL_LOSSES = ("sce", "ce")
 # of the average by less than this is none.
 _WINDOW = 0.1
 _GAIN = 0.01
+_LONGEST = 128
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -89,16 +90,12 @@ class IRNet(PiCO):
         mixup_weight=0.0,
         **kwargs,
     ):
-        checks.check_ranges(
+        check_ranges(
             tau=(tau, "weight"), latest_start=(latest_start, "share")
         )
         if correct_start != "auto":
-            checks.check_ranges(correct_start=(correct_start, "count"))
-        if label_loss not in LABEL_LOSSES:
-            raise ValueError(
-                f"Argument `label_loss` must be one of {LABEL_LOSSES}. "
-                f"Received: label_loss={label_loss!r}"
-            )
+            check_ranges(correct_start=(correct_start, "count"))
+        check_choice("label_loss", label_loss, LABEL_LOSSES)
         super().__init__(
             backbone,
             num_classes,
@@ -137,13 +134,6 @@ class IRNet(PiCO):
     def training_logs(self):
         return super().training_logs | {"corrected"}
 
-    @classmethod
-    def state_bytes(cls, num_examples, num_classes):
-        return {
-            "added labels": num_examples * num_classes,
-            "correction start": 4 * (LENGTH + 2 + 1),
-        }
-
     def begin_epoch(self, epoch):
         if self.correct_start != "auto":
             return
@@ -151,7 +141,7 @@ class IRNet(PiCO):
         if epoch == 0 or self.corrects_from.numpy() > 0:
             return
         epochs = round(epoch / float(self.progress.numpy()))
-        window = min(max(round(_WINDOW * epochs), 1), LENGTH // 2)
+        window = min(max(round(_WINDOW * epochs), 1), _LONGEST)
         late = epoch >= self.latest_start * epochs
         if late or self.agreement.is_reached(window, _GAIN):
             self.corrects_from.assign(epoch + 1)

@@ -5,8 +5,9 @@ import keras
 from alim_keras import backend
 from alim_keras import losses
 from alim_keras import ops
+from alim_keras.errors import ConfigError
+from alim_keras.errors import check_ranges
 from alim_keras.layers import Reliability
-from alim_keras.methods import checks
 from alim_keras.methods.pico import PiCO
 
 
@@ -92,7 +93,7 @@ class PiCOPlus(PiCO):
         prototype_temperature=1.0,
         **kwargs,
     ):
-        checks.check_ranges(
+        check_ranges(
             start=(start, "whole"),
             knn_start=(knn_start, "whole"),
             pure_ratio=(pure_ratio, "share"),
@@ -102,7 +103,7 @@ class PiCOPlus(PiCO):
             unreliable_weight=(unreliable_weight, "weight"),
         )
         if knn_start < start:
-            raise ValueError(
+            raise ConfigError(
                 "Argument `knn_start` must not be below `start`: before it, no "
                 "example is unreliable. Received: "
                 f"start={start}, knn_start={knn_start}"
@@ -115,7 +116,7 @@ class PiCOPlus(PiCO):
             **kwargs,
         )
         if num_neighbours > self.queue_size:
-            raise ValueError(
+            raise ConfigError(
                 "Argument `num_neighbours` must be at most `queue_size`. "
                 f"Received: num_neighbours={num_neighbours}, "
                 f"queue_size={self.queue_size}"
@@ -129,10 +130,6 @@ class PiCOPlus(PiCO):
         self.unreliable_weight = unreliable_weight
         self.reliability = Reliability(num_examples, name="reliability")
         self.contrastive_loss = losses.SupervisedContrastive(self.temperature)
-
-    @classmethod
-    def state_bytes(cls, num_examples, num_classes):
-        return {"distances": 2 * 4 * num_examples}
 
     def begin_epoch(self, epoch):
         self.reliability.select(self.pure_ratio if epoch >= self.start else 1.0)
@@ -152,21 +149,21 @@ class PiCOPlus(PiCO):
         reliable = self.reliability.of(batch.index)
         return keras.ops.where(keras.ops.expand_dims(reliable, 1), rows, guess)
 
-    def _mixup_loss(self, targets, batch):
-        loss = super()._mixup_loss(targets, batch)
+    def mixup_loss(self, targets, batch):
+        loss = super().mixup_loss(targets, batch)
         return keras.ops.where(self._after(self.start), loss, 0.0)
 
-    def _pseudo_class(self, outputs, batch):
+    def pseudo_class(self, outputs, batch):
         free = keras.ops.argmax(outputs["logits"], axis=-1)
         return keras.ops.where(
             self.reliability.of(batch.index),
-            super()._pseudo_class(outputs, batch),
+            super().pseudo_class(outputs, batch),
             keras.ops.cast(free, backend.INTEGER),
         )
 
     def method_losses(self, outputs, targets, batch):
         reliable = self.reliability.of(batch.index)
-        pseudo_class = self._pseudo_class(outputs, batch)
+        pseudo_class = self.pseudo_class(outputs, batch)
         self.reliability.record(batch.index, self._distance(outputs, batch))
         embeddings = outputs["embeddings"]
         self.prototypes.update(
@@ -179,7 +176,7 @@ class PiCOPlus(PiCO):
             reliable, pseudo_class, pseudo_class + self.num_classes
         )
         cont, relaxed = self._contrasts(
-            embeddings, self._keys(batch), mark, batch
+            embeddings, self.keys(batch), mark, batch
         )
         started = self._after(self.start)
         cls, guess = self._means(outputs, targets, batch, reliable)
@@ -256,10 +253,10 @@ class PiCOPlus(PiCO):
             ),
             0.0,
         )
-        # An unreliable entry's mark is no class.
+        # Unreliable entries have no class, so they match nothing.
         strict = losses.positive_mask(mark, marks)
         strict = keras.ops.where(row, strict, near)
-        strict = losses.with_own_key(strict, is_self, is_own_key)
+        strict = losses.contrast_mask(strict, is_self, is_own_key)
         warm = losses.instance_mask(is_own_key, batch_size)
         started = self._after(self.start)
 
@@ -268,9 +265,9 @@ class PiCOPlus(PiCO):
         )
         mine = keras.ops.where(reliable, mark, mark - num_classes)
         relaxed = losses.positive_mask(mine, classes)
-        relaxed = losses.with_own_key(relaxed, is_self, is_own_key)
+        relaxed = losses.contrast_mask(relaxed, is_self, is_own_key)
 
-        weight = self._anchor_weights(reliable)
+        weight = self.anchor_weights(reliable)
         if batch.sample_weight is not None:
             weight = weight * batch.sample_weight
         cont = self.contrastive_loss(
@@ -284,7 +281,7 @@ class PiCOPlus(PiCO):
         self.queue.enqueue(all_keys, all_marks)
         return cont, loss
 
-    def _anchor_weights(self, reliable):
+    def anchor_weights(self, reliable):
         """Weights of the anchors in the strict loss, `(B,)`."""
         reliable = keras.ops.cast(reliable, "float32")
         apart = self.contrastive_weight * reliable + self.unreliable_weight * (
