@@ -82,10 +82,14 @@ def beta(alpha, seed, epoch, index, stream):
     """Returns float32 draws from Beta(alpha, alpha), `(batch_size,)`.
 
     A uniform draw goes through a table of 4,097 points of the quantile
-    function, linear between them; see `bits` for the other arguments.
+    function, linear between them.
 
     Args:
         alpha: Positive float.
+        seed: See `bits`; so are all others.
+        epoch: See `bits`.
+        index: See `bits`.
+        stream: See `bits`.
 
     Example:
 

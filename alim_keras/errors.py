@@ -6,6 +6,9 @@ callers catch the class.
 """
 
 import collections
+import difflib
+import math
+import numbers
 
 
 class AlimError(Exception):
@@ -68,3 +71,128 @@ def original(error):
         if str(kept) in text:
             return kept
     return None
+
+
+def did_you_mean(word, names):
+    """Returns " Did you mean a or b?" for names close to `word`, or "".
+
+    Example:
+
+    >>> did_you_mean("pcio", ["pico", "rc"])
+    ' Did you mean pico?'
+    """
+    lowered = {str(name).lower(): str(name) for name in names}
+    near = difflib.get_close_matches(str(word).lower(), lowered, n=3)
+    if not near:
+        return ""
+    return f" Did you mean {' or '.join(lowered[name] for name in near)}?"
+
+
+def check_choice(name, value, allowed):
+    """Raises `ConfigError` unless an argument is one of the allowed values."""
+    if value not in allowed:
+        raise ConfigError(
+            f"Argument `{name}` must be one of {tuple(allowed)}."
+            f"{did_you_mean(value, allowed)} Received: {name}={value!r}"
+        )
+
+
+def check_number(
+    name,
+    value,
+    low=-math.inf,
+    high=math.inf,
+    *,
+    low_open=False,
+    high_open=False,
+    whole=False,
+    count=None,
+    optional=False,
+):
+    """Returns a number, or a tuple of numbers, that lies between bounds.
+
+    NaN and infinity are refused whatever the bounds are.
+
+    Args:
+        name: The argument's name, for the message.
+        value: What the user gave.
+        low: Smallest allowed value.
+        high: Largest allowed value.
+        low_open: Whether `low` itself is refused. Defaults to `False`.
+        high_open: Whether `high` itself is refused. Defaults to `False`.
+        whole: Whether only whole numbers are allowed. Defaults to `False`.
+        count: How many numbers are expected. Defaults to None, a single one.
+        optional: Whether None is allowed, and returned. Defaults to `False`.
+
+    Raises:
+        ConfigError: If the value does not fit.
+
+    Example:
+
+    >>> check_number("jitter", (0.4, 0.1), 0, 1, count=2)
+    (0.4, 0.1)
+    """
+    if value is None and optional:
+        return None
+    result = None
+    try:
+        given = [value] if count is None else list(value)
+        result = tuple(map(float, given))
+    except (TypeError, ValueError, OverflowError):
+        pass
+    if (
+        result is None
+        or len(result) != (count or 1)
+        or any(isinstance(item, str | bytes | bool) for item in given)
+        or not all(
+            math.isfinite(number)
+            and (low < number if low_open else low <= number)
+            and (number < high if high_open else number <= high)
+            and (not whole or number == int(number))
+            for number in result
+        )
+    ):
+        range_text = _range_text(low, high, low_open, high_open, whole)
+        if count is not None:
+            range_text = f"{count} values, each {range_text}"
+        raise ConfigError(
+            f"Argument `{name}` must be {range_text}"
+            f"{', or None' if optional else ''}. Received: {name}={value!r}"
+        )
+    if whole:
+        result = tuple(
+            int(item) if isinstance(item, numbers.Integral) else int(number)
+            for item, number in zip(given, result)
+        )
+    return result[0] if count is None else result
+
+
+def _range_text(low, high, low_open, high_open, whole):
+    text = "a whole number" if whole else "a finite number"
+    if low > -math.inf:
+        text += f" {'above' if low_open else 'from'} {low:g}"
+    if high < math.inf:
+        text += f" {'below' if high_open else 'up to'} {high:g}"
+    return text
+
+
+_KINDS = {
+    "share": {"low": 0, "high": 1},
+    "weight": {"low": 0},
+    "positive": {"low": 0, "low_open": True},
+    "count": {"low": 1, "whole": True},
+    "whole": {"low": 0, "whole": True},
+}
+
+
+def check_ranges(**arguments):
+    """Raises `ConfigError` unless each argument lies in its range.
+
+    Args:
+        **arguments: Pairs (value, kind): `"share"` for [0, 1], `"weight"` for
+            0 and above, `"positive"`, `"count"` for whole numbers from 1,
+            `"whole"` for those from 0. A value may be a tuple of numbers.
+    """
+    for name, (value, kind) in arguments.items():
+        count = len(value) if isinstance(value, tuple | list) else None
+        check_number(name, value, count=count, **_KINDS[kind])

@@ -213,15 +213,13 @@ def _interrupt(*_):
 
 def _describe(model, settings, training, replicas):
     from alim_keras.runs import choice
-    from alim_keras.runs import memory
 
     trainable = sum(math.prod(v.shape) for v in model.trainable_variables)
-    found = memory.needed(settings, model.backbone, training)
     network = choice.network(settings, training.data.kind)
     print(
         f"Model: {settings.method} on {network}, {trainable:,} "
         f"trainable parameters, all decayed by {settings.weight_decay:g}; "
-        f"{replicas} replica(s)\n{memory.describe(found)}"
+        f"{replicas} replica(s)"
     )
 
 

@@ -4,7 +4,6 @@ Uses the standard library only. Ends with 0 when both did, else with the exit
 code of the first worker that failed (6 if it was killed).
 """
 
-import json
 import os
 import signal
 import socket
@@ -15,46 +14,28 @@ import time
 
 WORKERS = 2
 LACKS = 6
-# What a worker has to notice that the other is gone, and to say so.
-PATIENCE = 30
+# Seconds for a worker to notice that the other is gone.
+PATIENCE = 60
 
 
-def addresses():
-    """Returns an address with a free port for each worker."""
-    sockets = [socket.socket() for _ in range(WORKERS)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    found = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
-    for one in sockets:
-        one.close()
-    return found
+def free_address():
+    """Returns a loopback address with a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def environment(flags, index, hosts):
-    """Returns the environment variables that make a process a worker."""
-    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
-    for flag in flags:
-        if flag.startswith("--backend="):
-            backend = flag.partition("=")[2]
-    if backend == "jax":
-        return {
-            **os.environ,
-            "JAX_COORDINATOR_ADDRESS": hosts[0],
-            "JAX_NUM_PROCESSES": str(WORKERS),
-            "JAX_PROCESS_ID": str(index),
-        }
-    task = {"type": "worker", "index": index}
-    config = {"cluster": {"worker": hosts}, "task": task}
-    return {**os.environ, "TF_CONFIG": json.dumps(config)}
-
-
-def start(flags, index, hosts, cores):
+def start(flags, index, address, cores):
     """Starts one worker, on cores of its own where there are enough."""
     os.sched_setaffinity(0, cores[index::WORKERS] or cores)
     command = [sys.executable, "-u", "-P", "-m", "alim_keras.train"]
     worker = subprocess.Popen(
-        [*command, "--distribute=multi_worker", *flags],
-        env=environment(flags, index, hosts),
+        [*command, "--backend=jax", "--distribute=multi_worker", *flags],
+        env={
+            **os.environ,
+            "JAX_COORDINATOR_ADDRESS": address,
+            "JAX_NUM_PROCESSES": str(WORKERS),
+            "JAX_PROCESS_ID": str(index),
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -99,9 +80,9 @@ def wait(workers):
 
 def main():
     flags = sys.argv[1:]
-    hosts = addresses()
+    address = free_address()
     cores = sorted(os.sched_getaffinity(0))
-    workers = [start(flags, i, hosts, cores) for i in range(WORKERS)]
+    workers = [start(flags, i, address, cores) for i in range(WORKERS)]
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: stop(workers, number))
     readers = [

@@ -30,6 +30,7 @@ COMMANDS = (*COMMANDS, "predict")
 FRAMEWORKS = {
     "tensorflow": (
         "backend.tensorflow",
+        "backend.serving",
         "data.pipeline",
         "data.sources",
         *COMMANDS,
@@ -38,7 +39,7 @@ FRAMEWORKS = {
 }
 FRAMEWORKS["tensorflow_datasets"] = FRAMEWORKS["tensorflow"]
 FLAGS_ALLOWED = ("cli", *COMMANDS)
-LONGEST_FILE = 350
+LONGEST_FILE = 500
 
 
 def imported_names(tree, package):
@@ -125,7 +126,7 @@ def test_module_keeps_the_rules(path, module, is_package):
         ("ops", "from absl import flags", "imports absl.flags"),
         ("data", "from absl.flags import FLAGS", "imports absl.flags"),
         ("ops", "def f(x):\n    assert x", "has an assert statement"),
-        ("ops", "x = 1\n" * 351, "longer than 350 lines"),
+        ("ops", "x = 1\n" * 501, "longer than 500 lines"),
     ],
 )
 def test_each_rule_can_fail(module, source, expected):
@@ -149,7 +150,7 @@ def test_each_rule_can_fail(module, source, expected):
         ("cli.kinds", "from absl import flags"),
         ("ops", "from absl import logging"),
         ("", "from alim_keras import callbacks\nfrom alim_keras import PiCO"),
-        ("ops", "x = 1\n" * 350),
+        ("ops", "x = 1\n" * 500),
     ],
 )
 def test_what_is_allowed(module, source):

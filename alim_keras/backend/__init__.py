@@ -21,55 +21,12 @@ import keras
 from alim_keras.errors import EnvironmentLacksError
 
 if keras.config.backend() == "tensorflow":
-    from alim_keras.backend.tensorflow import INTEGER
-    from alim_keras.backend.tensorflow import Trainer
-    from alim_keras.backend.tensorflow import all_gather
-    from alim_keras.backend.tensorflow import check_executions
-    from alim_keras.backend.tensorflow import check_rows
-    from alim_keras.backend.tensorflow import check_shares
-    from alim_keras.backend.tensorflow import compiled
-    from alim_keras.backend.tensorflow import device_memory
-    from alim_keras.backend.tensorflow import first_row
-    from alim_keras.backend.tensorflow import gather_processes
-    from alim_keras.backend.tensorflow import gather_rows
-    from alim_keras.backend.tensorflow import gpu_names
-    from alim_keras.backend.tensorflow import is_chief
-    from alim_keras.backend.tensorflow import make_deterministic
-    from alim_keras.backend.tensorflow import make_strategy
-    from alim_keras.backend.tensorflow import normalise_batch
-    from alim_keras.backend.tensorflow import num_replicas
-    from alim_keras.backend.tensorflow import process_count
-    from alim_keras.backend.tensorflow import process_index
-    from alim_keras.backend.tensorflow import save_served_model
-    from alim_keras.backend.tensorflow import scatter_rows
-    from alim_keras.backend.tensorflow import set_random_seed
-    from alim_keras.backend.tensorflow import take_rows
-    from alim_keras.backend.tensorflow import watching_workers
+    from alim_keras.backend import tensorflow as framework
+
+    workers = framework
 elif keras.config.backend() == "jax":
-    from alim_keras.backend.jax import INTEGER
-    from alim_keras.backend.jax import Trainer
-    from alim_keras.backend.jax import all_gather
-    from alim_keras.backend.jax import check_executions
-    from alim_keras.backend.jax import check_rows
-    from alim_keras.backend.jax import check_shares
-    from alim_keras.backend.jax import compiled
-    from alim_keras.backend.jax import device_memory
-    from alim_keras.backend.jax import first_row
-    from alim_keras.backend.jax import gather_processes
-    from alim_keras.backend.jax import gather_rows
-    from alim_keras.backend.jax import gpu_names
-    from alim_keras.backend.jax import is_chief
-    from alim_keras.backend.jax import make_deterministic
-    from alim_keras.backend.jax import make_strategy
-    from alim_keras.backend.jax import normalise_batch
-    from alim_keras.backend.jax import num_replicas
-    from alim_keras.backend.jax import process_count
-    from alim_keras.backend.jax import process_index
-    from alim_keras.backend.jax import save_served_model
-    from alim_keras.backend.jax import scatter_rows
-    from alim_keras.backend.jax import set_random_seed
-    from alim_keras.backend.jax import take_rows
-    from alim_keras.backend.jax import watching_workers
+    from alim_keras.backend import jax as framework
+    from alim_keras.backend import jax_workers as workers
 else:
     raise EnvironmentLacksError(
         "alim_keras runs on Keras's backends tensorflow and jax. Set "
@@ -77,32 +34,27 @@ else:
         f"Received: keras.config.backend()={keras.config.backend()!r}"
     )
 
-BACKENDS = ("tensorflow", "jax")
-
-__all__ = [
-    "BACKENDS",
-    "INTEGER",
-    "Trainer",
-    "all_gather",
-    "check_executions",
-    "check_rows",
-    "check_shares",
-    "compiled",
-    "device_memory",
-    "first_row",
-    "gather_processes",
-    "gather_rows",
-    "gpu_names",
-    "is_chief",
-    "make_deterministic",
-    "make_strategy",
-    "normalise_batch",
-    "num_replicas",
-    "process_count",
-    "process_index",
-    "save_served_model",
-    "scatter_rows",
-    "set_random_seed",
-    "take_rows",
-    "watching_workers",
-]
+INTEGER = framework.INTEGER
+Trainer = framework.Trainer
+all_gather = framework.all_gather
+check_executions = framework.check_executions
+check_rows = framework.check_rows
+check_shares = framework.check_shares
+compiled = framework.compiled
+device_memory = framework.device_memory
+first_row = framework.first_row
+gather_processes = workers.gather_processes
+gather_rows = framework.gather_rows
+gpu_names = framework.gpu_names
+is_chief = workers.is_chief
+make_deterministic = framework.make_deterministic
+make_strategy = framework.make_strategy
+normalise_batch = framework.normalise_batch
+num_replicas = framework.num_replicas
+process_count = workers.process_count
+process_index = workers.process_index
+save_served_model = framework.save_served_model
+scatter_rows = framework.scatter_rows
+set_random_seed = framework.set_random_seed
+take_rows = framework.take_rows
+watching_workers = workers.watching_workers

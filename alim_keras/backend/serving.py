@@ -39,9 +39,7 @@ def save_served_model(network, path, image_shape, class_names=None):
         if tf.shape(images)[0] == 0:
             return tf.zeros((0, num_classes))
         pixels = tf.reshape(images, (tf.shape(images)[0], -1))
-        finite = tf.reduce_all(
-            tf.math.is_finite(pixels), axis=1, keepdims=True
-        )
+        finite = tf.reduce_all(tf.math.is_finite(pixels), axis=1, keepdims=True)
         # ReLU and pooling turn NaN pixels into ordinary features.
         return tf.where(finite, network(images, training=False), float("nan"))
 

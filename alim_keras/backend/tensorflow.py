@@ -8,16 +8,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from alim_keras.backend import serving
 from alim_keras.backend.phases import Phases
-from alim_keras.backend.serving import save_served_model
 from alim_keras.errors import ConfigError
 from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import original
 
-__all__ = ["save_served_model"]
-
 # TensorFlow keeps int32 tensors in host memory even when it has a GPU.
 INTEGER = "int64"
+save_served_model = serving.save_served_model
 _BAD_ROWS = (
     "x['index'] holds rows that the pseudo-label table does not have: they "
     "must be whole numbers from 0 to num_examples - 1."
@@ -116,9 +115,9 @@ def all_gather(*tensors):
         The gathered tensor, or a list of them if there are several.
     """
     context = _context()
-    tensors = [tf.convert_to_tensor(tensor) for tensor in tensors]
+    tensors = list(tensors)
     if context is not None:
-        tensors = context.all_gather(tensors, axis=0)
+        tensors = [context.all_gather(tensor, axis=0) for tensor in tensors]
     return tensors[0] if len(tensors) == 1 else tensors
 
 

@@ -6,25 +6,17 @@ import numpy as np
 from alim_keras import backend
 from alim_keras.backend import timing as framework
 from alim_keras.benchmarks import memory
-from alim_keras.benchmarks import parts
 from alim_keras.benchmarks import timing
 from alim_keras.benchmarks.flops import macs_per_image
 from alim_keras.benchmarks.plain import MatrixProduct
 from alim_keras.benchmarks.plain import PlainStep
 from alim_keras.errors import ConfigError
-from alim_keras.methods.clock import EpochClock
 from alim_keras.runs import build
 from alim_keras.runs import session
-
-# Batches of an epoch that are read before a turn of "data" begins, so that
-# what the pipeline made in advance does not count, and in the turn.
-_AHEAD = 4
-_BATCHES = 50
 
 
 def check(settings):
     """Raises, before any data are read, for what cannot be measured."""
-    parts.chosen(settings.parts)
     build.check_settings(settings)
     if settings.method != "pico":
         raise ConfigError(
@@ -72,7 +64,6 @@ def measure(settings, training, report=None):
     programs = {
         "plain": (plain.step, plain.arguments),
         "forward": (plain.forward, plain.arguments[:1]),
-        **_part_programs(settings, model, batches),
         **{name: (p.program, p.arguments) for name, p in products.items()},
     }
     items = [
@@ -80,8 +71,6 @@ def measure(settings, training, report=None):
         _epoch_begin(model, batches),
         _epoch_end(settings, training, model),
     ]
-    if "data" in parts.chosen(settings.parts):
-        items.append(_data_item(model, batches))
     timing.warm_up(items)
 
     def traces():
@@ -123,34 +112,6 @@ def _repeated(function, arguments=()):
     return run
 
 
-def _part_programs(settings, model, batches):
-    names = parts.chosen(settings.parts)
-    if not names:
-        return {}
-    x, y = next(framework.Epochs(model, batches).iterator())[:2]
-    found = parts.programs(model, x, y, settings.jit_compile)
-    return {p.name: (p.program, p.arguments) for p in found if p.name in names}
-
-
-def _data_item(model, batches):
-    """Reading batches, one right after the other, within an epoch."""
-    epochs = None
-
-    def batch():
-        return next(epochs.iterator())
-
-    def prepare():
-        nonlocal epochs
-        epochs = framework.Epochs(model, batches)
-        for _ in range(_AHEAD):
-            batch()
-
-    count = max(1, min(_BATCHES, len(batches) - _AHEAD))
-    return timing.Item(
-        "data", _repeated(batch), prepare=prepare, least=count, most=count
-    )
-
-
 def _epoch_begin(model, batches):
     """What the pipeline takes to come to an epoch's first batch."""
 
@@ -167,10 +128,7 @@ def _epoch_end(settings, training, model):
     # Any rate above 0 takes as long.
     (callback,) = session.alim(settings, training, 0.2)
     callback.set_model(model)
-    clock = EpochClock()
-    clock.set_model(model)
-    for each in (callback, clock):
-        each.set_params({"epochs": settings.epochs})
+    callback.set_params({"epochs": settings.epochs})
     callback.on_train_begin()
     # The first epoch at whose end lambda is chosen.
     epoch = max(settings.warmup_epochs - 1, 0)
@@ -182,9 +140,9 @@ def _epoch_end(settings, training, model):
         table.assign_ratios(ratios)
 
     def run(calls):
-        del calls  # One: the clock forgets the ratios.
+        del calls  # One: the model forgets the ratios.
         callback.on_epoch_end(epoch, {})
-        clock.on_epoch_begin(epoch)
+        model.enter_epoch(epoch, settings.epochs)
         callback.on_epoch_begin(epoch)
         framework.wait([v.value for v in table.variables])
 

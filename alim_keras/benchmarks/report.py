@@ -6,7 +6,6 @@ import keras
 
 from alim_keras.benchmarks import flops
 from alim_keras.benchmarks import timing
-from alim_keras.benchmarks.parts import PARTS
 from alim_keras.runs import choice
 from alim_keras.runs.record import machine
 from alim_keras.runs.record import versions
@@ -62,7 +61,6 @@ def record(settings, command, training, measured):
     used = {name: entry["median"] for name, entry in busy.items()}
     passes = 2 if choice.mixup_weight(settings) else 1
     batch = settings.batch_size
-    found = {name: medians[name] for name in PARTS if name in medians}
     epoch = measured["steps_per_epoch"] * medians["alim"]
     between = medians["epoch_end"] + medians["epoch_begin"]
     rounds = [
@@ -93,8 +91,6 @@ def record(settings, command, training, measured):
             for name in rounds[0]
         },
         "processor_efficiency": efficiencies(used, passes),
-        "parts": found,
-        "rest": medians["alim"] - sum(found.values()),
         "between_epochs": between,
         "between_epochs_share": between / (between + epoch),
         "memory": measured["memory"],
@@ -176,12 +172,6 @@ def _times(result):
         row("forward", "its forward pass"),
         share(row("alim", "ALIM's step, from the pipeline"), whole),
     ]
-    for name in result["parts"]:
-        median = timings[name]["median"]
-        lines.append(share(row(name, f"  {PARTS[name]}"), median))
-    if result["parts"]:
-        rest = f"{'  rest':<36}{1e3 * result['rest']:>11.2f} ms"
-        lines.append(share(rest, result["rest"]))
     lines.append(row("epoch_end", "end of an epoch, ALIM"))
     lines.append(row("epoch_begin", "beginning of an epoch, first batch"))
     return [*lines, ""]

@@ -6,9 +6,8 @@ import numpy as np
 from alim_keras import backend
 from alim_keras import ops
 from alim_keras.callbacks import lambda_rules
+from alim_keras.errors import check_ranges
 from alim_keras.layers import PseudoLabelTable
-from alim_keras.methods import checks
-from alim_keras.methods.clock import linear
 
 
 class ALIM(keras.callbacks.Callback):
@@ -100,11 +99,11 @@ class ALIM(keras.callbacks.Callback):
         super().__init__()
         _one_of("norm", norm, (None, "onehot", "scale"))
         _one_of("update", update, ("step", "epoch"))
-        checks.check_ranges(scale_factor=(scale_factor, "positive"))
+        check_ranges(scale_factor=(scale_factor, "positive"))
         if warmup_epochs != 0:
-            checks.check_ranges(warmup_epochs=(warmup_epochs, "count"))
+            check_ranges(warmup_epochs=(warmup_epochs, "count"))
         if lam not in ("adaptive", "instance"):
-            checks.check_ranges(lam=(lam, "lambda"))
+            check_ranges(lam=(lam, "share"))
         elif noise_rate is None:
             raise ValueError(
                 f"Argument `lam={lam!r}` needs `noise_rate`, the share of "
@@ -112,7 +111,7 @@ class ALIM(keras.callbacks.Callback):
                 "does, or give a fixed `lam`. Received: noise_rate=None"
             )
         if not (noise_rate is None or hasattr(noise_rate, "estimate")):
-            checks.check_ranges(noise_rate=(noise_rate, "share"))
+            check_ranges(noise_rate=(noise_rate, "share"))
         if update == "epoch" and data is None:
             raise ValueError(
                 "Argument `update='epoch'` needs `data`, the training set in "
@@ -122,9 +121,7 @@ class ALIM(keras.callbacks.Callback):
         if np.isscalar(pseudo_label_momentum):
             pseudo_label_momentum = (pseudo_label_momentum,) * 2
         if pseudo_label_momentum is not None:
-            checks.check_ranges(
-                pseudo_label_momentum=(pseudo_label_momentum, "share")
-            )
+            check_ranges(pseudo_label_momentum=(pseudo_label_momentum, "share"))
             if len(pseudo_label_momentum) != 2:
                 raise ValueError(
                     "Argument `pseudo_label_momentum` must be a number or a "
@@ -170,6 +167,8 @@ class ALIM(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         table = self.table
+        if self.pseudo_label_momentum is not None:
+            self.model.pseudo_label_momentum = tuple(self.pseudo_label_momentum)
         norm = self.norm or self.model.default_norm
         table.use_onehot.assign(float(norm == "onehot"))
         table.scale_factor.assign(self.scale_factor)
@@ -185,10 +184,6 @@ class ALIM(keras.callbacks.Callback):
         if epoch < self.warmup_epochs:
             # After an earlier fit, lambda may stand at what that one left.
             lambda_rules.reset(self.table, self.known)
-        if self.pseudo_label_momentum:
-            self.table.momentum.assign(
-                linear(self.pseudo_label_momentum, epoch, self.params)
-            )
 
     def on_epoch_end(self, epoch, logs=None):
         if self.update == "epoch":

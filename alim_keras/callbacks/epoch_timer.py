@@ -24,6 +24,6 @@ class EpochTimer(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         # Reading a weight waits until the last step has written it.
-        self.model.non_finite_step.numpy()
+        self.model.optimizer.iterations.numpy()
         seconds = max(time.monotonic() - self._began, 1e-9)
         logs["images_per_second"] = self.images_per_epoch / seconds

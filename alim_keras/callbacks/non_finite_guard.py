@@ -7,36 +7,31 @@ from alim_keras.errors import NonFiniteError
 
 
 class NonFiniteGuard(keras.callbacks.Callback):
-    """Raises when a loss part became NaN or infinite in an epoch.
+    """Raises when a loss or a weight became NaN or infinite in an epoch.
 
-    The model notes inside the step where that happened first, so nothing has
-    to be read from the device in between. List it first: no later callback
-    then writes a broken checkpoint over a good one.
+    List it first: no later callback then writes a broken checkpoint over a
+    good one.
 
     Raises:
-        NonFiniteError: At the end of the epoch, naming part and step.
+        NonFiniteError: At the end of the epoch, naming the loss or the weight.
     """
 
-    def on_train_begin(self, logs=None):
-        noted = self.model.non_finite_step
-        noted.assign(np.full(noted.shape, -1))
-
     def on_epoch_end(self, epoch, logs=None):
-        first = self.model.non_finite_step.numpy()
-        broken = np.flatnonzero(first >= 0)
-        if len(broken):
-            part = broken[np.argmin(first[broken])]
-            name = self.model.loss_names[part]
-            raise NonFiniteError(
-                f"The {name} loss became NaN or infinite in step "
-                f"{first[part] + 1} (epoch {epoch + 1}). Look for "
-                "images that are not numbers, or use a smaller learning rate "
-                "in a new run; checkpoints of earlier epochs are intact."
-            )
-        for variable in self.model.trainable_variables:
-            if not np.isfinite(variable.numpy()).all():
+        advice = (
+            "Look for images that are not numbers, or use a smaller learning "
+            "rate in a new run; checkpoints of earlier epochs are intact."
+        )
+        for name, value in (logs or {}).items():
+            if "loss" in name and not np.isfinite(value):
                 raise NonFiniteError(
-                    f"Weight {variable.path} became NaN or infinite in epoch "
-                    f"{epoch + 1}. Use a smaller learning rate; checkpoints "
-                    "of earlier epochs are intact."
+                    f"{name} became NaN or infinite in epoch {epoch + 1}. "
+                    f"{advice}"
+                )
+        # ReLU and pooling swallow NaN pixels; batch statistics keep them.
+        model = self.model
+        for weight in model.trainable_variables + model.backbone.weights:
+            if not np.isfinite(weight.numpy()).all():
+                raise NonFiniteError(
+                    f"Weight {weight.path} became NaN or infinite in epoch "
+                    f"{epoch + 1}. {advice}"
                 )

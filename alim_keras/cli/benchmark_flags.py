@@ -19,12 +19,6 @@ def define(flag_values):
         "Begin no round that would end later than this, warm-up not counted.",
         low=0,
     )
-    group.text(
-        "parts",
-        "all",
-        "Which parts of the step are also measured alone: all, none, or names "
-        "separated by commas. A wrong name lists them.",
-    )
     group.path("output", None, "Write all numbers to this file, as JSON.")
     group.text(
         "input_shape",
@@ -42,7 +36,7 @@ def define(flag_values):
 COMMAND = Command(
     name="alim_keras.benchmark",
     doc=(
-        "Measures a training step of ALIM and its parts, beside a plain "
+        "Measures a training step of ALIM, beside a plain "
         "training step of the same network: one process, in turns. It takes "
         "training's flags too; those that do not shape a step are ignored."
     ),

@@ -191,12 +191,6 @@ def _define_machine(group):
         "their own.",
         low=1,
     )
-    group.size(
-        "memory_limit",
-        None,
-        "Refuse a run whose state, images and candidate sets take more on a "
-        "device, such as 8GiB. Without it: no limit.",
-    )
     group.switch(
         "jit_compile", False, "Compile the step with XLA; JAX always does."
     )

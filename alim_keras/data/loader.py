@@ -10,7 +10,6 @@ import keras
 import numpy as np
 
 from alim_keras import backend
-from alim_keras.backend import jax_placement
 from alim_keras.errors import ConfigError
 
 # Share of the device's memory that images and candidate sets may take; the
@@ -31,31 +30,24 @@ class IndexBatches(keras.utils.PyDataset):
 
     Attributes:
         share: See `alim_keras.data.train_dataset`.
-        placement: The `Placement` of the model that reads, which it sets, or
-            None: batches lie on the default device.
     """
 
     def __init__(self, examples, one_pass, num_batches):
         # Reading is a dispatch to the device: threads would only add to it.
         super().__init__(workers=0)
         self.share = (0, 1)
-        self.placement = None
         self._examples = examples
         self._one_pass = one_pass
         self._num_batches = num_batches
-        self._order = self._read = self._read_for = None
+        self._order = self._read = None
         self._ahead = _Ahead(examples.images) if examples.on_disk else None
 
     def __len__(self):
         return self._num_batches
 
     def __getitem__(self, place):
-        is_new = self._read is None or self._read_for is not self.placement
-        if is_new and not self._examples.on_disk:
-            # The old one's images go first.
-            self._read = None
-            self._read = _reader(self._examples, self.placement)
-            self._read_for = self.placement
+        if self._read is None and not self._examples.on_disk:
+            self._read = _reader(self._examples)
         if place == 0 or self._order is None:
             self._order = self._one_pass()
         index = self._order[place].astype("int32")
@@ -63,7 +55,7 @@ class IndexBatches(keras.utils.PyDataset):
             pixels = self._ahead.read(self._order, place)
             x = {"image": pixels, "index": index}
             return x, self._examples.sets(index)
-        return self._read(index, self.share != (0, 1))
+        return self._read(index)
 
 
 class _Ahead:
@@ -128,39 +120,31 @@ def eval_batches(examples, batch_size):
     return IndexBatches(examples, lambda: order, len(order))
 
 
-def _reader(examples, placement):
+def _reader(examples):
     """Returns a function from an index array to the batch `(x, y)`."""
     images, sets = examples.images, examples.dense
     resident = images.nbytes + (0 if sets is None else sets.nbytes)
     limit = backend.device_memory()
     if limit is not None and resident > _SHARE * limit:
 
-        def from_host(index, is_share):
-            del is_share  # The model places what lies on the host.
-            return {"image": images[index], "index": index}, examples.sets(
-                index
-            )
+        def from_host(index):
+            x = {"image": images[index], "index": index}
+            return x, examples.sets(index)
 
         return from_host
 
-    if sets is None:
+    rows = backend.compiled(_rows)
+    images = keras.ops.convert_to_tensor(images)
+    if sets is not None:
+        sets = keras.ops.convert_to_tensor(sets)
 
-        def rows(images, index):
-            return {"image": _rows(images, index), "index": index}
+    def from_device(index):
+        x = {"image": rows(images, index), "index": index}
+        if sets is None:
+            return x, examples.sets(index)
+        return x, keras.ops.cast(rows(sets, index), "float32")
 
-        gather = jax_placement.resident(rows, images, placement)
-
-        def from_both(index, is_share):
-            return gather(index, is_share), examples.sets(index)
-
-        return from_both
-
-    def batch(arrays, index):
-        images, sets = arrays
-        y = keras.ops.cast(_rows(sets, index), "float32")
-        return {"image": _rows(images, index), "index": index}, y
-
-    return jax_placement.resident(batch, (images, sets), placement)
+    return from_device
 
 
 def _rows(array, index):

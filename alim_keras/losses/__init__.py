@@ -13,6 +13,7 @@ from alim_keras.losses.contrastive import SupervisedContrastive
 from alim_keras.losses.contrastive import positive_mask
 from alim_keras.losses.leveraged import LeveragedCrossentropy
 from alim_keras.losses.leveraged import LeveragedSigmoid
+from alim_keras.losses.masks import contrast_mask
 from alim_keras.losses.masks import instance_mask
 from alim_keras.losses.masks import neighbour_mask
 from alim_keras.losses.masks import own_places

@@ -66,3 +66,9 @@ def instance_mask(is_own_key, batch_size):
     place = ops.expand_dims(ops.arange(ops.shape(is_own_key)[1]), 0)
     mask = ops.where(place < 2 * batch_size, LEFT_OUT, 0.0)
     return ops.where(is_own_key, 1.0, mask)
+
+
+def contrast_mask(positives, is_self, is_own_key=None):
+    if is_own_key is not None:
+        positives = keras.ops.where(is_own_key, 1.0, positives)
+    return keras.ops.where(is_self, LEFT_OUT, positives)

@@ -21,10 +21,23 @@ from alim_keras.methods.simple import RC
 from alim_keras.methods.simple import SCE
 
 __all__ = [
+    "CC",
+    "CRDPLL",
+    "EXP",
+    "GCE",
+    "LWC",
+    "LWS",
+    "MAE",
     "METHODS",
+    "MSE",
+    "PRODEN",
+    "RC",
+    "SCE",
+    "IRNet",
     "PartialLabelModel",
+    "PiCO",
+    "PiCOPlus",
     "arguments_of",
     "find_method",
     "parse_options",
-    *(method.__name__ for method in METHODS.values()),
 ]

@@ -15,14 +15,6 @@ from alim_keras.metrics import covering
 from alim_keras.networks import classifier_head
 
 
-# Arguments that are kept as they are, and saved.
-_OPTIONS = (
-    *("num_classes", "num_examples", "mean", "std", "seed"),
-    *("mixup_weight", "mixup_alpha", "weight_decay", "logit_adjustment"),
-    *("pseudo_label_momentum", "pseudo_label_start"),
-)
-
-
 class PartialLabelModel(backend.Trainer, keras.Model):
     """A classifier that learns from candidate sets; base of all methods.
 
@@ -71,8 +63,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             `(None, 1, 1, d)`, floats `(B, 1, 1, d)` or `(B, d)`.
 
     Returns:
-        Class probabilities, float32 `(B, C)`; NaN for an image with a pixel
-        that is not a finite number.
+        Class probabilities, float32 `(B, C)`; NaN where a pixel is NaN or
+        infinite.
 
     Training batches are `(x, y)` or `(x, y, sample_weight)`: `x` a dict with
     `"image"` and `"index"` (the example's row in the table), `y` the
@@ -85,6 +77,12 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         ValueError: If the backbone has another form.
     """
 
+    # A class's own arguments that are attributes, and saved.
+    options = (
+        *("num_classes", "num_examples", "mean", "std", "seed"),
+        *("mixup_weight", "mixup_alpha", "weight_decay", "logit_adjustment"),
+        *("pseudo_label_momentum", "pseudo_label_start"),
+    )
     # Names of the loss parts.
     loss_names = ("cls",)
     # Views it learns from: "weak", "strong"; a second of a kind is "weak2".
@@ -146,14 +144,13 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         inputs.synchronise_batch_norm(backbone)
 
         scale, offset = inputs.rescaling(mean, std)
+        size, shape = self.image_shape[:2], (None, *self.image_shape)
         self.normalisation = keras.layers.Rescaling(
             scale, offset, dtype="float32"
         )
-        self.normalisation.build((None, *self.image_shape))
-        self.resizing = keras.layers.Resizing(
-            *self.image_shape[:2], dtype="float32"
-        )
-        self.resizing.build((None, *self.image_shape))
+        self.normalisation.build(shape)
+        self.resizing = keras.layers.Resizing(*size, dtype="float32")
+        self.resizing.build(shape)
         self.classifier = classifier_head(self.feature_dim, num_classes)
         if self.keeps_pseudo_labels:
             table = make_table(table, num_examples, num_classes)
@@ -375,16 +372,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             self.pseudo_label_table.forget_ratios()
         self.begin_epoch(epoch)
 
-    def fit(
-        self,
-        x=None,
-        y=None,
-        batch_size=None,
-        epochs=1,
-        verbose="auto",
-        callbacks=None,
-        **kwargs,
-    ):
+    def fit(self, x=None, *args, callbacks=None, **kwargs):
         """`keras.Model.fit`, with the epoch made known to step and data."""
         inputs.check_fit(self, x, kwargs)
         counter = getattr(x, "epoch_counter", None)
@@ -392,15 +380,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             # It shuffles itself; Keras would warn.
             kwargs.setdefault("shuffle", False)
         clock = inputs.EpochClock(counter)
-        if isinstance(callbacks, keras.callbacks.CallbackList):
-            clock.set_model(self)
-            clock.set_params(callbacks.params)
-            callbacks.append(clock)
-        else:
-            callbacks = [clock, *keras.tree.flatten(callbacks or [])]
-        return super().fit(
-            x, y, batch_size, epochs, verbose, callbacks, **kwargs
-        )
+        callbacks = [clock, *keras.tree.flatten(callbacks or [])]
+        return super().fit(x, *args, callbacks=callbacks, **kwargs)
 
     def train_on_batch(self, x, y=None, sample_weight=None, **kwargs):
         """As Keras's, without `class_weight`."""
@@ -507,7 +488,11 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         serialise = keras.saving.serialize_keras_object
         return {
             **super().get_config(),
-            **{name: getattr(self, name) for name in _OPTIONS},
+            **{
+                name: getattr(self, name)
+                for base in type(self).__mro__
+                for name in vars(base).get("options", ())
+            },
             "backbone": serialise(self.backbone),
             "views": serialise(self.views) if self.views else None,
             "table": serialise(self.pseudo_label_table)

@@ -28,10 +28,7 @@ class CRDPLL(PartialLabelModel):
     of a wrong set down; see `non_candidates`.
 
     Args:
-        backbone: See `PartialLabelModel`; so are `num_classes`,
-            `num_examples` and all keyword arguments not listed here.
-        num_classes: C.
-        num_examples: N.
+        *args: See `PartialLabelModel`, and for all not listed here.
         ramp: Share of the training after which r has risen to 1. Defaults to
             `0.5`: the published 100 of 200 epochs.
         non_candidates: u, for ALIM: `"keep"`, 1; `"weighted"`, `1 - lambda`;
@@ -46,6 +43,10 @@ class CRDPLL(PartialLabelModel):
     - [Wu et al., 2022](https://proceedings.mlr.press/v162/wu22l.html)
     """
 
+    options = (
+        "ramp",
+        "non_candidates",
+    )
     loss_names = ("consistency", "outside_set")
     view_names = _VIEWS
     default_norm = "scale"
@@ -54,17 +55,14 @@ class CRDPLL(PartialLabelModel):
 
     def __init__(
         self,
-        backbone,
-        num_classes,
-        num_examples,
-        *,
+        *args,
         ramp=0.5,
         non_candidates="keep",
         **kwargs,
     ):
         check_number("ramp", ramp, 0, 1, low_open=True)
         check_choice("non_candidates", non_candidates, NON_CANDIDATES)
-        super().__init__(backbone, num_classes, num_examples, **kwargs)
+        super().__init__(*args, **kwargs)
         self.ramp = ramp
         self.non_candidates = non_candidates
         self.outside_loss = losses.NonCandidateLogLoss()
@@ -123,10 +121,3 @@ class CRDPLL(PartialLabelModel):
         if self.non_candidates == "drop":
             lam = keras.ops.cast(lam > 0.0, "float32")
         return outside * (1.0 - lam)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "ramp": self.ramp,
-            "non_candidates": self.non_candidates,
-        }

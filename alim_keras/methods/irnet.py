@@ -1,7 +1,6 @@
 """IRNet: PiCO that adds the missing label to sets that look wrong."""
 
 import keras
-import numpy as np
 
 from alim_keras import losses
 from alim_keras.errors import ConfigError
@@ -47,10 +46,8 @@ class IRNet(PiCO):
     Log: `corrected`, the number of labels added in the epoch.
 
     Args:
-        backbone: See `PiCO`; so are `num_classes`, `num_examples` and all
-            keyword arguments not listed here. The table must be dense.
-        num_classes: C.
-        num_examples: N.
+        *args: See `PiCO`, and for all not listed here. The table must be
+            dense.
         tau: Published on CIFAR-10 for noise rates .1/.2/.3: .020/.016/.010 at
             ambiguity .1, .016/.010/.008 at .3, .010/.008/.008 at .5; on
             CIFAR-100: .004 for ambiguity .01 at noise rate .1, .002 for all
@@ -74,14 +71,17 @@ class IRNet(PiCO):
     - [Lian et al., 2022](https://arxiv.org/abs/2211.04774)
     """
 
+    options = (
+        "tau",
+        "correct_start",
+        "latest_start",
+        "label_loss",
+    )
     view_names = ("weak", "strong", "weak2")
 
     def __init__(
         self,
-        backbone,
-        num_classes,
-        num_examples,
-        *,
+        *args,
         tau=0.01,
         correct_start="auto",
         latest_start=0.5,
@@ -90,16 +90,12 @@ class IRNet(PiCO):
         mixup_weight=0.0,
         **kwargs,
     ):
-        check_ranges(
-            tau=(tau, "weight"), latest_start=(latest_start, "share")
-        )
+        check_ranges(tau=(tau, "weight"), latest_start=(latest_start, "share"))
         if correct_start != "auto":
             check_ranges(correct_start=(correct_start, "count"))
         check_choice("label_loss", label_loss, LABEL_LOSSES)
         super().__init__(
-            backbone,
-            num_classes,
-            num_examples,
+            *args,
             prototype_temperature=prototype_temperature,
             mixup_weight=mixup_weight,
             **kwargs,
@@ -116,7 +112,7 @@ class IRNet(PiCO):
         self.label_loss = label_loss
         self.symmetric_loss = losses.SymmetricCrossentropy()
         self.added_labels = AddedLabels(
-            num_examples, num_classes, name="added_labels"
+            self.num_examples, self.num_classes, name="added_labels"
         )
         self.agreement = Plateau(name="agreement")
         # Epoch from 1 that corrections began, or begin, with; 0: not known.
@@ -195,28 +191,6 @@ class IRNet(PiCO):
         table.overwrite(batch.index, rows, batch.candidates, noisy)
         self.added_labels.add(batch.index, label, noisy)
         self.corrected.update_state(keras.ops.cast(noisy, "float32"))
-
-    def corrected_candidates(self, candidates):
-        """Returns the sets of all examples with what was added.
-
-        Args:
-            candidates: Multi-hot array `(N, C)`: the data's.
-
-        Returns:
-            A numpy array `(N, C)` of the same dtype.
-        """
-        candidates = np.asarray(candidates)
-        added = self.added_labels.table.numpy().astype(candidates.dtype)
-        return np.maximum(candidates, added)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "tau": self.tau,
-            "correct_start": self.correct_start,
-            "latest_start": self.latest_start,
-            "label_loss": self.label_loss,
-        }
 
 
 def missing_label(first, second, candidates, tau):

@@ -61,6 +61,11 @@ class PiCO(PartialLabelModel):
     - [Xu et al., 2023](https://arxiv.org/abs/2301.12077) (ALIM)
     """
 
+    options = (
+        *("embedding_dim", "queue_size", "key_momentum", "prototype_momentum"),
+        *("temperature", "prototype_temperature", "scores_from"),
+        "contrastive_weight",
+    )
     loss_names = ("cls", "cont")
     view_names = ("weak", "strong")
 
@@ -235,19 +240,6 @@ class PiCO(PartialLabelModel):
             self.backbone.weights + self.projection.weights,
         )
         return [(k, q) for k, q in pairs if q.trainable]
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "embedding_dim": self.embedding_dim,
-            "queue_size": self.queue_size,
-            "key_momentum": self.key_momentum,
-            "prototype_momentum": self.prototype_momentum,
-            "temperature": self.temperature,
-            "prototype_temperature": self.prototype_temperature,
-            "scores_from": self.scores_from,
-            "contrastive_weight": self.contrastive_weight,
-        }
 
 
 def _freeze(network):

@@ -52,10 +52,7 @@ class PiCOPlus(PiCO):
     SupCon(M_all); `mix_loss`. `outside` counts a guess as pseudo label.
 
     Args:
-        backbone: See `PiCO`; so are `num_classes`, `num_examples` and all
-            keyword arguments not listed here.
-        num_classes: C.
-        num_examples: N.
+        *args: See `PiCO`, and for all not listed here.
         start: Epochs of warm-up. Defaults to `80`; 5 for CIFAR-10 and 50 for
             CIFAR-100 were published, too. In the first epoch of all, no
             distance is known and every example reliable.
@@ -75,14 +72,20 @@ class PiCOPlus(PiCO):
     - [Wang et al., 2022](https://arxiv.org/abs/2201.08984), version 3
     """
 
+    options = (
+        "start",
+        "knn_start",
+        "pure_ratio",
+        "num_neighbours",
+        "guess_temperature",
+        "cls_weight",
+        "unreliable_weight",
+    )
     loss_names = ("cls", "cont", "relaxed", "guess")
 
     def __init__(
         self,
-        backbone,
-        num_classes,
-        num_examples,
-        *,
+        *args,
         start=80,
         knn_start=100,
         pure_ratio=0.6,
@@ -109,9 +112,7 @@ class PiCOPlus(PiCO):
                 f"start={start}, knn_start={knn_start}"
             )
         super().__init__(
-            backbone,
-            num_classes,
-            num_examples,
+            *args,
             prototype_temperature=prototype_temperature,
             **kwargs,
         )
@@ -128,7 +129,7 @@ class PiCOPlus(PiCO):
         self.guess_temperature = guess_temperature
         self.cls_weight = cls_weight
         self.unreliable_weight = unreliable_weight
-        self.reliability = Reliability(num_examples, name="reliability")
+        self.reliability = Reliability(self.num_examples, name="reliability")
         self.contrastive_loss = losses.SupervisedContrastive(self.temperature)
 
     def begin_epoch(self, epoch):
@@ -291,15 +292,3 @@ class PiCOPlus(PiCO):
         return keras.ops.where(
             self._after(self.start), weight, self.contrastive_weight
         )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "start": self.start,
-            "knn_start": self.knn_start,
-            "pure_ratio": self.pure_ratio,
-            "num_neighbours": self.num_neighbours,
-            "guess_temperature": self.guess_temperature,
-            "cls_weight": self.cls_weight,
-            "unreliable_weight": self.unreliable_weight,
-        }

@@ -1,5 +1,7 @@
 """Methods without networks of their own: a loss against sets or weights.
 
+A class without arguments of its own takes those of its base class.
+
 Example of all of them (ALIM only where the method keeps pseudo labels):
 
 ```python
@@ -33,9 +35,6 @@ class CC(PartialLabelModel):
     gradient where that sum underflows. It keeps no pseudo labels, so ALIM
     does not apply.
 
-    Args:
-        backbone: See `PartialLabelModel`; so are all others.
-
     Reference:
     - [Feng et al., 2020](https://arxiv.org/abs/2007.08929)
     """
@@ -55,9 +54,6 @@ class EXP(PartialLabelModel):
 
     The loss is `exp(-sum_{c in S} P_c)`, as ALIM's authors have it. It keeps
     no pseudo labels, so ALIM does not apply.
-
-    Args:
-        backbone: See `PartialLabelModel`; so are all others.
 
     Reference:
     - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
@@ -87,9 +83,6 @@ class RC(PartialLabelModel):
     classifier's, and lambda the quantile of the classifier's ratios.
     `norm="onehot"` is possible too.
 
-    Args:
-        backbone: See `PartialLabelModel`; so are all others.
-
     Reference:
     - [Feng et al., 2020](https://arxiv.org/abs/2007.08929)
     """
@@ -110,9 +103,6 @@ class PRODEN(PartialLabelModel):
 
     With `callbacks.ALIM`, `w = (S + lambda (1 - S)) P`, normalised.
 
-    Args:
-        backbone: See `PartialLabelModel`; so are all others.
-
     Reference:
     - [Lv et al., 2020](https://arxiv.org/abs/2002.08053)
     """
@@ -131,10 +121,7 @@ class Leveraged(PartialLabelModel):
     so ALIM does not apply.
 
     Args:
-        backbone: See `PartialLabelModel`; so are all keyword arguments that
-            are not listed here.
-        num_classes: C.
-        num_examples: N.
+        *args: See `PartialLabelModel`.
         beta: Weight of the labels outside the set. Defaults to `1.0`; 2 is
             the other value that was published.
         recompute: `"after_step"`: the weights come from a second forward pass
@@ -142,25 +129,17 @@ class Leveraged(PartialLabelModel):
             from the step's own (ALIM's authors). Defaults to `"after_step"`.
     """
 
+    options = ("beta", "recompute")
     keeps_pseudo_labels = False
 
-    def __init__(
-        self,
-        backbone,
-        num_classes,
-        num_examples,
-        *,
-        beta=1.0,
-        recompute="after_step",
-        **kwargs,
-    ):
+    def __init__(self, *args, beta=1.0, recompute="after_step", **kwargs):
         check_choice("recompute", recompute, RECOMPUTE)
         check_ranges(beta=(beta, "weight"))
-        super().__init__(backbone, num_classes, num_examples, **kwargs)
+        super().__init__(*args, **kwargs)
         self.beta = beta
         self.recompute = recompute
         self.leveraged_weights = LeveragedWeights(
-            num_examples, num_classes, name="leveraged_weights"
+            self.num_examples, self.num_classes, name="leveraged_weights"
         )
         self.leveraged_loss = self.make_loss(beta)
 
@@ -186,13 +165,6 @@ class Leveraged(PartialLabelModel):
             (targets, candidates), logits, sample_weight=sample_weight
         )
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "beta": self.beta,
-            "recompute": self.recompute,
-        }
-
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class LWC(Leveraged):
@@ -200,9 +172,6 @@ class LWC(Leveraged):
 
     The loss is `sum_S -v log P + beta sum_{not S} -v log(1 - P)`.
     With beta 0 it is RC's.
-
-    Args:
-        backbone: See `Leveraged` for all arguments.
 
     Reference:
     - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
@@ -218,9 +187,6 @@ class LWS(Leveraged):
     The loss is `sum_S v sigmoid(-z) + beta sum_{not S} v sigmoid(z)`,
     with z the logits.
 
-    Args:
-        backbone: See `Leveraged` for all arguments.
-
     Reference:
     - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
     """
@@ -232,36 +198,26 @@ class Averaged(PartialLabelModel):
     """A method that averages a robust loss over the labels.
 
     Args:
-        backbone: See `PartialLabelModel`; so are all keyword arguments that
-            are not listed here.
-        num_classes: C.
-        num_examples: N.
+        *args: See `PartialLabelModel`.
         targets: The weights w of the labels. `"candidates"`: `S / |S|`, the
             average-based methods; ALIM does not apply. `"pseudo_labels"`:
             the table's, moved after the loss as `PRODEN`'s; ALIM applies.
             Defaults to `"candidates"`.
     """
 
+    options = ("targets",)
     keeps_pseudo_labels = False
     default_norm = "scale"
     default_momentum = (0.0, 0.0)
     make_loss = None
 
-    def __init__(
-        self,
-        backbone,
-        num_classes,
-        num_examples,
-        *,
-        targets="candidates",
-        **kwargs,
-    ):
+    def __init__(self, *args, targets="candidates", **kwargs):
         check_choice("targets", targets, TARGETS)
         # Keras has no attributes before its own `__init__`; these are plain.
         object.__setattr__(
             self, "keeps_pseudo_labels", targets == "pseudo_labels"
         )
-        super().__init__(backbone, num_classes, num_examples, **kwargs)
+        super().__init__(*args, **kwargs)
         self.targets = targets
         if self.make_loss is not None:
             self.label_loss = self.make_loss()
@@ -278,18 +234,12 @@ class Averaged(PartialLabelModel):
             targets, keras.ops.softmax(logits), sample_weight=sample_weight
         )
 
-    def get_config(self):
-        return {**super().get_config(), "targets": self.targets}
-
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class MSE(Averaged):
     """Partial label learning with the squared error.
 
     The loss is `sum_c (P_c - w_c)^2` with `w = S / |S|`.
-
-    Args:
-        backbone: See `Averaged` for all arguments.
 
     Reference:
     - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
@@ -303,9 +253,6 @@ class MAE(Averaged):
     """Partial label learning with the absolute error.
 
     The loss is `sum_c |P_c - w_c|` with `w = S / |S|`.
-
-    Args:
-        backbone: See `Averaged` for all arguments.
 
     Reference:
     - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
@@ -321,29 +268,19 @@ class GCE(Averaged):
     The loss is `sum_c w_c (1 - P_c^g) / g` with `w = S / |S|`.
 
     Args:
-        backbone: See `PartialLabelModel`; so are `num_classes`,
-            `num_examples` and all not listed here. `targets`: see `Averaged`.
+        *args: See `Averaged`.
         exponent: g in (0, 1]. Defaults to `0.7`.
 
     Reference:
     - [Zhang and Sabuncu, 2018](https://arxiv.org/abs/1805.07836)
     """
 
-    def __init__(
-        self,
-        backbone,
-        num_classes,
-        num_examples,
-        *,
-        exponent=0.7,
-        **kwargs,
-    ):
-        super().__init__(backbone, num_classes, num_examples, **kwargs)
+    options = ("exponent",)
+
+    def __init__(self, *args, exponent=0.7, **kwargs):
+        super().__init__(*args, **kwargs)
         self.exponent = exponent
         self.label_loss = losses.AveragedGeneralised(exponent)
-
-    def get_config(self):
-        return {**super().get_config(), "exponent": self.exponent}
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -353,8 +290,7 @@ class SCE(Averaged):
     The loss is `alpha CE(w, P) + beta CE(P, w)` with `w = S / |S|`.
 
     Args:
-        backbone: See `PartialLabelModel`; so are `num_classes`,
-            `num_examples` and all not listed here. `targets`: see `Averaged`.
+        *args: See `Averaged`.
         alpha: Weight of the cross-entropy. Defaults to `6.0`.
         beta: Weight of the reverse one. Defaults to `1.0`.
 
@@ -362,25 +298,11 @@ class SCE(Averaged):
     - [Wang et al., 2019](https://arxiv.org/abs/1908.06112)
     """
 
-    def __init__(
-        self,
-        backbone,
-        num_classes,
-        num_examples,
-        *,
-        alpha=6.0,
-        beta=1.0,
-        **kwargs,
-    ):
+    options = ("alpha", "beta")
+
+    def __init__(self, *args, alpha=6.0, beta=1.0, **kwargs):
         check_ranges(alpha=(alpha, "weight"), beta=(beta, "weight"))
-        super().__init__(backbone, num_classes, num_examples, **kwargs)
+        super().__init__(*args, **kwargs)
         self.alpha = alpha
         self.beta = beta
         self.label_loss = losses.SymmetricCrossentropy(alpha, beta)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "alpha": self.alpha,
-            "beta": self.beta,
-        }

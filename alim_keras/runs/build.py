@@ -11,7 +11,6 @@ from alim_keras.layers import PseudoLabelTable
 from alim_keras.layers import SparsePseudoLabelTable
 from alim_keras.networks import make_backbone
 from alim_keras.runs import choice
-from alim_keras.runs import memory
 
 
 def views(settings, image_shape, data=None):
@@ -81,19 +80,12 @@ def model(settings, training, restored=False):
         training: The `TrainingData`.
         restored: Whether a checkpoint will overwrite all weights, so that
             those of `--weights` need not be at hand any more.
-
-    Raises:
-        ConfigError: If the run would take more than `--memory_limit`.
     """
     data = training.data
     shape = image_shape(settings, data)
     weights = None if restored else settings.weights
     backbone, normalised = make_backbone(
         choice.network(settings, data.kind), shape, settings.width, weights
-    )
-    # Before the big variables are made.
-    memory.check_limit(
-        memory.needed(settings, backbone, training), settings.memory_limit
     )
     # A network that brings its own preprocessing wants [0, 255] untouched.
     mean, std = (data.mean, data.std) if normalised else (0.0, 1.0 / 255.0)

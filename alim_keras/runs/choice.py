@@ -1,9 +1,7 @@
 """Which method the settings choose, and with what arguments."""
 
 from alim_keras.errors import ConfigError
-from alim_keras.methods import METHODS
 from alim_keras.methods import arguments_of
-from alim_keras.methods import default_of
 from alim_keras.methods import find_method
 from alim_keras.methods import parse_options
 
@@ -24,7 +22,7 @@ METHOD_FLAGS = (
 
 def method(settings):
     """Returns the class of the method."""
-    return find_method(settings.method, METHODS)
+    return find_method(settings.method)
 
 
 def method_options(settings):
@@ -71,7 +69,7 @@ def keeps_pseudo_labels(settings):
 def mixup_weight(settings):
     """Returns the weight of mixup: the one that is asked, or the method's."""
     options = method_options(settings)
-    default = default_of(method(settings), "mixup_weight")
+    default = arguments_of(method(settings))["mixup_weight"]
     return float(options.get("mixup_weight", default))
 
 

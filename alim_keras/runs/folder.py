@@ -18,7 +18,7 @@ from alim_keras.runs import identity
 # where and how it runs, not what it computes.
 FREE = frozenset(
     "run_dir data_dir download progress verbose print_config flagfile preset "
-    "tensorboard save_candidates candidates_file memory_limit images "
+    "tensorboard save_candidates candidates_file images "
     "image_cache verify".split()
 )
 # How a place that may not be written to refuses.

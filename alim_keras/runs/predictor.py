@@ -150,7 +150,7 @@ def _from_keras(path):
 
 
 def _from_saved_model(path):
-    serving = importlib.import_module("alim_keras.backend.tensorflow_serving")
+    serving = importlib.import_module("alim_keras.backend.serving")
     return serving.load_served_model(path)
 
 

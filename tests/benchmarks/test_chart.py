@@ -38,13 +38,6 @@ def test_shares(chart, rest, expected):
         assert share == pytest.approx(expected.get(name, 0.0)), name
 
 
-def test_every_part_has_a_color(chart):
-    from alim_keras.benchmarks import parts
-
-    drawn = [part for _, members, _ in chart["GROUPS"] for part in members]
-    assert sorted(drawn) == sorted([*parts.PARTS, "rest"])
-
-
 def test_the_picture_says_what_it_shows(chart, tmp_path):
     path = tmp_path / "one.json"
     path.write_text(json.dumps(RECORD))

@@ -9,7 +9,6 @@ import pytest
 
 from alim_keras import benchmark
 from alim_keras import cli
-from alim_keras.benchmarks import parts
 from alim_keras.benchmarks import timing
 from alim_keras.cli import benchmark_flags
 
@@ -90,9 +89,6 @@ def check(result):
     assert result["by_round"]["efficiency"]["median"] == pytest.approx(
         np.median(ratios)
     )
-    assert result["rest"] == pytest.approx(alim - sum(result["parts"].values()))
-    for name, value in result["parts"].items():
-        assert value == seconds[name]["median"] > 0
     assert not any(result["traces"]["measured"].values())
     assert set(result["traces"]["warm_up"].values()) == {1}
 
@@ -101,9 +97,6 @@ def test_a_record_agrees_with_itself(run):
     result, out = run("--rounds=3")
     check(result)
     assert result["rounds"] == 3
-    assert tuple(result["parts"]) == tuple(parts.PARTS)
-    for name in parts.PARTS.values():
-        assert f"  {name} " in out
     assert result["settings"]["width"] == 2
     assert result["command"] and result["versions"]["keras"]
     if hasattr(os, "sched_getaffinity"):
@@ -136,13 +129,9 @@ def test_other_settings(run):
         "--rounds=1",
         "--mixup_weight=0",
         "--precision=mixed_bfloat16",
-        "--parts=contrast,data,mixup",
     )
     check(result)
     assert result["passes"] == {"forward_backward": 1, "forward": 1}
-    # There is no mixup to measure.
-    assert tuple(result["parts"]) == ("data", "contrast")
-    assert "mixup pass" not in out
     # The share is that of the type that the networks compute in.
     products = result["flops"]["matrix_product_per_second"]
     assert set(products) == {"bfloat16", "float32"}
@@ -156,7 +145,6 @@ def test_other_settings(run):
 @pytest.mark.parametrize(
     "flag, words",
     [
-        ("--parts=mixin", ["mixin", "mixup"]),
         ("--input_shape=8x8", ["--input_shape=8x8", "32x32x3"]),
         ("--num_examples=3", ["--num_examples=3"]),
         ("--distribute=mirrored", ["--distribute=mirrored"]),

@@ -3,7 +3,6 @@
 import pytest
 
 from alim_keras.benchmarks import material
-from alim_keras.benchmarks import parts
 from alim_keras.benchmarks import report
 from alim_keras.errors import ConfigError
 
@@ -32,15 +31,6 @@ def test_efficiency_without_mixup():
     assert found["efficiency"] == pytest.approx(0.5)
     assert found["efficiency_measured"] == pytest.approx(3.6 / 8)
     assert found["efficiency"] == pytest.approx((1 / 8) / (1 / 3 * 3 / 4))
-
-
-def test_parts_by_name():
-    assert parts.chosen("none") == ()
-    assert parts.chosen("all") == tuple(parts.PARTS)
-    # In the order of a step, whatever the order asked for.
-    assert parts.chosen("mixup, weak") == ("weak", "mixup")
-    with pytest.raises(ConfigError, match="'mixin'.*--parts=weak,mixin"):
-        parts.chosen("weak,mixin")
 
 
 def test_input_shapes():

@@ -66,7 +66,6 @@ def test_a_data_set_with_a_name(run):
     ("flags", "said"),
     [
         (("--known_as_sets",), "needs the true labels of some items"),
-        (("--memory_limit=1KB",), "--memory_limit=1000"),
         (("--noise_rate=oracle",), "needs simulated candidate sets"),
     ],
 )
