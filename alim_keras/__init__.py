@@ -3,37 +3,43 @@
 Training images carry a set of candidate labels, one of which should be true,
 and even that may be wrong. See `PiCO`, `callbacks.ALIM` and
 `data.train_dataset`.
+
+Importing the package imports neither Keras nor TensorFlow: a name of the
+package does, when it is first used. A saved `.keras` model loads all the same:
+as soon as Keras is there, it knows which module defines each class.
 """
 
 import importlib
+import importlib.abc
 import sys
 
 __version__ = "0.1.0"
-
-_HOME = {
-    "PartialLabelModel": "methods",
-    "PiCO": "methods",
-    # The command alim_keras.audit is callable, and then stands in its place.
-    "audit": "report",
+__all__ = (
+    "PartialLabelModel PiCO audit augment callbacks data draws layers losses "
+    "methods metrics networks noise_rate ops report"
+).split()
+# The names that are no modules. `python -m alim_keras.audit` runs a file of
+# that name, which nobody imports; the name is the function's.
+_HOME = {"PartialLabelModel": "methods", "PiCO": "methods", "audit": "report"}
+# The classes that a saved model may hold, by the module that registers them.
+_SAVED = {
+    "augment": "AutoAugmentViews FeatureViews Views",
+    "layers": (
+        "AddedLabels ClassPrior EmbeddingQueue LeveragedWeights Plateau "
+        "Prototypes PseudoLabelTable Reliability SparsePseudoLabelTable"
+    ),
+    "losses": (
+        "AveragedAbsolute AveragedGeneralised AveragedSquared "
+        "CandidateCrossentropy CandidateExponential LeveragedCrossentropy "
+        "LeveragedSigmoid NonCandidateLogLoss QueueContrastive "
+        "SupervisedContrastive SymmetricCrossentropy"
+    ),
+    "methods": (
+        "CC CRDPLL EXP GCE IRNet LWC LWS MAE MSE PRODEN PiCO PiCOPlus RC SCE"
+    ),
+    "metrics": "ApproximatedAccuracy CandidateAccuracy CoveringRate",
+    "networks": "BatchNormalization ChannelDropout",
 }
-
-__all__ = [
-    "PartialLabelModel",
-    "PiCO",
-    "audit",
-    "augment",
-    "callbacks",
-    "data",
-    "draws",
-    "layers",
-    "losses",
-    "methods",
-    "metrics",
-    "networks",
-    "noise_rate",
-    "ops",
-    "report",
-]
 
 
 def __getattr__(name):
@@ -43,13 +49,53 @@ def __getattr__(name):
     return getattr(module, name) if name in _HOME else module
 
 
-# `python -m alim_keras.train` imports this package before the command can set
-# the environment that TensorFlow reads only once; sys.argv[0] is "-m" just
-# then. Everywhere else all names are here at once, and all classes registered
-# with Keras, so that a saved model loads.
-_COMMAND = ("alim_keras.", "-malim_keras.")
-if sys.argv[:1] != ["-m"] or not any(
-    word.startswith(_COMMAND) for word in sys.orig_argv
-):
-    for _name in __all__:
-        globals()[_name] = __getattr__(_name)
+def __dir__():
+    return sorted({*globals(), *__all__})
+
+
+class _SavedClass:
+    """Stands in Keras's registry for a class that is not imported yet."""
+
+    def __init__(self, module, name):
+        self._module, self._name = module, name
+
+    def from_config(self, *args, **kwargs):
+        module = importlib.import_module(f"{__name__}.{self._module}")
+        return getattr(module, self._name).from_config(*args, **kwargs)
+
+
+def _register(keras):
+    """Makes the classes of saved models known to Keras by their names."""
+    registry = keras.saving.get_custom_objects()
+    for module, names in _SAVED.items():
+        for name in names.split():
+            # A class that is imported registers itself.
+            registry.setdefault(f"alim_keras>{name}", _SavedClass(module, name))
+
+
+class _AfterKeras(importlib.abc.MetaPathFinder):
+    """Calls `_register` once Keras is imported, by whomever."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "keras":
+            return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(name, path)
+            if spec is not None:
+                break
+        else:
+            return None
+        execute = spec.loader.exec_module
+
+        def execute_and_register(module):
+            execute(module)
+            _register(module)
+
+        spec.loader.exec_module = execute_and_register
+        return spec
+
+
+if "keras" in sys.modules:
+    _register(sys.modules["keras"])
+else:
+    sys.meta_path.insert(0, _AfterKeras())

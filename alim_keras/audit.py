@@ -6,89 +6,127 @@ Writes labels.csv, review.csv, tables of classes and annotators, and
 report.html into the run folder. The same from Python: `alim_keras.audit`.
 """
 
+import dataclasses
 import os
 import sys
 import tempfile
-import types
 
 import numpy as np
 
-from alim_keras import cli
-from alim_keras.cli import audit_flags
-from alim_keras.cli import train_flags
+from alim_keras import train
+from alim_keras.app import cli
+from alim_keras.app import process
+from alim_keras.app.values import path
+from alim_keras.app.values import switch
+from alim_keras.app.values import whole
 from alim_keras.errors import ConfigError
 
-_WRITTEN = (
-    ("report.html", "the report, for a browser; it needs no network"),
-    ("labels.csv", "every item: given set, settled label, suggested set"),
-    ("review.csv", "the items to look at first"),
-    ("noise_by_class.csv", "a row per class"),
-    ("confusions.csv", "which classes were taken for which"),
-    ("annotators.csv", "a row per annotator"),
+
+@dataclasses.dataclass(frozen=True)
+class AuditConfig:
+    """Audit.
+
+    Attributes:
+        review: How many items review.csv lists for a person to look at.
+        folds: Train this many networks, each without one part of the items,
+            and judge each part by the network that never saw its labels. It
+            takes as many trainings, and finds more. Without it: what the
+            run's own network believes.
+        fold_epochs: Epochs of each training of --folds. Without it: as many
+            as the run.
+        out: Folder for the tables and the report. Without it: the run's own.
+        images: Where the images lie now, if no longer where the run found
+            them.
+        data_dir: Where a data set with a name lies now, likewise.
+        trust_code: Run the code that the run's run.flags names, such as a
+            method of its own.
+    """
+
+    review: int = whole(200, low=1)
+    folds: int | None = whole(None, low=2, high=100)
+    fold_epochs: int | None = whole(None, low=1)
+    out: str | None = path()
+    images: str | None = path()
+    data_dir: str | None = path()
+    trust_code: bool = switch(False)
+
+
+COMMAND = cli.Command(
+    name="audit",
+    doc=(
+        "Says what is in each training image of a run and which labels a "
+        "person should look at again: labels.csv, review.csv, tables of "
+        "classes and annotators, and report.html."
+    ),
+    groups=(AuditConfig,),
+    words=("run",),
+    examples=(
+        "audit runs/mine",
+        "audit runs/mine --folds=3",
+        "audit runs/mine --out=audit --review=50",
+    ),
 )
 
 
-def main(settings):
+def main(line):
     """Audits the run named on the command line."""
+    from alim_keras.app import artefacts
+    from alim_keras.app import build
+    from alim_keras.app import noise
+    from alim_keras.app.run_folder import RunFolder
     from alim_keras.report import examine
-    from alim_keras.runs import beliefs
-    from alim_keras.runs import noise
-    from alim_keras.runs.folder import RunFolder
-    from alim_keras.runs.reopen import check_begun
-    from alim_keras.runs.reopen import reopen
 
-    folder = RunFolder(settings.run)
-    check_begun(folder)
-    out = settings.out or folder.path
+    options = line.options
+    folder = RunFolder(line.words["run"])
+    build.check_begun(folder)
+    out = options.out or folder.path
     # Before --folds trains for hours.
-    _check_out(out, settings.out)
-    with folder.lock(to_read=bool(settings.out)):
-        run = reopen(
-            folder,
-            train_flags.COMMAND,
-            data_dir=settings.data_dir,
-            images=settings.images,
-        )
+    _check_out(out)
+    with folder.lock(to_read=bool(options.out)):
+        run = build.open_run(folder, train.COMMAND, options)
         training = run.training
-        if settings.folds:
-            found = beliefs.of_folds(
-                run, folder, settings.folds, settings.fold_epochs
+        rate, ratio = None, None
+        kinds = np.full(len(training), "folds", object)
+        if options.folds:
+            # `examine` finds the temperature and the noise rate by itself.
+            probabilities = noise.fold_probabilities(
+                run, folder, options.folds, options.fold_epochs
             )
+            everything = np.arange(len(training))
+            artefacts.put_known(training, everything, probabilities, kinds)
         else:
-            rate = noise.final(run.settings, folder, training)
-            found = beliefs.of_run(run, rate)
-        _tell_known(found, run)
+            rate = noise.Record(run.config, folder, training).final()
+            ratio = _ratio(run.model, training)
+            probabilities = np.zeros(training.sets.shape, np.float32)
+            for part, weights, kind in artefacts.beliefs(run.model, training):
+                probabilities[part], kinds[part] = weights, kind
         history = _history(folder)
         audit = examine(
-            found.probabilities,
-            training.candidates.align(training.data.ids),
-            class_names=training.data.class_names,
-            ids=training.data.ids,
-            kind=found.kinds,
+            probabilities,
+            training.sets,
+            kind=kinds,
             votes=training.votes,
-            noise_rate=found.noise_rate,
-            labels=training.data.labels,
+            noise_rate=rate,
+            labels=training.labels,
             known=None if training.known is None else training.known >= 0,
             history=history,
             facts=_facts(run, folder, history),
-            name=os.path.basename(run.settings.dataset),
-            review=settings.review,
-            ratio=found.ratio,
-            as_given=_given(run),
+            name=os.path.basename(run.config.data.dataset),
+            review=options.review,
+            ratio=ratio,
+            as_given=training.candidates if training.known_as_sets else None,
         )
-        paths = audit.write(out)
-        paths.append(os.path.join(out, "report.html"))
-        audit.to_html(paths[-1], images=training.data.images)
-    _say(audit, out, {os.path.basename(path) for path in paths})
+        audit.write(out)
+        page = os.path.join(out, "report.html")
+        audit.to_html(page, images=training.images)
+    print(audit.describe())
+    print(f"In {out}:")
+    for name, what in audit.files().items():
+        print(f"  {name:<19} {what}")
 
 
-def _check_out(out, asked):
-    """Raises unless files can be written into the folder.
-
-    Args:
-        out: Path of the folder, which may be missing.
-        asked: `--out`, or None.
-    """
+def _check_out(out):
+    """Raises unless files can be written into a folder, new or not."""
     if os.path.exists(out) and not os.path.isdir(out):
         raise ConfigError(f"--out must be a folder. Received: --out={out}")
     place = os.path.abspath(out)
@@ -98,100 +136,47 @@ def _check_out(out, asked):
         with tempfile.TemporaryFile(dir=place):
             pass
     except OSError as error:
-        another = "another folder" if asked else "a folder"
         raise ConfigError(
-            f"{out} cannot be written to: {error.strerror}. Give {another} "
-            "for the tables and the report: --out=FOLDER"
+            f"{out} cannot be written to: {error.strerror}. Give another "
+            "folder for the tables and the report: --out=FOLDER"
         ) from error
 
 
-def _given(run):
-    """Returns the sets as they were given, if known labels stand in some."""
-    training = run.training
-    if not run.settings.known_as_sets or training.given is None:
+def _ratio(model, training):
+    """Returns the candidate ratios of training, NaN of others, or None."""
+    if not model.keeps_pseudo_labels:
         return None
-    return training.given.align(training.data.ids)
+    ratio = np.full(len(training), np.nan, np.float32)
+    table = model.pseudo_label_table
+    ratio[training.trained] = table.candidate_ratio.numpy()
+    return ratio
 
 
 def _history(folder):
-    """Returns metrics.csv as a data frame, or None."""
+    """Returns the sound rows of metrics.csv as a data frame, or None."""
     import pandas as pd
 
-    path = folder.file("metrics.csv")
-    return pd.read_csv(path) if os.path.exists(path) else None
+    from alim_keras.callbacks import read_metrics
 
-
-def _tell_known(found, run):
-    """Puts the labels that a person gave in place of beliefs, if asked."""
-    if run.training.known is None or not run.settings.known_as_sets:
-        return
-    rows = np.flatnonzero(run.training.known >= 0)
-    found.probabilities[rows] = 0.0
-    found.probabilities[rows, run.training.known[rows]] = 1.0
-    found.kinds[rows] = "known"
+    rows = read_metrics(folder.file("metrics.csv"))
+    return pd.DataFrame(rows).apply(pd.to_numeric) if rows else None
 
 
 def _facts(run, folder, history):
-    """Returns what is known of the model that is audited.
-
-    It is that of the selected epoch, and most of metrics.csv is not about it.
-    """
+    """Returns what is known of the audited model, of the selected epoch."""
     facts = {"epochs": run.epoch, "run_epochs": run.epochs}
-    if history is not None and run.epoch <= len(history):
-        row = history.iloc[run.epoch - 1]
-        for name in ("test_accuracy", "lambda", "noise_rate"):
-            value = row.get(name)
-            # What was not computed in this epoch is NaN.
-            if value is not None and value == value:
-                facts[name] = float(value)
+    if history is not None:
+        for _, row in history[history["epoch"] == run.epoch].iterrows():
+            for name in ("test_accuracy", "lambda", "noise_rate"):
+                value = row.get(name)
+                # What was not computed in this epoch is NaN.
+                if value is not None and value == value:
+                    facts[name] = float(value)
     results = folder.finished() or {}
     facts.setdefault("test_accuracy", results.get("test_accuracy_selected"))
     facts.setdefault("noise_rate", results.get("noise_rate"))
     return facts
 
 
-def _say(audit, out, names):
-    from alim_keras.report.counted import in_words
-
-    summary = audit.summary
-    count = summary["num_examples"]
-    print(
-        f"{count:,} items, {summary['num_classes']} classes. Settled labels "
-        f"outside their set: {summary['outside']:,} "
-        f"({summary['outside'] / count:.1%}); undecided: "
-        f"{summary['undecided']:,} ({summary['undecided'] / count:.1%}). "
-        f"Labels are {summary['kind']}.{_of_epoch(summary)}"
-    )
-    if counted := in_words(summary):
-        print(counted.replace("\N{NO-BREAK SPACE}", " "))
-    print(f"In {out}:")
-    for name, what in _WRITTEN:
-        if name in names:
-            print(f"  {name:<19} {what}")
-
-
-def _of_epoch(summary):
-    """Returns which epoch is audited, in words, if it is not the last."""
-    epochs, all_epochs = summary["epochs"], summary["run_epochs"]
-    if epochs == all_epochs or "folds" in summary["kinds"]:
-        return ""
-    return f" The network is that of epoch {epochs} of {all_epochs}, selected."
-
-
-class _CallableModule(types.ModuleType):
-    """The module under the name of the function that it stands before.
-
-    Importing it puts it in the place of `alim_keras.audit`, the function,
-    which callers must still find there.
-    """
-
-    def __call__(self, *args, **kwargs):
-        from alim_keras import report
-
-        return report.audit(*args, **kwargs)
-
-
-sys.modules[__name__].__class__ = _CallableModule
-
 if __name__ == "__main__":
-    sys.exit(cli.run(audit_flags.COMMAND, main))
+    sys.exit(process.run(COMMAND, main))

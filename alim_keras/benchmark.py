@@ -2,50 +2,425 @@
 
     python -m alim_keras.benchmark --preset=cifar10 --input_shape=32x32x3
 
-`--help` lists all flags; without any, the built-in digits run is measured.
+Without any flag the built-in digits run is measured.
 """
 
+import dataclasses
+import itertools
 import json
-import os
+import math
+import re
 import shlex
 import sys
+import time
 
-from alim_keras import cli
-from alim_keras.cli import benchmark_flags
+from alim_keras.app import cli
+from alim_keras.app import process
+from alim_keras.app.config import TRAINING
+from alim_keras.app.values import number
+from alim_keras.app.values import path
+from alim_keras.app.values import text
+from alim_keras.app.values import whole
 from alim_keras.errors import ConfigError
+from alim_keras.files import check_is_no_folder
 from alim_keras.files import write_atomically
 
 
-def main(settings):
+@dataclasses.dataclass(frozen=True)
+class BenchmarkConfig:
+    """Benchmark.
+
+    Attributes:
+        rounds: Rounds of measurements, at most.
+        seconds: Begin no round that would end later than this, warm-up not
+            counted.
+        output: Write all numbers to this file, as JSON. Without it: no file.
+        input_shape: Measure on random images of this shape, such as 32x32x3,
+            and random candidate sets. Without it: on --dataset.
+        num_classes: Classes of the random images.
+        num_examples: How many random images.
+    """
+
+    rounds: int = whole(15, low=1)
+    seconds: float = number(60.0, low=0)
+    output: str | None = path()
+    input_shape: str | None = text()
+    num_classes: int = whole(10, low=2, high=10**5)
+    num_examples: int = whole(10000, low=1)
+
+
+COMMAND = cli.Command(
+    name="benchmark",
+    doc=(
+        "Measures a training step of ALIM beside a plain training step of the "
+        "same network: one process, in turns. It takes training's flags too; "
+        "those that do not shape a step are ignored."
+    ),
+    groups=(BenchmarkConfig, *TRAINING),
+    examples=("benchmark --preset=cifar10 --input_shape=32x32x3 --width=16",),
+)
+# A turn repeats a call until it lasts about this long, so that the clock's
+# grain and a cold cache do not count.
+TURN_SECONDS = 0.2
+_MOST_CALLS = 200
+# Batches that are read before a turn of the pipeline begins, so that what it
+# made in advance does not count.
+_AHEAD = 4
+
+
+def main(line):
     """Measures, prints a table, and writes `--output`."""
-    from alim_keras.benchmarks import material
-    from alim_keras.benchmarks import measurement
-    from alim_keras.benchmarks import report
+    from alim_keras.app import build
 
-    measurement.check(settings)
-    if settings.output and os.path.isdir(settings.output):
-        raise ConfigError(
-            "--output must name a file, not a folder. Received: "
-            f"--output={settings.output}"
-        )
-    training = material.training_data(settings)
-
-    def progress(rounds, seconds):
-        if settings.progress != "none":
-            print(
-                f"round {rounds} of {settings.rounds}, {seconds:.0f} s",
-                file=sys.stderr,
-                flush=True,
+    config, options = line.config, line.options
+    build.check(config)
+    for flag, wanted in (("method", "pico"), ("distribute", "none")):
+        if line.values[flag] != wanted:
+            raise ConfigError(
+                "The benchmark measures PiCO's step on one device. Received: "
+                f"{cli.flag_text(flag, line.values[flag])}"
             )
+    if options.output:
+        check_is_no_folder(options.output, "--output")
+    training = training_set(config, options)
+    turns = make_turns(config, training)
+    samples = measure(turns, options.rounds, options.seconds)
+    result = record(config, training, samples)
+    print(table(result))
+    if options.output:
+        content = json.dumps(result, indent=1, allow_nan=False)
+        write_atomically(options.output, f"{content}\n")
 
-    measured = measurement.measure(settings, training, progress)
-    command = shlex.join(sys.orig_argv)
-    result = report.record(settings, command, training, measured)
-    print(report.table(result))
-    if settings.output:
-        text = json.dumps(result, indent=1, allow_nan=False)
-        write_atomically(settings.output, f"{text}\n")
+
+def training_set(config, options):
+    """Returns the `TrainingSet` of `--dataset`, or one of random images."""
+    import numpy as np
+
+    from alim_keras.app import load
+    from alim_keras.data import simulate
+    from alim_keras.data.training_set import TrainingSet
+
+    if options.input_shape is None:
+        return load.training_set(config)
+    if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[13]", options.input_shape):
+        raise ConfigError(
+            "--input_shape must be height x width x channels, 1 or 3 "
+            "channels, such as 32x32x3. Received: "
+            f"--input_shape={options.input_shape}"
+        )
+    shape = [int(side) for side in options.input_shape.split("x")]
+    count, classes = options.num_examples, options.num_classes
+    stream = np.random.default_rng(config.run.seed)
+    images = stream.integers(0, 256, (count, *shape), "uint8")
+    labels = stream.integers(0, classes, count)
+    candidates = simulate.simulate_candidates(
+        labels,
+        classes,
+        ambiguity=config.candidates.ambiguity,
+        noise_level=config.candidates.noise_level,
+    )
+    return TrainingSet(
+        name="random images",
+        ids=candidates.ids,
+        images=images,
+        class_names=candidates.class_names,
+        test_images=images[:0],
+        test_labels=labels[:0],
+        test_ids=[],
+        candidates=candidates,
+        labels=labels,
+    )
+
+
+# What is timed.
+
+
+def make_turns(config, training):
+    """Returns a dict from a name to a function that times it once.
+
+    Each returns seconds for a step, a call, a batch or the end of an epoch.
+    """
+    import keras
+    import numpy as np
+
+    from alim_keras import backend
+    from alim_keras.app import build
+
+    backend.set_random_seed(config.run.seed)
+    keras.config.set_dtype_policy(config.machine.precision)
+    model = build.model(config, training)
+    build.compile_model(config, model)
+    batches = build.train_batches(config, training)
+    steps = len(training.trained) // config.train.batch_size
+
+    def data(calls):
+        reader = iter(batches)
+        if isinstance(batches, keras.utils.PyDataset):
+            reader = (batches[step] for step in range(steps))
+        list(itertools.islice(reader, min(_AHEAD, steps - 1)))
+        began = time.perf_counter()
+        for x, _ in itertools.islice(reader, calls):
+            pass
+        keras.ops.convert_to_numpy(x["index"])
+        return time.perf_counter() - began
+
+    # Any rate above 0 takes as long.
+    (callback,) = build.alim(config, training, 0.2)
+    callback.set_model(model)
+    callback.set_params({"epochs": config.train.epochs})
+    callback.on_train_begin()
+    pseudo_labels = model.pseudo_label_table
+    ratios = np.random.default_rng(0).lognormal(size=len(training.trained))
+    # The first epoch at whose end lambda is chosen.
+    epoch = max(config.alim.warmup_epochs - 1, 0)
+
+    def epoch_end(_):
+        # As after a whole epoch, in which each example has its ratio.
+        pseudo_labels.candidate_ratio.assign(ratios)
+        began = time.perf_counter()
+        callback.on_epoch_end(epoch, {})
+        model.enter_epoch(epoch + 1, config.train.epochs)
+        callback.on_epoch_begin(epoch + 1)
+        pseudo_labels.lam.numpy()
+        return time.perf_counter() - began
+
+    execution = config.machine.steps_per_execution
+    return {
+        "alim": _turn(*_steps(model, batches, steps, execution)),
+        **_plain_turns(config, training),
+        "data": _turn(data, max(1, steps - _AHEAD)),
+        "epoch_end": _turn(epoch_end, 1),
+    }
+
+
+def _turn(run, most=_MOST_CALLS):
+    """Returns a function that times as many calls as take `TURN_SECONDS`.
+
+    Args:
+        run: Function of a number of calls: returns the seconds they took.
+        most: Most calls of a turn.
+    """
+    run(1)  # Compiles.
+    calls = math.ceil(TURN_SECONDS / max(run(1), 1e-9))
+    calls = max(1, min(most, calls, _MOST_CALLS))
+    return lambda: run(calls) / calls
+
+
+def _steps(model, data, steps, execution=1):
+    """Returns what times steps within `model.fit`, and the most it can.
+
+    It trains for two short epochs and times the second: in the first the
+    pipeline comes up to speed.
+    """
+    import keras
+
+    began = seconds = None
+
+    def begin(epoch, logs=None):
+        nonlocal began
+        began = time.perf_counter()
+
+    def end(epoch, logs=None):
+        nonlocal seconds
+        # Reading a weight waits until the last step has written it.
+        model.trainable_variables[-1].numpy()
+        seconds = time.perf_counter() - began
+
+    timer = keras.callbacks.LambdaCallback(begin, end)
+
+    def run(calls):
+        count = calls * execution
+        model.fit(
+            data, epochs=2, steps_per_epoch=count, verbose=0, callbacks=[timer]
+        )
+        return seconds / execution
+
+    return run, (steps // execution - 1) // 2
+
+
+def _plain_turns(config, training):
+    """Returns the floor: an ordinary step of the network, and its forward pass.
+
+    Backbone, linear classifier, cross-entropy, SGD, on one batch of images
+    that is normalised and on the device already.
+    """
+    import keras
+    import numpy as np
+
+    from alim_keras import backend
+    from alim_keras.app import build
+    from alim_keras.networks import classifier_head
+
+    backbone, *_ = build.backbone_of(config, training)
+    width, classes = backbone.output_shape[-1], training.num_classes
+    network = keras.Sequential([backbone, classifier_head(width, classes)])
+    on_jax = keras.config.backend() == "jax"
+    network.compile(
+        keras.optimizers.SGD(
+            config.train.learning_rate,
+            momentum=config.train.momentum,
+            weight_decay=config.train.weight_decay or None,
+        ),
+        keras.losses.CategoricalCrossentropy(from_logits=True),
+        jit_compile=config.machine.jit_compile or on_jax,
+    )
+    stream = np.random.default_rng(config.run.seed)
+    size = config.train.batch_size
+    images = stream.normal(size=(size, *build.image_shape(config, training)))
+    images = keras.ops.convert_to_tensor(images, "float32")
+    labels = stream.integers(0, classes, size)
+    labels = keras.ops.one_hot(labels, classes, dtype="float32")
+
+    class OneBatch(keras.utils.PyDataset):
+        """The same batch again and again."""
+
+        def __len__(self):
+            return 10**6
+
+        def __getitem__(self, step):
+            return images, labels
+
+    run_forward = backend.compiled(
+        lambda images: network(images, training=True),
+        network.variables,
+        config.machine.jit_compile,
+    )
+
+    def forward(calls):
+        began = time.perf_counter()
+        for _ in range(calls):
+            logits = run_forward(images)
+        keras.ops.convert_to_numpy(logits)
+        return time.perf_counter() - began
+
+    return {
+        "plain": _turn(*_steps(network, OneBatch(), len(OneBatch()))),
+        "forward": _turn(forward),
+    }
+
+
+def measure(turns, rounds, seconds, clock=time.perf_counter):
+    """Times the turns one after the other, so that a disturbance meets all.
+
+    Args:
+        turns: Dict from a name to a function that returns seconds.
+        rounds: Integer, how many rounds at most.
+        seconds: No round but the first begins that, at the last one's pace,
+            would end later than this.
+        clock: Function that returns seconds.
+
+    Returns:
+        Dict from a name to a list of seconds, one for each round.
+    """
+    samples = {name: [] for name in turns}
+    began = clock()
+    for _ in range(rounds):
+        start = clock()
+        for name, turn in turns.items():
+            samples[name].append(turn())
+        if 2 * clock() - start - began > seconds:
+            break
+    return samples
+
+
+# Results.
+
+
+def summary(samples):
+    """Returns the median and the quartiles of numbers, as a dict."""
+    import numpy as np
+
+    lower, median, upper = np.quantile(samples, [0.25, 0.5, 0.75]).tolist()
+    return {"median": median, "lower": lower, "upper": upper}
+
+
+def efficiencies(seconds, passes, forwards=1):
+    """Returns how close ALIM's step comes to plain steps of its network.
+
+    The limit is `passes` forward and backward passes and `forwards` forward
+    ones. `efficiency` takes a forward pass for a third of a plain step, so
+    with mixup it is ALIM's images/s over 3/7 of the plain images/s;
+    `efficiency_measured` takes the forward pass that was measured.
+    `views_and_bookkeeping` is the share of the step beyond that limit.
+
+    Args:
+        seconds: Dict with the seconds of `alim`, `plain` and `forward`.
+        passes: Forward and backward passes of a step.
+        forwards: Forward passes alone. Defaults to `1`, the key encoder's.
+    """
+    plain, alim = seconds["plain"], seconds["alim"]
+    limit = passes * plain + forwards * seconds["forward"]
+    return {
+        "efficiency": plain * (passes + forwards / 3) / alim,
+        "efficiency_measured": limit / alim,
+        "views_and_bookkeeping": (alim - limit) / alim,
+    }
+
+
+def record(config, training, samples):
+    """Returns all that is known of a benchmark, ready for JSON."""
+    import keras
+
+    from alim_keras.app import build
+    from alim_keras.app import run_folder
+
+    seconds = {name: summary(values) for name, values in samples.items()}
+    medians = {name: values["median"] for name, values in seconds.items()}
+    passes = 2 if build.mixup_weight(config) else 1
+    rounds = [
+        efficiencies(dict(zip(samples, values)), passes)
+        for values in zip(*samples.values())
+    ]
+    return {
+        "command": shlex.join(sys.orig_argv),
+        "settings": config.as_dict(),
+        "versions": run_folder.versions(),
+        "machine": run_folder.machine(),
+        "backend": keras.config.backend(),
+        "network": build.network_name(config, training),
+        "image_shape": list(build.image_shape(config, training)),
+        "num_classes": training.num_classes,
+        "num_examples": len(training.trained),
+        "rounds": len(rounds),
+        "samples": samples,
+        "seconds": seconds,
+        "images_per_second": {
+            name: config.train.batch_size / medians[name]
+            for name in ("plain", "alim")
+        },
+        "passes": {"forward_backward": passes, "forward": 1},
+        **efficiencies(medians, passes),
+        "by_round": {
+            name: summary([each[name] for each in rounds]) for name in rounds[0]
+        },
+    }
+
+
+def table(result):
+    """Returns the record as text for a terminal."""
+    settings = result["settings"]
+    lines = [
+        f"{result['network']} on {result['image_shape']}, batch "
+        f"{settings['batch_size']}, {result['num_examples']:,} examples, "
+        f"{result['num_classes']} classes; {result['backend']}, "
+        f"{settings['precision']}; medians of {result['rounds']} rounds "
+        "[quartiles]",
+    ]
+    for scale, unit, group in (
+        (1e3, " ms", result["seconds"]),
+        (1, "", result["by_round"]),
+    ):
+        for name, values in group.items():
+            middle, low, high = (scale * value for value in values.values())
+            shown = f"{middle:>10.3f} [{low:.3f}, {high:.3f}]{unit}"
+            lines.append(f"{name:<24}{shown}")
+    rates, passes = result["images_per_second"], result["passes"]
+    limit = passes["forward_backward"] + passes["forward"] / 3
+    return "\n".join(lines) + (
+        f"\nimages/s: plain {rates['plain']:.2f}, limit "
+        f"{rates['plain'] / limit:.2f}, ALIM {rates['alim']:.2f}"
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(cli.run(benchmark_flags.COMMAND, main))
+    sys.exit(process.run(COMMAND, main))

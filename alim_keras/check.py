@@ -7,120 +7,119 @@ Ends with 3 if training would refuse the data.
 """
 
 import csv
+import dataclasses
 import io
 import sys
-import warnings
 
-from alim_keras import cli
-from alim_keras.cli import check_flags
+from alim_keras.app import cli
+from alim_keras.app import process
+from alim_keras.app.config import TRAINING
+from alim_keras.app.values import path
 from alim_keras.files import check_is_no_folder
 from alim_keras.files import write_atomically
 
-_SHOWN = 20
+
+@dataclasses.dataclass(frozen=True)
+class CheckConfig:
+    """Check.
+
+    Attributes:
+        problems: Write every image that cannot be read to this CSV file.
+            Without it: the first twenty are shown.
+    """
+
+    problems: str | None = path()
 
 
-def main(settings):
-    """Checks the data that the settings describe."""
-    from alim_keras.data.sources import is_own
-    from alim_keras.data.sources.own_images import UnreadableError
-    from alim_keras.runs import loading
-
-    if settings.problems:
-        check_is_no_folder(settings.problems, "--problems")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = None
-        if is_own(settings.dataset):
-            try:
-                with cli.bar("Looking at images") as progress:
-                    found = loading.own_data(settings, progress, refuse=False)
-            except UnreadableError as error:
-                # Not one can be read: the list is all that there is to say.
-                _write(settings, error.problems)
-                raise
-        problems = _problems(found)
-        _write(settings, problems)
-        refused = bool(problems) and settings.on_bad_image == "error"
-        if not refused:
-            cli.load(settings)
-            training = loading.training_data(settings, found=found)
-    if refused:
-        print("\n".join(found.notes))
-    else:
-        # Its package imports Keras, for which a backend is chosen only now.
-        from alim_keras.report import findings
-
-        print(findings.describe(training, found))
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        print(f"warning: {text}")
-    if not refused:
-        print(_what_happens(settings, training), flush=True)
-    return _verdict(settings, problems)
+COMMAND = cli.Command(
+    name="check",
+    doc=(
+        "Reads labels and images as training would, trains nothing, and says "
+        "what was found and what will happen. It takes training's flags."
+    ),
+    groups=(CheckConfig, *TRAINING),
+    examples=(
+        "check --dataset=labels.csv --images=photos",
+        "check --dataset=labels.csv --images=photos --on_bad_image=skip",
+        "check --dataset=labels.csv --none_of_these=unsure --min_votes=2",
+    ),
+    first=(
+        "problems dataset images format layout class_names known_labels "
+        "test_labels on_bad_image none_of_these"
+    ).split(),
+)
 
 
-def _problems(found):
-    """Returns (file, reason) of each image that cannot be read."""
-    if found is None or found.scan is None:
-        return []
-    return [(found.files[n], why) for n, why in found.scan.problems.items()]
+def main(line):
+    """Checks the data of a command line."""
+    from alim_keras.app import load
+    from alim_keras.data import known_data
+    from alim_keras.data.own_data import UnreadableError
+    from alim_keras.report import findings
 
-
-def _write(settings, problems):
-    if not settings.problems:
-        return
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(
-        [("file", "problem"), *problems]
+    config, problems_file = line.config, line.values["problems"]
+    if problems_file:
+        check_is_no_folder(problems_file, "--problems")
+    load.check_use(line)
+    table, problems = None, []
+    if known_data.is_table(config.data.dataset):
+        try:
+            table = load.table_set(config, "skip", process.show_progress)
+            if table.scan is not None:
+                problems = [
+                    (table.scan.names[row], why)
+                    for row, why in table.scan.problems.items()
+                ]
+        except UnreadableError as error:
+            # Not one can be read: the list is all that there is to say.
+            _write(problems_file, error.problems)
+            raise
+        _write(problems_file, problems)
+    if problems and config.table.on_bad_image == "error":
+        print("\n".join(table.notes))
+        return _verdict(config, problems)
+    training = load.training_set(config, table=table)
+    load.check_use_of(line, training)
+    print(findings.describe(training))
+    steps = len(training.trained) // config.train.batch_size
+    shape = " x ".join(map(str, training.images.shape[1:]))
+    print(
+        f"training       {config.method.method} on images of {shape}: "
+        f"{config.train.epochs} epochs of {steps} steps of "
+        f"{config.train.batch_size}; {len(training.trained):,} items train, "
+        f"{len(training.held_out):,} are held out, "
+        f"{len(training.test_images):,} test",
+        flush=True,
     )
-    write_atomically(settings.problems, out.getvalue())
+    return _verdict(config, problems)
 
 
-def _what_happens(settings, training):
-    """Says what training would do with these data, and what it needs."""
-    from alim_keras.networks import make_backbone
-    from alim_keras.runs import build
-    from alim_keras.runs import choice
-    from alim_keras.runs import memory
-    from alim_keras.runs import noise
-
-    build.check_settings(settings)
-    network = choice.network(settings, training.data.kind)
-    shape = build.image_shape(settings, training.data)
-    backbone, _ = make_backbone(network, shape, settings.width)
-    found = memory.needed(settings, backbone, training)
-    memory.check_limit(found, settings.memory_limit)
-    steps = len(training.trained) // settings.batch_size
-    rate = noise.wish(settings)
-    noise.check(settings, training)
-    told = "" if rate is None else f", told the noise rate {rate}"
-    tested = len(training.data.test_images)
-    return (
-        f"{memory.describe(found)}\n"
-        f"training       {settings.method} on {network} at "
-        f"{' x '.join(map(str, shape))}{told}: {settings.epochs} epochs of "
-        f"{steps} steps of {settings.batch_size}; "
-        f"{len(training.trained):,} items train, "
-        f"{len(training.held_out):,} are held out, {tested:,} test"
-    )
+def _write(file, problems):
+    if file:
+        out = io.StringIO()
+        rows = [("file", "problem"), *problems]
+        csv.writer(out, lineterminator="\n").writerows(rows)
+        write_atomically(file, out.getvalue())
 
 
-def _verdict(settings, problems):
+def _verdict(config, problems):
     if not problems:
         print("Sound: training would take these data.")
         return 0
-    for name, why in problems[:_SHOWN]:
+    for name, why in problems[:20]:
         print(f"  {name}: {why}")
-    if len(problems) > _SHOWN:
-        print(f"  and {len(problems) - _SHOWN} more; --problems=FILE has all")
-    if settings.on_bad_image == "skip":
-        print(f"{len(problems)} images cannot be read and are left out.")
+    if len(problems) > 20:
+        print(f"  and {len(problems) - 20} more; --problems=FILE has all")
+    cannot = f"{len(problems)} images cannot be read"
+    if config.table.on_bad_image == "skip":
+        print(f"{cannot} and are left out.")
         return 0
     print(
-        f"Not sound: {len(problems)} images cannot be read. Mend them, or "
-        "leave their items out with --on_bad_image=skip."
+        f"Not sound: {cannot}. Mend them, or leave their items out with "
+        "--on_bad_image=skip."
     )
     return 3
 
 
 if __name__ == "__main__":
-    sys.exit(cli.run(check_flags.COMMAND, main, keras=False))
+    sys.exit(process.run(COMMAND, main, keras=False))

@@ -2,40 +2,479 @@
 
     python -m alim_keras.compare --methods=rc,rc+alim --dataset=fashion_mnist
 
-`--help` lists all flags. The same command continues where it was stopped.
+The same command continues where it was stopped. docs/compare.md describes the
+rows and the files.
 """
 
-import signal
+import contextlib
+import dataclasses
+import gc
+import itertools
+import os
+import re
+import shutil
 import sys
+import time
 
-from alim_keras import cli
-from alim_keras.cli import compare_flags
+from alim_keras import train
+from alim_keras.app import cli
+from alim_keras.app import process
+from alim_keras.app.config import TRAINING
+from alim_keras.app.config import Config
+from alim_keras.app.values import path
+from alim_keras.app.values import switch
+from alim_keras.app.values import text
+from alim_keras.errors import CheckpointError
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.errors import EnvironmentLacksError
+from alim_keras.files import write_atomically
 
 
-def main(settings):
+@dataclasses.dataclass(frozen=True)
+class CompareConfig:
+    """Comparison.
+
+    Attributes:
+        methods: Rows, separated by commas: NAME is the method alone (--lam=0),
+            NAME+alim with ALIM as --lam says; +mixup and +nomixup set
+            --mixup_weight to 1 and 0; NAME[flag=value;flag=value] sets any flag
+            of training for this row.
+        seeds: How many seeds, from 0; or the seeds themselves, separated by
+            commas (7, is the seed 7 alone).
+        ambiguities: Values of q, separated by commas. Without it: that of
+            --ambiguity.
+        noise_levels: Values of eta, separated by commas. Without it: that of
+            --noise_level.
+        out: Folder of the cells, tables and plot; the same command continues
+            what is there. Without it: runs/compare.
+        table_only: Write the tables and the plot from the finished cells; run
+            nothing.
+    """
+
+    methods: str = text("pico,pico+alim")
+    seeds: str = text("3")
+    ambiguities: str | None = text()
+    noise_levels: str | None = text()
+    out: str | None = path()
+    table_only: bool = switch(False)
+
+
+COMMAND = cli.Command(
+    name="compare",
+    doc=(
+        "Trains a grid of methods, noise and seeds, one run after the other, "
+        "and writes tables of mean and standard deviation and a plot. The "
+        "same command continues. It takes training's flags, for all cells."
+    ),
+    groups=(CompareConfig, *TRAINING),
+    examples=("compare --methods=rc,rc+alim --noise_levels=0,0.3",),
+)
+_ROW = re.compile(
+    r"([^+\[\]]+)((?:\+(?:alim|mixup|nomixup))*)(?:\[([^\[\]]+)\])?"
+)
+_MARKS = {"mixup": "mixup_weight=1", "nomixup": "mixup_weight=0"}
+# A row without ALIM has the defaults of ALIM's flags, so it is the method.
+_ALONE = {"lam": 0.0} | {
+    name: Config().as_dict()[name]
+    for name in ("lam_per_class", "scale_factor", "noise_rate")
+}
+# What the rows share, or what has a spelling of its own.
+_SHARED = (
+    "method seed ambiguity noise_level run_dir backend distribute replicas "
+    "candidates_file save_candidates dataset data_dir download train_size "
+    "progress deterministic"
+).split()
+_LISTS = {"ambiguity": "ambiguities", "noise_level": "noise_levels"}
+# Errors that are about the wish and not about one training: where the first
+# cell ends with one, so would the others.
+_OF_ALL = (ConfigError, DataError, CheckpointError, EnvironmentLacksError)
+# In a cell's folder: why it failed.
+_FAILURE = "failure.json"
+# Columns of cells.csv that are settings, and those of results.json.
+_SETTINGS = "method lam mixup_weight ambiguity noise_level seed".split()
+_RESULTS = (
+    "test_accuracy test_accuracy_selected pseudo_label_accuracy lambda "
+    "noise_rate realised_noise epochs train_seconds images_per_second"
+).split()
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One run of the grid: its row, its column and its `Config`."""
+
+    row: str
+    column: str
+    config: Config
+
+    @property
+    def folder(self):
+        """A new `RunFolder`: one that has trained keeps its model alive."""
+        from alim_keras.app.run_folder import RunFolder
+
+        return RunFolder(self.config.run.run_dir)
+
+
+def main(line):
     """Runs the cells that are not finished, and writes tables and plot."""
-    from alim_keras import backend
-    from alim_keras.comparisons import grid
-    from alim_keras.comparisons import report
-    from alim_keras.comparisons import runner
-    from alim_keras.runs import build
-
-    planned = grid.make(settings)
-    code = 0
-    if not settings.table_only:
-        # Before the data: reading them with TFDS starts TensorFlow, after
-        # which devices cannot be set up any more.
-        replicas = backend.make_strategy(
-            settings.distribute, settings.replicas
-        )[1]
-        for cell in planned.cells:
-            build.check_batch(cell.settings, replicas)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        code = runner.Runner(planned).run()
-    for line in report.finish(planned):
-        print(line)
+    out = line.options.out or os.path.abspath(os.path.join("runs", "compare"))
+    cells = make_cells(line, out)
+    code = 0 if line.options.table_only else run(cells, out)
+    status = write(cells, out).status
+    print(
+        f"{(status == 'finished').sum()} of {len(cells)} cells are finished, "
+        f"{(status == 'failed').sum()} failed. In {out}: table.md, the same "
+        "in table.csv and differences.csv; every run in cells.csv"
+    )
     return code
 
 
+# The grid.
+
+
+def make_cells(line, out):
+    """Returns the grid of a `cli.Line` in the folder `out`: a list of `Cell`.
+
+    The seeds come last to change: after the first of them the table has a
+    number in every place.
+
+    Raises:
+        ConfigError: For whatever cannot work, before anything has run.
+        CheckpointError: Cells of other settings stand in the folder.
+    """
+    _check_flags(line)
+    given = _given(line.config)
+    columns = {os.path.splitext(os.path.basename(given or ""))[0]: {}}
+    if not given:
+        values = [_values(line, own, flag) for flag, own in _LISTS.items()]
+        columns = {
+            f"q={q:.12g} eta={eta:.12g}": {"ambiguity": q, "noise_level": eta}
+            for q, eta in itertools.product(*values)
+        }
+    # Commas within brackets belong to a value.
+    names = re.split(r",(?![^\[]*\])", line.options.methods)
+    rows = {name.strip(): make_row(name.strip(), line.config) for name in names}
+    if len(set(map(_effect, rows.values()))) < len(names):
+        raise ConfigError(
+            "Two rows are the same run; leave one out. Received: "
+            f"--methods={line.options.methods}"
+        )
+    seeds = _values(line, "seeds", "seed")
+    if "," not in line.options.seeds:
+        seeds = range(seeds[0])
+    cells = []
+    for seed, column, row in itertools.product(seeds, columns, rows):
+        name = f"{row}-{column}-seed{seed}".replace("q=", "q")
+        name = re.sub(r"[^\w.+=-]+", "_", name.replace(" eta=", "-eta"))
+        config = rows[row].replace(
+            seed=seed,
+            run_dir=os.path.join(out, "cells", name),
+            **columns[column],
+        )
+        cells.append(Cell(row, column, config))
+        try:
+            cells[-1].folder.check_same(config)
+        except CheckpointError as error:
+            message = str(error).replace("--run_dir", "--out")
+            raise CheckpointError(message) from error
+    if not cells:
+        raise ConfigError("There must be a seed. Received: --seeds=0")
+    return cells
+
+
+def make_row(name, config):
+    """Returns the `Config` of a row such as `"rc+alim[lam=0.3]"`.
+
+    Args:
+        name: String, a part of `--methods`.
+        config: The `Config` of all rows.
+    """
+    from alim_keras.app import build
+
+    match = _ROW.fullmatch(name)
+    if not match:
+        raise ConfigError(
+            "A row must be NAME, NAME+alim, NAME+mixup, NAME+nomixup, "
+            "NAME+alim+mixup or one of these and [flag=value;flag=value]. "
+            f"Received: {name!r} in --methods"
+        )
+    marks = match[2].split("+")[1:]
+    options = [_MARKS[mark] for mark in marks if mark in _MARKS]
+    options += match[3].split(";") if match[3] else []
+    own = {} if "alim" in marks else dict(_ALONE)
+    for option in options:
+        flag, _, value = option.strip().removeprefix("--").partition("=")
+        if flag in _SHARED or flag in own:
+            raise ConfigError(
+                f"--{flag} is not for one row alone, or is set twice: +mixup, "
+                "+nomixup or no +alim set it, too. Received: "
+                f"{name} in --methods"
+            )
+        own[flag] = _parse(flag, value, f"{name} in --methods")
+    if "alim" not in marks:
+        # Unlike ALIM's other flags, the norm is also the method's own.
+        own.setdefault("norm", None)
+    config = config.replace(method=_parse("method", match[1], name), **own)
+    build.check(config)
+    adjusts = config.alim.lam and build.keeps_pseudo_labels(config)
+    if "alim" in marks and not adjusts:
+        raise ConfigError(
+            f"ALIM has nothing to adjust in {name}: it needs a method that "
+            "keeps pseudo labels, and another lambda than 0. Received: "
+            f"{name} in --methods, --lam={config.alim.lam}"
+        )
+    return config
+
+
+def _effect(config):
+    """Returns a `Config` that is equal for equal runs."""
+    from alim_keras.app import build
+
+    return config.replace(mixup_weight=build.mixup_weight(config))
+
+
+def _given(config):
+    """Returns the file of sets that are not simulated, or None."""
+    from alim_keras.data import known_data
+
+    is_table = known_data.is_table(config.data.dataset)
+    own = config.data.dataset if is_table else None
+    return config.candidates.candidates_file or own
+
+
+def _check_flags(line):
+    from alim_keras.app import load
+
+    load.check_use(line)
+    names = [flag for flag, own in _LISTS.items() if line.values[own]]
+    if _given(line.config):
+        names = list(_LISTS.values())
+    line.refuse_typed(
+        ["method", "seed", "run_dir", "save_candidates", *names],
+        "is not for all cells: --methods, --seeds, --out and, for simulated "
+        "sets, --ambiguities and --noise_levels tell them apart",
+    )
+    if line.config.machine.distribute == "multi_worker":
+        raise ConfigError(
+            "A comparison does not run in many workers. Received: "
+            "--distribute=multi_worker"
+        )
+
+
+def _values(line, own, flag):
+    """Returns the values that a flag lists, or that of training's flag."""
+    given = getattr(line.options, own)
+    if given is None:
+        return [line.values[flag]]
+    parts = given.strip().removesuffix(",").split(",")
+    values = [_parse(flag, part, f"--{own}={given}") for part in parts]
+    if len(set(values)) < len(values):
+        raise ConfigError(f"A value stands twice in --{own}={given}")
+    return values
+
+
+def _parse(flag, value, where):
+    """Returns the value of one of training's flags."""
+    try:
+        return train.COMMAND.parse([f"--{flag}={value}"]).values[flag]
+    except ConfigError as error:
+        raise ConfigError(f"{error} Received: {where}") from None
+
+
+# Running.
+
+
+def run(cells, out):
+    """Trains the cells that are not finished, and writes tables after each.
+
+    Returns the exit code: 0, or that of the first failure.
+    """
+    from alim_keras.app.run_folder import BusyError
+
+    todo = [cell for cell in cells if cell.folder.finished() is None]
+    done, code, has_trained = len(cells) - len(todo), 0, False
+    print(f"{len(cells)} cells, {done} of them finished, in {out}", flush=True)
+    for cell in todo:
+        began = time.monotonic()
+        try:
+            accuracy = train_cell(cell)["test_accuracy"]
+        except BusyError:
+            result = "another process trains it"
+        except Exception as error:
+            if not has_trained and isinstance(error, _OF_ALL):
+                raise
+            failed, result = process.explain(error)
+            failure = {"exit_code": failed, "message": result}
+            cell.folder.write(_FAILURE, failure)
+            code = code or failed
+        else:
+            has_trained = True
+            done += 1
+            share = "unknown" if accuracy is None else f"{accuracy:.1%}"
+            result = f"test {share}, {time.monotonic() - began:.0f} s"
+        write(cells, out)
+        name = f"{cell.row} {cell.column} seed {cell.config.run.seed}"
+        print(f"[{done}/{len(cells)}] {name}: {result}", flush=True)
+    return code
+
+
+def train_cell(cell):
+    """Trains a cell, or goes on with it; returns its results.
+
+    Raises:
+        BusyError: Another process trains it.
+    """
+    import keras
+
+    from alim_keras import backend
+    from alim_keras.app import build
+
+    config, folder = cell.config, cell.folder
+    with folder.lock():
+        # The cell before left graphs and models that keep each other alive.
+        keras.utils.clear_session(free_memory=False)
+        gc.collect()
+        scope, replicas = backend.make_strategy(
+            config.machine.distribute, config.machine.replicas
+        )
+        build.check(config, replicas)
+        with (
+            open(folder.file("log.txt"), "a", encoding="utf-8") as log,
+            contextlib.redirect_stdout(log),
+        ):
+            results = train.train(
+                config, folder, scope, replicas, publish=False
+            )
+        # Only a continuation would need them.
+        shutil.rmtree(folder.checkpoint.folder, ignore_errors=True)
+        os.remove(folder.file("candidates.npz"))
+    return results
+
+
+# Tables and plot.
+
+
+def write(cells, out):
+    """Writes tables and plot of what is finished; returns cells.csv's frame."""
+    import pandas as pd
+
+    frame = pd.DataFrame([_numbers(cell) for cell in cells])
+    frame = frame.astype({"test_accuracy": float})
+    values = frame[["row", "column", "test_accuracy"]].to_numpy().tolist()
+    spread, changes = _spread(values, "std"), _differences(cells, frame)
+    seeds = frame.seed.nunique()
+    tables = (
+        "Test accuracy after the last epoch in percent: mean ± standard "
+        f"deviation over {seeds} seed(s); (n) where only n are finished.\n\n"
+        f"{_markdown(spread, seeds)}\n"
+        "What a plug-in changes, in points of percent: mean over the seeds ± "
+        "standard error of that mean, from the differences within each seed."
+        f"\n\n{_markdown(changes, seeds, '+')}"
+    )
+    for name, content in (
+        ("cells.csv", frame.to_csv(index=False)),
+        ("table.csv", spread.to_csv()),
+        ("differences.csv", changes.to_csv()),
+        ("table.md", tables),
+    ):
+        write_atomically(os.path.join(out, name), content)
+    if frame.test_accuracy.notna().any() and not _given(cells[0].config):
+        _figure(frame).savefig(os.path.join(out, "accuracy.png"), dpi=150)
+    return frame
+
+
+def _numbers(cell):
+    """Returns a cell's row of cells.csv, as a dict."""
+    results = cell.folder.finished() or {}
+    failure = cell.folder.read_if_sound(_FAILURE)
+    status = "finished" if results else "failed" if failure else "unfinished"
+    settings = _effect(cell.config).as_dict()
+    return {
+        "row": cell.row,
+        "column": cell.column,
+        **{name: settings[name] for name in _SETTINGS},
+        "status": status,
+        **{name: results.get(name) for name in _RESULTS},
+        "folder": os.path.basename(cell.folder.path),
+    }
+
+
+def _differences(cells, frame):
+    """Returns mean, error and count of paired differences, by row and column.
+
+    Both runs of a pair differ in one plug-in and share sets and draws, so the
+    error is that of the differences within the seeds.
+    """
+    runs = [_effect(cell.config).replace(run_dir=None) for cell in cells]
+    runs = dict(zip(runs, frame.itertuples(), strict=True))
+    pairs = []
+    for config, one in runs.items():
+        for plug_in, without in (
+            ("alim", {**_ALONE, "norm": None}),
+            ("mixup", {"mixup_weight": 0.0}),
+        ):
+            base = runs.get(config.replace(**without), one)
+            if base is not one:
+                name = f"{plug_in}: {one.row} against {base.row}"
+                change = one.test_accuracy - base.test_accuracy
+                pairs.append((name, one.column, change))
+    return _spread(pairs, "sem")
+
+
+def _spread(values, error):
+    """Returns mean, error and count of triples (row, column, value).
+
+    Rows and columns stay in their order; NaN is not counted.
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame(values, columns=["row", "column", "value"])
+    groups = frame.groupby(["row", "column"], sort=False).value
+    return groups.agg(["mean", error, "count"])
+
+
+def _markdown(frame, seeds, sign=""):
+    """Returns mean, error and count of each row and column as a table."""
+
+    def show(place):
+        mean, error, count = place
+        if not count:
+            return "–"
+        shown = f"{100 * mean:{sign}.2f}"
+        shown += f" ± {100 * error:.2f}" if count > 1 else ""
+        return shown if count == seeds else f"{shown} ({count:.0f})"
+
+    texts = frame.apply(show, axis=1, result_type="reduce")
+    texts = texts.unstack("column", sort=False)
+    lines = [["method", *texts.columns], ["---"] * (1 + len(texts.columns))]
+    lines += [list(line) for line in texts.itertuples()]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _figure(frame):
+    """Returns a matplotlib figure: accuracy against eta, a line for each row.
+
+    Rows without ALIM are dashed; bars are the deviation over the seeds.
+    """
+    from matplotlib.figure import Figure
+
+    drawn = Figure((8, 4.5), layout="constrained")
+    axis = drawn.subplots()
+    lines = frame.dropna(subset="test_accuracy")
+    for (row, q), line in lines.groupby(["row", "ambiguity"], sort=False):
+        points = line.groupby("noise_level").test_accuracy
+        axis.errorbar(
+            *(points.mean().index, points.mean(), points.std().fillna(0)),
+            label=f"{row}, q = {q:g}",
+            linestyle="-" if line.lam.iloc[0] else "--",
+            marker="o",
+            capsize=3,
+        )
+    axis.set_xlabel("noise level eta")
+    axis.set_ylabel("test accuracy")
+    axis.legend()
+    return drawn
+
+
 if __name__ == "__main__":
-    sys.exit(cli.run(compare_flags.COMMAND, main))
+    sys.exit(process.run(COMMAND, main))

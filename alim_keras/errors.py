@@ -196,3 +196,32 @@ def check_ranges(**arguments):
     for name, (value, kind) in arguments.items():
         count = len(value) if isinstance(value, tuple | list) else None
         check_number(name, value, count=count, **_KINDS[kind])
+
+
+class DataWarning(UserWarning):
+    """Data that can be used but look as if they were not what was meant."""
+
+
+def first_five(items):
+    """Returns up to five items as text, with "..." if there are more."""
+    text = ", ".join(str(item) for item in items[:5])
+    return text + ", ..." if len(items) > 5 else text
+
+
+def first_rows(rows, ids=None):
+    """Returns the names of up to five rows, by id where there are ids."""
+    if ids is None:
+        return "rows " + first_five([int(row) for row in rows[:6]])
+    return "ids " + first_five([f"{ids[row]} (row {row})" for row in rows[:6]])
+
+
+def one_line(error):
+    """Returns the first line of an exception's text, or its class."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else type(error).__name__
+
+
+def nearest(name, names):
+    """Returns "; did you mean ...?" with near matches, or an empty string."""
+    text = did_you_mean(name, names)
+    return f"; d{text[2:]}" if text else ""

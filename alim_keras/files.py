@@ -1,10 +1,15 @@
 """Writing files so that nothing half-written stays behind."""
 
 import contextlib
+import hashlib
 import os
+import shutil
 import tempfile
 
 from alim_keras.errors import ConfigError
+
+# Files under this prefix are being written, or were when a process was killed.
+PARTIAL = ".partial-"
 
 
 def check_is_no_folder(path, name="path"):
@@ -12,7 +17,7 @@ def check_is_no_folder(path, name="path"):
 
     Args:
         path: The file to write.
-        name: What the caller calls it, such as `"--out"`.
+        name: The caller's name for it, such as `"--out"`.
     """
     if os.path.isdir(path):
         raise ConfigError(
@@ -38,8 +43,8 @@ def write_atomically(path, content):
 def replacing(path):
     """Opens a file that takes the place of `path` once the block is done.
 
-    For what is written part by part; an error in the block leaves `path` as
-    it was.
+    For content that is written part by part; an error in the block leaves
+    `path` as it was. File and folder are on the disk when this returns.
 
     Args:
         path: File to write; its folder is made if missing.
@@ -50,7 +55,7 @@ def replacing(path):
     check_is_no_folder(path)
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=folder, prefix=".partial-")
+    handle, partial = tempfile.mkstemp(dir=folder, prefix=PARTIAL)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -61,6 +66,51 @@ def replacing(path):
         os.umask(umask)
         os.chmod(partial, 0o666 & ~umask)
         os.replace(partial, path)
+        _sync_folder(folder)
     except BaseException:
-        os.unlink(partial)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)
         raise
+
+
+def move_written(path, target):
+    """Gives a file that another library wrote its name, safe from a crash.
+
+    Args:
+        path: The written file, in the same folder as `target`.
+        target: The name to give it; a file there is replaced.
+    """
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+    os.replace(path, target)
+    _sync_folder(os.path.dirname(os.path.abspath(target)))
+
+
+def remove_partial(folder):
+    """Removes what a killed process left half-written in a folder.
+
+    Only where no other process writes: behind the lock of a run folder.
+    """
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if name.startswith(PARTIAL):
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            else:
+                os.unlink(path)
+
+
+def digest(path):
+    """Returns the SHA-256 of a file's content, in hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync_folder(folder):
+    """Puts the names in a folder on the disk, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -9,6 +9,9 @@ Reference:
 """
 
 import keras
+import numpy as np
+
+PROTOCOLS = ("flip", "pico", "size")
 
 # Smallest probability that takes part in a ratio or a logarithm. It lies in
 # the normal range of float32, so nothing underflows to a denormal on a GPU.
@@ -42,18 +45,23 @@ def candidate_weights(candidates, lam):
 def onehot(z):
     """Eq. 4: 1 at the largest entry of each row, 0 elsewhere.
 
-    Ties go to the lowest class. A row of zeros is a tie over all classes.
+    Equal largest entries share the 1 evenly, so that no class is preferred
+    for its number. A row of zeros is a tie over all classes.
 
     Args:
         z: Tensor `(B, C)` of non-negative numbers.
 
     Returns:
-        A float32 tensor `(B, C)`.
+        A float32 tensor `(B, C)` whose rows sum to 1.
+
+    Example:
+
+    >>> alim_keras.ops.onehot([[0.2, 0.5, 0.3], [0.4, 0.2, 0.4]])
+    [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]
     """
     z = _float32(z)
-    return keras.ops.one_hot(
-        keras.ops.argmax(z, axis=-1), z.shape[-1], dtype="float32"
-    )
+    largest = _float32(z >= keras.ops.max(z, axis=-1, keepdims=True))
+    return largest / keras.ops.sum(largest, axis=-1, keepdims=True)
 
 
 def scale(z, scale_factor=1.0):
@@ -193,7 +201,7 @@ def rival(probabilities, candidates):
 
 
 def adaptive_lambda(ratios, noise_rate):
-    """Eq. 6: the `noise_rate` quantile of the candidate ratios.
+    """Eq. 6: the `noise_rate` quantile of the candidate ratios, on the host.
 
     The quantile is the order statistic of rank `floor(n * noise_rate)`,
     counted from 0 in ascending order, over the n ratios that are finite: about
@@ -203,66 +211,84 @@ def adaptive_lambda(ratios, noise_rate):
     with nothing left, or a noise rate of 0, lambda is 0.
 
     Args:
-        ratios: Tensor `(n,)` from `candidate_ratio`.
+        ratios: Tensor or array `(n,)` from `candidate_ratio`.
         noise_rate: Scalar eta in `[0, 1]`; six decimals of it count.
 
     Returns:
-        A float32 scalar in `[0, 1]`.
+        A float in `[0, 1]`.
 
     Example:
 
     >>> alim_keras.ops.adaptive_lambda([0.4, 0.1, 3.0, 0.2], noise_rate=0.5)
     0.4
     """
-    ops = keras.ops
-    ratios = ops.reshape(_float32(ratios), (-1,))
-    if ratios.shape[0] == 0:
-        return ops.zeros((), "float32")
-    usable = ops.isfinite(ratios)
-    ranked = ops.sort(ops.where(usable, ratios, float("inf")))
-    count = ops.sum(ops.cast(usable, "int32"))
-    rank = share_rank(count, noise_rate)
-    lam = ops.clip(ops.take(ranked, ops.maximum(rank, 0)), 0.0, 1.0)
-    return ops.where(rank < 0, 0.0, lam)
+    ratios = np.asarray(keras.ops.convert_to_numpy(ratios), "float32").ravel()
+    ratios = ratios[np.isfinite(ratios)]
+    # In whole millionths: a product of floats drops below the number on paper
+    # (100 * 0.29 = 28.999996) or rises above it.
+    millionths = round(float(noise_rate) * 1e6)
+    if not len(ratios) or millionths <= 0:
+        return 0.0
+    rank = min(len(ratios) * millionths // 10**6, len(ratios) - 1)
+    return float(np.clip(np.partition(ratios, rank)[rank], 0.0, 1.0))
 
 
-def share_rank(count, share):
-    """`floor(count * share)`, the rank of a quantile counted from 0.
+def instance_lambda(
+    noise_rate, set_size, num_classes, protocol="flip", ambiguity=None
+):
+    """Lambda of each example, in closed form, as a numpy array.
 
-    In whole millionths of the share, since a product of floats drops below
-    (100 * 0.29 = 28.999996) or rises above the number on paper. In int32, the
-    one integer that every backend has, and right for every count it holds.
+    Assumption 1 of the paper: given the true label, the set S does not depend
+    on the image x. Then `P(y | x, S) ~ P(y | x) P(S | y)`, which is Eq. 3 with
+    `norm="scale"` and K = 1, and lambda is the ratio `P(S | y outside S) /
+    P(S | y inside S)`; docs/noise_rate.md derives it.
+
+    - `"flip"` (the true label is swapped for a non-candidate at rate eta) and
+      `"size"` (nothing is known but that sets of one size are equally likely,
+      with the noise rate of that size): `eta s / ((1 - eta) (C - s))`;
+    - `"pico"` (every wrong label is drawn with probability q, the true one
+      with 1 - eta): `eta q / ((1 - eta) (1 - q))`.
 
     Args:
-        count: Integer scalar n, from 0 to 2^31 - 1.
-        share: Scalar in `[0, 1]`; six decimals of it count.
+        noise_rate: eta in `[0, 1)`, a number or an array like `set_size`.
+        set_size: s, integers from 1 to C, any shape.
+        num_classes: C.
+        protocol: `"flip"`, `"pico"` or `"size"`. Defaults to `"flip"`.
+        ambiguity: q in `[0, 1)`, for `"pico"` only.
 
     Returns:
-        An int32 scalar, at most n - 1; -1 where there is no such quantile,
-        that is if n or the share is 0.
+        A float64 array shaped like `set_size`, 0 or more. Not clamped: above
+        1 where a label outside the set is the likelier one. 0 for a full set,
+        which cannot be wrong.
+
+    Raises:
+        ValueError: If the protocol is none of these, or `"pico"` without q.
+
+    Example:
+
+    >>> alim_keras.ops.instance_lambda(0.2, [1, 2, 4], 4)  # 1/4 s / (4 - s)
+    [0.08333333, 0.25, 0.0]
     """
-    ops = keras.ops
-    count = ops.cast(count, "int32")
-    millionths = _millionths(share)
-    # count * millionths / 10^6, taken apart so that no product leaves int32.
-    millions, rest = count // 1000000, count % 1000000
-    high, low = millionths // 1000, millionths % 1000
-    part = rest * high
-    rank = (
-        millions * millionths
-        + part // 1000
-        + (part % 1000 * 1000 + rest * low) // 1000000
-    )
-    rank = ops.clip(rank, 0, ops.maximum(count - 1, 0))
-    nothing = ops.logical_or(count < 1, millionths <= 0)
-    return ops.where(nothing, -1, rank)
-
-
-def _millionths(share):
-    """Returns `round(share * 10^6)` as an int32 scalar."""
-    if not keras.ops.is_tensor(share):
-        return keras.ops.cast(round(float(share) * 1e6), "int32")
-    return keras.ops.cast(keras.ops.round(_float32(share) * 1e6), "int32")
+    size = np.asarray(set_size, "float64")
+    noise_rate = np.asarray(noise_rate, "float64")
+    if protocol not in PROTOCOLS:
+        raise ValueError(
+            f"Argument `protocol` must be one of {PROTOCOLS}. "
+            f"Received: protocol={protocol!r}"
+        )
+    odds = noise_rate / np.maximum(1.0 - noise_rate, 1e-12)
+    outside = num_classes - size
+    if protocol == "pico":
+        if ambiguity is None or not 0 <= ambiguity < 1:
+            raise ValueError(
+                "Argument `protocol='pico'` needs `ambiguity`, the probability "
+                "in [0, 1) that a wrong label is a candidate. "
+                f"Received: ambiguity={ambiguity}"
+            )
+        lam = odds * ambiguity / (1.0 - ambiguity) * np.ones_like(size)
+    else:
+        lam = odds * size / np.maximum(outside, 1.0)
+    return np.where(outside > 0, lam, 0.0)
 
 
 def mixup(first, second, coefficient):

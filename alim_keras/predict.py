@@ -9,181 +9,190 @@ so that a person can pick.
 
 import contextlib
 import csv
+import dataclasses
 import io
 import os
 import sys
-import time
 
-from alim_keras import cli
-from alim_keras.cli import predict_flags
+from alim_keras.app import cli
+from alim_keras.app import process
+from alim_keras.app.config import TableConfig
+from alim_keras.app.values import path
+from alim_keras.app.values import switch
+from alim_keras.app.values import whole
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.errors import first_five
 from alim_keras.files import check_is_no_folder
 from alim_keras.files import replacing
 
 
-def main(settings):
-    """Predicts what the command line names."""
-    _check(settings)
+@dataclasses.dataclass(frozen=True)
+class PredictConfig:
+    """Prediction.
 
-    from alim_keras.data import tables
-    from alim_keras.data.messages import first_five
-    from alim_keras.runs import inputs
-    from alim_keras.runs import loading
-    from alim_keras.runs.predictor import load_predictor
+    Attributes:
+        out: CSV file to write, whole or not at all. Without it: standard
+            output.
+        top_k: How many classes are listed for each item, the likeliest first.
+        rank: Put the candidates of each item of --candidates_file in order of
+            probability, and mark items whose likeliest class is none of them.
+        candidates_file: A table of items with their candidate sets: predict
+            these items, in place of PATHS.
+        batch_size: How many images are read and predicted at once.
+        rename: Let --class_names give the classes other words, in the model's
+            order.
+    """
 
-    names = settings.class_names
-    predictor = load_predictor(
-        settings.model, tables.read_class_names(names) if names else None
+    out: str | None = path()
+    top_k: int = whole(3, low=1)
+    rank: bool = switch(False)
+    candidates_file: str | None = path()
+    batch_size: int = whole(64, low=1)
+    rename: bool = switch(False)
+
+
+_UNREAD = "known_labels known_as_sets test_labels".split()
+# Read for --candidates_file only.
+_OF_TABLE = [
+    field.name
+    for field in dataclasses.fields(TableConfig)
+    if field.name not in ("class_names", "on_bad_image")
+]
+COMMAND = cli.Command(
+    name="predict",
+    doc=(
+        "Predicts the class of images with a trained model, and writes a CSV "
+        "file: id, label, probability, and the next classes. MODEL is a run "
+        "folder, a model.keras or a saved_model folder: one that you trust. "
+        "PATHS are image files, folders of them however deep, or .npz and "
+        ".npy files with an array of images; for a model of feature vectors, "
+        ".npz or .npy files of these."
+    ),
+    groups=(PredictConfig, TableConfig),
+    words=("model", "[paths...]"),
+    examples=(
+        "predict runs/mine photos > labels.csv",
+        "predict runs/mine a.jpg b.png --top_k=1 --out=labels.csv",
+        "predict runs/mine --rank --candidates_file=sets.csv --images=photos",
+    ),
+)
+
+
+def main(line):
+    """Predicts the items of the command line."""
+    from alim_keras.app import load
+    from alim_keras.app import predictor as predicting
+    from alim_keras.data.class_names import read_class_names
+
+    options, table = line.options, line.group(TableConfig)
+    _check(line, options)
+    names = table.class_names
+    predictor = predicting.load_predictor(
+        line.words["model"],
+        read_class_names(names) if names else None,
+        options.rename,
     )
-    skipped = inputs.Skipped(settings.on_bad_image == "skip")
-    if settings.candidates_file:
-        found = inputs.from_table(
-            settings.candidates_file,
-            settings.images,
+    if options.candidates_file:
+        items = predicting.inputs_of_table(
+            options.candidates_file,
             predictor,
-            skipped,
-            **loading.reading(settings),
+            images=table.images,
+            on_bad_image=table.on_bad_image,
+            **load.reading(table),
         )
     else:
-        found = inputs.from_paths(settings.paths, predictor, skipped)
+        items = predicting.inputs_of_paths(line.words["paths"], predictor)
+    skipped = {} if table.on_bad_image == "skip" else None
     try:
-        with _output(settings.out) as file:
-            count, outside = _write(settings, predictor, found, skipped, file)
+        with _output(options.out) as file:
+            count, outside = _write(options, predictor, items, skipped, file)
     except BrokenPipeError:
         # Whoever read the lines has seen enough; Python would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
-    if settings.out:
-        print(f"Wrote {count:,} predictions to {settings.out}")
-        if settings.rank:
+    if options.out:
+        print(f"Wrote {count:,} predictions to {options.out}")
+        if options.rank:
             print(f"The likeliest class is outside the set of {outside:,}")
-    if skipped.count:
-        print(
-            f"alim_keras.predict: warning: {skipped.count:,} images could not "
-            f"be read and are left out: {first_five(skipped.first)}",
-            file=sys.stderr,
+    if skipped:
+        process.report(
+            "alim_keras.predict",
+            f"warning: {len(skipped):,} images could not be read and are left "
+            f"out: {first_five([str(error) for error in skipped.values()])}",
         )
 
 
-def _check(settings):
+def _check(line, options):
     """Raises for flags that do not fit together."""
-    if settings.rank and not settings.candidates_file:
+    paths = line.words["paths"]
+    if options.rank and not options.candidates_file:
         raise ConfigError(
             "--rank puts candidate sets in order; give the table that holds "
             "them as --candidates_file"
         )
-    if bool(settings.paths) == bool(settings.candidates_file):
-        given = " ".join(settings.paths)
+    if bool(paths) == bool(options.candidates_file):
+        given = " ".join(paths)
         raise ConfigError(
             "Give either images to predict, or the table of items as "
             f"--candidates_file. Received: {given or 'neither'}"
             f"{' and --candidates_file' if given else ''}"
         )
     unread = "would not be read, since"
-    if settings.rank:
-        settings.refuse_typed(
-            ["top_k"], f"{unread} --rank lists every candidate"
-        )
-    if settings.paths:
-        settings.refuse_typed(
-            predict_flags.OF_TABLE, f"{unread} PATHS are no table"
-        )
-    if settings.out:
-        check_is_no_folder(settings.out, "--out")
+    line.refuse_typed(_UNREAD, f"{unread} a prediction needs no true labels")
+    if options.rank:
+        line.refuse_typed(["top_k"], f"{unread} --rank lists every candidate")
+    if paths:
+        line.refuse_typed(_OF_TABLE, f"{unread} PATHS are no table")
+    if options.out:
+        check_is_no_folder(options.out, "--out")
 
 
-def _write(settings, predictor, found, skipped, file):
+def _write(options, predictor, items, skipped, file):
     """Writes all rows; returns how many, and how many are outside their set."""
-    from alim_keras.report import predictions
+    from alim_keras.report import labels as predictions
 
     writer = csv.writer(file, lineterminator="\n")
     names = predictor.class_names
-    top = min(settings.top_k, len(names))
+    top = min(options.top_k, len(names))
     header = predictions.RANKED_HEADER
-    writer.writerow(header if settings.rank else predictions.top_header(top))
-    totals = [one.total for one in found]
-    progress = Progress(
-        None if None in totals else sum(totals), bool(settings.out)
-    )
-    count = outside = 0
-    try:
-        for one in found:
-            for batch in one.batches(settings.batch_size):
-                p = predictor.probabilities(batch.values)
-                if settings.rank:
-                    rows = predictions.ranked_rows(
-                        batch.ids, p, batch.sets, names
-                    )
-                    rows = list(rows)
-                    outside += sum(row[4] == "1" for row in rows)
-                else:
-                    rows = predictions.top_rows(batch.ids, p, names, top)
-                writer.writerows(rows)
-                count += len(p)
-                progress.show(count + skipped.count)
-        if not count:
-            raise DataError(
-                f"There is nothing to predict: {skipped.count} images, and "
-                "none of them can be read"
-                if skipped.count
-                else "There is nothing to predict: the files hold no items"
-            )
-    finally:
-        progress.end()
+    writer.writerow(header if options.rank else predictions.top_header(top))
+    total, count, outside = sum(len(one.ids) for one in items), 0, 0
+    for one in items:
+        for rows, values in one.batches(options.batch_size, skipped):
+            p = predictor.probabilities(values)
+            ids = [one.ids[row] for row in rows]
+            if options.rank:
+                sets = one.sets.rows(rows) > 0
+                lines = list(predictions.ranked_rows(ids, p, sets, names))
+                outside += sum(row[4] == "1" for row in lines)
+            else:
+                lines = predictions.top_rows(ids, p, names, top)
+            writer.writerows(lines)
+            count += len(ids)
+            if options.out:
+                process.show_progress(count + len(skipped or ()), total)
+    if not count:
+        why = "the files hold no items"
+        if skipped:
+            why = f"{len(skipped)} images, and none of them can be read"
+        raise DataError(f"There is nothing to predict: {why}")
     return count, outside
 
 
 @contextlib.contextmanager
-def _output(path):
+def _output(file):
     """Yields the text file to write to: a new file, or standard output."""
-    if path is None:
+    if file is None:
         yield sys.stdout
         sys.stdout.flush()
         return
-    with replacing(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    with replacing(file) as opened:
+        text = io.TextIOWrapper(opened, encoding="utf-8", newline="")
         yield text
         text.flush()
         text.detach()
 
 
-class Progress:
-    """A line on stderr that says how far it is, if a person can see it.
-
-    Args:
-        total: How many items there are, or None.
-        to_file: Whether the rows go to a file. If they go to the terminal,
-            they are progress enough.
-    """
-
-    def __init__(self, total, to_file):
-        self._of = "" if total is None else f" of {total:,}"
-        self._shown = sys.stderr.isatty() and (
-            to_file or not sys.stdout.isatty()
-        )
-        self._start = self._last = time.monotonic()
-        self._width = 0
-
-    def show(self, done):
-        """Says how many items are done, a few times each second."""
-        now = time.monotonic()
-        if self._shown and now - self._last > 0.2:
-            self._last = now
-            rate = done / (now - self._start)
-            self._put(f"{done:,}{self._of} predicted, {rate:,.0f} a second")
-
-    def end(self):
-        """Clears the line."""
-        if self._width:
-            self._put("")
-            self._put("")
-
-    def _put(self, text):
-        sys.stderr.write(f"\r{text:<{self._width}}")
-        self._width = len(text)
-        sys.stderr.flush()
-
-
 if __name__ == "__main__":
-    sys.exit(cli.run(predict_flags.COMMAND, main))
+    sys.exit(process.run(COMMAND, main))

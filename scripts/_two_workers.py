@@ -14,14 +14,8 @@ import time
 
 WORKERS = 2
 LACKS = 6
-# Seconds for a worker to notice that the other is gone.
-PATIENCE = 60
-
-
-def free_address():
-    """Returns a loopback address with a free port."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
+# Seconds in which a worker notices that the other is gone, and reports it.
+PATIENCE = 30
 
 
 def start(flags, index, address, cores):
@@ -60,28 +54,25 @@ def stop(workers, number):
 
 
 def wait(workers):
-    """Returns the exit codes, in the order in which the workers ended."""
-    codes, left, failed = [], list(workers), None
-    stopped = 0
-    while left:
-        for worker in [w for w in left if w.poll() is not None]:
-            left.remove(worker)
-            codes.append(worker.returncode)
-            if worker.returncode and failed is None:
-                failed = time.monotonic()
-        late = failed is not None and time.monotonic() - failed
-        if left and late and late > PATIENCE * (stopped + 1):
-            # Once kindly, then not.
-            stop(left, signal.SIGKILL if stopped else signal.SIGTERM)
-            stopped += 1
+    """Waits for all; returns the exit code of the first that failed, or 0."""
+    code, signals = 0, [signal.SIGTERM, signal.SIGKILL]
+    while any(worker.poll() is None for worker in workers):
+        failed = [worker for worker in workers if worker.returncode]
+        if failed and not code:
+            code, deadline = failed[0].returncode, time.monotonic() + PATIENCE
+        if failed and signals and time.monotonic() > deadline:
+            stop(workers, signals.pop(0))
+            deadline += PATIENCE
         time.sleep(0.1)
-    return codes
+    return code or next((w.returncode for w in workers if w.returncode), 0)
 
 
 def main():
-    flags = sys.argv[1:]
-    address = free_address()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
     cores = sorted(os.sched_getaffinity(0))
+    flags = sys.argv[1:]
     workers = [start(flags, i, address, cores) for i in range(WORKERS)]
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: stop(workers, number))
@@ -91,13 +82,10 @@ def main():
     ]
     for reader in readers:
         reader.start()
-    codes = wait(workers)
+    code = wait(workers)
     for reader in readers:
         reader.join()
-    bad = [code for code in codes if code]
-    if not bad:
-        return 0
-    return bad[0] if bad[0] > 0 else LACKS
+    return code if code >= 0 else LACKS
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     pip install cleanlab
     python scripts/against_cleanlab.py FOLDER RUN
 
-FOLDER is what scripts/cifar10n_folder.py wrote; RUN was trained on its
+FOLDER is what `scripts/cifar10n.py folder` wrote; RUN was trained on its
 labels.csv, and `python -m alim_keras.audit RUN --folds=3` left folds.npz
 there: predictions of networks that did not see the example. Prints, of the
 single labels of the first person and of the union of all, the precision and
@@ -16,15 +16,13 @@ import csv
 import pathlib
 
 import numpy as np
-import pandas
 from cleanlab.filter import find_label_issues
 from cleanlab.multiannotator import get_label_quality_multiannotator
 from cleanlab.rank import get_label_quality_scores
 from scipy.special import softmax
 from sklearn.metrics import average_precision_score
 
-from alim_keras.data.candidate_sets import CandidateSets
-from alim_keras.data.tables import Votes
+from alim_keras.data import CandidateSets
 from alim_keras.data.tables import read_labels
 from alim_keras.report import examine
 
@@ -56,12 +54,15 @@ def main():
     ids = CandidateSets.load(given.run / "candidates.npz").ids
     with np.load(given.run / "folds.npz") as file:
         probabilities = softmax(file["logits"].astype("float64"), axis=1)
-    labels = read_labels(given.folder / "labels.csv")
-    names = labels.candidates.class_names
-    sets = labels.candidates.select(ids).sets
-    place = {one: row for row, one in enumerate(ids)}
-    rows = np.array([place[one] for one in labels.ids])[labels.votes.rows]
-    who, said = labels.votes.annotators, labels.votes.classes
+    candidates, votes, _ = read_labels(given.folder / "labels.csv")
+    names = candidates.class_names
+    sets = candidates.select(ids).dense()
+    wide = votes.pivot_table(
+        index="item",
+        columns="annotator",
+        values="label",
+        aggfunc=lambda labels: names.index(labels.iloc[0]),
+    ).reindex(ids)
     with open(given.folder / "truth.csv", encoding="utf-8") as file:
         found = {row["id"]: row["label"] for row in csv.DictReader(file)}
     truth = np.array([names.index(found[one]) for one in ids])
@@ -71,16 +72,12 @@ def main():
     def audit(sets, votes=None):
         return examine(
             probabilities.astype("float32"),
-            sets,
-            class_names=names,
-            ids=ids,
+            CandidateSets.from_dense(sets, ids, names),
             kind="folds",
             votes=votes,
         )
 
-    first = who == labels.votes.annotator_names.index("person1")
-    single = np.zeros(len(ids), "int64")
-    single[rows[first]] = said[first]
+    single = wide["person1"].to_numpy("int64")
     wrong = single != truth
     ours = audit(np.eye(len(names), dtype=bool)[single])
     task = f"one person ({wrong.mean():.1%} wrong)"
@@ -94,15 +91,12 @@ def main():
 
     wrong = ~sets[np.arange(len(ids)), truth]
     task = f"union ({wrong.mean():.1%} wrong)"
-    votes = Votes(rows, who, said, None, labels.votes.annotator_names)
     ours = audit(sets, votes)
     line(task, "suspicion, votes", ours.labels["suspicion"].to_numpy(), wrong)
     alone = audit(sets).labels["suspicion"].to_numpy()
     line(task, "suspicion, sets only", alone, wrong)
-    wide = np.full((len(ids), len(labels.votes.annotator_names)), np.nan)
-    wide[rows, who] = said
     crowd = get_label_quality_multiannotator(
-        pandas.DataFrame(wide), probabilities, verbose=False
+        wide.reset_index(drop=True), probabilities, verbose=False
     )["label_quality"]
     quality = crowd["consensus_quality_score"].to_numpy()
     line(task, "1 - CROWDLAB's quality", 1 - quality, wrong)

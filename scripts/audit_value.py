@@ -78,7 +78,10 @@ def main():
     print(f"settled labels right: {right:.4f}")
     report("suspicion", np.array([float(r["suspicion"]) for r in rows]), wrong)
     if given.plain:
-        loss = {row["id"]: float(row["outside"]) for row in read(given.plain)}
+        loss = {
+            row["id"]: float(row["outside_probability"])
+            for row in read(given.plain)
+        }
         report("plain loss", np.array([loss[one] for one in ids]), wrong)
     if given.run:
         report("out-of-fold loss", outside_folds(given.run, sets), wrong)

@@ -5,19 +5,10 @@
 """
 
 import argparse
-import csv
 import pathlib
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-
-
-def read(run):
-    with open(run / "metrics.csv", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+import pandas as pd
+from matplotlib.figure import Figure
 
 
 def main():
@@ -27,21 +18,19 @@ def main():
     parser.add_argument("runs", nargs="+", type=pathlib.Path)
     arguments = parser.parse_args()
     count = len(arguments.columns)
-    figure, axes = plt.subplots(
-        1, count, figsize=(4 * count, 3), squeeze=False, layout="constrained"
-    )
-    for axis, column in zip(axes[0], arguments.columns):
-        for run in arguments.runs:
-            rows = [row for row in read(run) if row.get(column)]
-            axis.plot(
-                [int(row["epoch"]) for row in rows],
-                [float(row[column]) for row in rows],
-                label=run.name,
-            )
+    figure = Figure((4 * count, 3), layout="constrained")
+    axes = figure.subplots(1, count, squeeze=False)[0]
+    for run in arguments.runs:
+        metrics = pd.read_csv(run / "metrics.csv", index_col="epoch")
+        for axis, column in zip(axes, arguments.columns):
+            if column in metrics:
+                line = metrics[column].dropna()
+                axis.plot(line.index, line, label=run.name)
+    for axis, column in zip(axes, arguments.columns):
         axis.set_xlabel("epoch")
         axis.set_title(column.replace("_", " "))
         axis.grid(alpha=0.3)
-    axes[0][0].legend(fontsize="small")
+    axes[0].legend(fontsize="small")
     figure.savefig(arguments.out, dpi=110)
 
 

@@ -26,9 +26,9 @@ CLASSES = [f"class_{number}" for number in range(10)]
 TRAIN = """
 import os, time
 began = time.monotonic()
-from alim_keras import cli, train
+from alim_keras import train
+from alim_keras.app import process
 from alim_keras.callbacks import EpochTimer
-from alim_keras.cli import train_flags
 steps = [0]
 def stop(callback, batch, logs=None):
     steps[0] += 1
@@ -37,7 +37,7 @@ def stop(callback, batch, logs=None):
     if steps[0] == 300:
         os._exit(0)
 EpochTimer.on_train_batch_end = stop
-cli.run(train_flags.COMMAND, train.main)
+process.run(train.COMMAND, train.main)
 """
 
 

@@ -2,10 +2,10 @@
 
     python scripts/measure_scaling.py --examples 10000 100000 1000000
 
-For every N and both tables: the refresh of one batch in a compiled step, and
-what an epoch's end costs: forgetting the ratios, lambda, and the settled
-label of every example. Milliseconds, median of several, fastest and slowest
-in brackets. The tables of one N take turns, in one process.
+For every N and each table, on TensorFlow: the refresh of one batch in a
+compiled step, and what an epoch's end costs: lambda, the settled label of
+every example, and forgetting the ratios. Milliseconds, median of several,
+fastest and slowest in brackets. The tables of one N take turns.
 """
 
 import argparse
@@ -15,53 +15,25 @@ import time
 
 import keras
 import numpy as np
+import tensorflow as tf
 
+from alim_keras import ops
 from alim_keras.layers import PseudoLabelTable
 from alim_keras.layers import SparsePseudoLabelTable
 
 TABLES = {
-    "dense, exact": lambda n, c, m: PseudoLabelTable(n, c),
-    "dense, histogram": lambda n, c, m: PseudoLabelTable(
-        n, c, quantile="histogram"
-    ),
-    "sparse, histogram": SparsePseudoLabelTable,
-    "sparse float16, histogram": lambda n, c, m: SparsePseudoLabelTable(
+    "dense": lambda n, c, m: PseudoLabelTable(n, c),
+    "sparse": SparsePseudoLabelTable,
+    "sparse float16": lambda n, c, m: SparsePseudoLabelTable(
         n, c, m, table_dtype="float16"
     ),
 }
+PARTS = ("refresh", "lambda", "settled", "forget")
 
 
-def compiled_refresh(table):
-    """Returns a function that refreshes rows in a compiled step, and waits."""
-    if keras.config.backend() == "tensorflow":
-        import tensorflow as tf
-
-        step = tf.function(table.refresh, autograph=False)
-        return lambda *batch: step(*batch).numpy()
-    import jax
-
-    variables = table.variables
-
-    def run_step(values, batch):
-        mapping = list(zip(variables, values))
-        with keras.StatelessScope(state_mapping=mapping) as scope:
-            rows = table.refresh(*batch)
-        return rows, [scope.get_current_value(v) for v in variables]
-
-    step = jax.jit(run_step, donate_argnums=0)
-
-    def run(*batch):
-        rows, values = step([v.value for v in variables], batch)
-        for variable, value in zip(variables, values):
-            variable.assign(value)
-        jax.block_until_ready(rows)
-
-    return run
-
-
-def batches(count, examples, classes, size, set_size, seed=0):
-    """Random batches: index, probabilities, sets of 1 to `set_size`."""
-    stream = np.random.default_rng(seed)
+def batches(count, examples, classes, size, set_size):
+    """Yields random batches: index, probabilities, sets of few classes."""
+    stream = np.random.default_rng(0)
     for _ in range(count):
         index = stream.choice(examples, size, replace=False).astype("int32")
         p = stream.dirichlet(np.full(classes, 0.05), size).astype("float32")
@@ -71,61 +43,39 @@ def batches(count, examples, classes, size, set_size, seed=0):
         yield tuple(map(keras.ops.convert_to_tensor, (index, p, s)))
 
 
-def timed(function, *arguments):
-    start = time.perf_counter()
-    function(*arguments)
-    return 1e3 * (time.perf_counter() - start)
-
-
-def text(times):
-    middle = statistics.median(times)
-    return f"{middle:.2f} [{min(times):.2f}, {max(times):.2f}]"
-
-
-def measure(kinds, examples, arguments):
-    """Prints a row for each kind of table over `examples` rows."""
-    tables = {
-        name: TABLES[name](examples, arguments.classes, arguments.set_size)
-        for name in kinds
+def measure(examples, arguments):
+    """Prints a line for each kind of table over `examples` rows."""
+    sizes = (examples, arguments.classes, arguments.set_size)
+    tables = {name: make(*sizes) for name, make in TABLES.items()}
+    steps = {
+        name: tf.function(table.refresh, autograph=False)
+        for name, table in tables.items()
     }
-    work = list(
-        batches(
-            arguments.batches,
-            examples,
-            arguments.classes,
-            arguments.batch,
-            arguments.set_size,
-        )
-    )
-    steps = {name: compiled_refresh(t) for name, t in tables.items()}
-    found = {name: {} for name in tables}
-    stream = np.random.default_rng(1)
-    ratios = stream.lognormal(size=examples).astype("float32")
-    for number, batch in enumerate([work[0], work[0], *work]):
+    times = {name: {part: [] for part in PARTS} for name in tables}
+    ratios = np.random.default_rng(1).lognormal(size=examples)
+    for batch in batches(
+        arguments.batches + 1, *sizes[:2], arguments.batch, sizes[2]
+    ):
         for name, table in tables.items():
-            table.momentum.assign(0.9)
-            taken = timed(steps[name], *batch)
-            if number > 1:  # The first two compile and warm up.
-                found[name].setdefault("refresh", []).append(taken)
-    for number in range(arguments.epochs + 1):
-        for name, table in tables.items():
-            table.assign_ratios(ratios)
             for part, function in (
-                ("lambda", lambda: table.adaptive_lambda(0.3)),
+                ("refresh", lambda: steps[name](*batch).numpy()),
+                ("lambda", lambda: ops.adaptive_lambda(ratios, 0.3)),
                 ("settled", table.settled),
                 ("forget", table.forget_ratios),
             ):
-                taken = timed(function)
-                if number:
-                    found[name].setdefault(part, []).append(taken)
+                table.candidate_ratio.assign(ratios)
+                start = time.perf_counter()
+                function()
+                taken = 1e3 * (time.perf_counter() - start)
+                times[name][part].append(taken)
     for name, table in tables.items():
-        size = sum(
-            np.dtype(v.dtype).itemsize * np.prod(v.shape) for v in table.weights
-        )
-        parts = ("refresh", "lambda", "settled", "forget")
-        cells = [text(found[name][part]) for part in parts]
-        print(f"| {examples:,} | {name} | {size / 2**20:.1f} | ", end="")
-        print(" | ".join(cells), "|", flush=True)
+        size = sum(variable.value.nbytes for variable in table.variables)
+        texts = [f"{examples:,}", name, f"{size / 2**20:.1f}"]
+        for part in PARTS:
+            taken = times[name][part][1:]  # The first compiles.
+            middle = statistics.median(taken)
+            texts.append(f"{middle:.2f} [{min(taken):.2f}, {max(taken):.2f}]")
+        print(f"| {' | '.join(texts)} |", flush=True)
 
 
 def main():
@@ -136,16 +86,12 @@ def main():
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--set_size", type=int, default=24)
-    parser.add_argument("--batches", type=int, default=15)
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--tables", nargs="+", default=list(TABLES))
+    parser.add_argument("--batches", type=int, default=5)
     arguments = parser.parse_args()
-    print(
-        "| N | table | MiB | refresh of a batch, ms | lambda, ms | settled "
-        "labels, ms | forget, ms |\n|---|---|---|---|---|---|---|"
-    )
+    print(f"| N | table | MiB | {', ms | '.join(PARTS)}, ms |")
+    print("|" + "---|" * (3 + len(PARTS)))
     for examples in arguments.examples:
-        measure(arguments.tables, examples, arguments)
+        measure(examples, arguments)
         gc.collect()
 
 

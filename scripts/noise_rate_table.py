@@ -14,16 +14,17 @@ hour on one core.
 
 import argparse
 import collections
+import itertools
 import warnings
 
 import numpy as np
 
 from alim_keras import noise_rate
-from alim_keras.cli import train_flags
+from alim_keras import train
+from alim_keras.app import load
+from alim_keras.app.cross_fit import CrossFit
 from alim_keras.data import holdout_split
 from alim_keras.files import write_atomically
-from alim_keras.runs import loading
-from alim_keras.runs.cross_fit import CrossFit
 
 ESTIMATORS = (
     "auto",
@@ -37,13 +38,12 @@ ESTIMATORS = (
 
 
 def cell(cross_fit, training, seed):
-    """Returns every estimator's `Estimate` and the realised rate."""
-    data, sets = training.data, np.asarray(training.sets, bool)
-    trained, held_out = holdout_split(data.ids, 0.1, seed)
+    """Returns every estimator's `Estimate`, realised rate and accuracy."""
+    labels, sets = training.labels, training.sets.dense()
+    trained, held_out = holdout_split(training.ids, 0.1, seed)
     # Rows of the fits count within all images: the script holds out itself.
     cross_fit.training = training
-    everybody = np.arange(len(sets))
-    logits = cross_fit(trained, everybody)
+    logits = cross_fit(trained, np.arange(len(sets)))
     fold_logits = noise_rate.out_of_fold(
         lambda fit, rest: cross_fit(trained[fit], trained[rest]),
         len(trained),
@@ -53,57 +53,57 @@ def cell(cross_fit, training, seed):
     with warnings.catch_warnings():
         # Mixtures of samples that have no two groups do not settle.
         warnings.simplefilter("ignore")
-        found = {
+        estimates = {
             "em, held out": noise_rate.em(logits[held_out], sets[held_out]),
             "cv": noise_rate.em(fold_logits, sets[trained]),
             "gmm, held out": noise_rate.gmm(logits[held_out], sets[held_out]),
             "gmm, out of fold": noise_rate.gmm(fold_logits, sets[trained]),
             "em, trained on": noise_rate.em(logits[trained], sets[trained]),
             "annotated, 100": noise_rate.annotated(
-                data.labels[looked_up], sets[looked_up]
+                labels[looked_up], sets[looked_up]
             ),
         }
-    full = sets[held_out].all(axis=1).sum()
-    chosen = noise_rate.choose(len(held_out) - int(full))[0]
-    found["auto"] = found["cv" if chosen == "cv" else "em, held out"]
-    realised = 1.0 - sets[trained, data.labels[trained]].mean()
-    right = logits[held_out].argmax(axis=1) == data.labels[held_out]
-    return found, float(realised), float(right.mean())
+    full = int(sets[held_out].all(axis=1).sum())
+    chosen = noise_rate.choose(len(held_out) - full)[0]
+    estimates["auto"] = estimates["cv" if chosen == "cv" else "em, held out"]
+    realised = 1.0 - sets[trained, labels[trained]].mean()
+    right = logits[held_out].argmax(axis=1) == labels[held_out]
+    return estimates, float(realised), float(right.mean())
 
 
 def measure(arguments):
     """Yields protocol, eta, estimates, realised rate and accuracy."""
     for seed in range(arguments.seeds):
         cross_fit = None
-        for protocol in arguments.protocols:
-            for eta in arguments.noise_levels:
-                settings = train_flags.COMMAND.parse(
-                    [
-                        f"--dataset={arguments.dataset}",
-                        f"--train_size={arguments.train_size}",
-                        f"--ambiguity={arguments.ambiguity}",
-                        f"--noise_level={eta}",
-                        f"--protocol={protocol}",
-                        f"--seed={seed}",
-                        "--holdout=0",
-                        "--width=16",
-                        *arguments.flags,
-                    ]
-                )
-                training = loading.training_data(settings)
-                if cross_fit is None:
-                    # One compiled model for all cells of a seed.
-                    cross_fit = CrossFit(settings, training)
-                found = cell(cross_fit, training, seed)
-                print(
-                    f"seed {seed} {protocol} eta {eta}: realised "
-                    f"{found[1]:.3f}, accuracy {found[2]:.3f}, "
-                    + ", ".join(
-                        f"{k} {v.value:.3f}" for k, v in found[0].items()
-                    ),
-                    flush=True,
-                )
-                yield protocol, eta, *found
+        for protocol, eta in itertools.product(
+            arguments.protocols, arguments.noise_levels
+        ):
+            config = train.COMMAND.parse(
+                [
+                    f"--dataset={arguments.dataset}",
+                    f"--train_size={arguments.train_size}",
+                    f"--ambiguity={arguments.ambiguity}",
+                    f"--noise_level={eta}",
+                    f"--protocol={protocol}",
+                    f"--seed={seed}",
+                    "--holdout=0",
+                    "--width=16",
+                    *arguments.flags,
+                ]
+            ).config
+            training = load.training_set(config)
+            # One compiled model for all cells of a seed.
+            cross_fit = cross_fit or CrossFit(config, training)
+            numbers = cell(cross_fit, training, seed)
+            print(
+                f"seed {seed} {protocol} eta {eta}: realised "
+                f"{numbers[1]:.3f}, accuracy {numbers[2]:.3f}, "
+                + ", ".join(
+                    f"{k} {v.value:.3f}" for k, v in numbers[0].items()
+                ),
+                flush=True,
+            )
+            yield protocol, eta, *numbers
 
 
 def table(protocol, levels, cells):
@@ -117,10 +117,11 @@ def table(protocol, levels, cells):
         entries, errors, inside, apart = [], [], [], []
         for eta in levels:
             these = []
-            for found, realised, _ in cells[protocol, eta]:
-                these.append(100 * (found[name].value - realised))
-                inside.append(found[name].low <= realised <= found[name].high)
-                apart.append(found[name].separated)
+            for estimates, realised, _ in cells[protocol, eta]:
+                one = estimates[name]
+                these.append(100 * (one.value - realised))
+                inside.append(one.low <= realised <= one.high)
+                apart.append(one.separated)
             entries.append(f"{np.mean(these):+.1f} ± {np.std(these):.1f}")
             errors += these
         rows.append(
@@ -137,7 +138,7 @@ def table(protocol, levels, cells):
 
 
 def _used(apart):
-    """Says how often a mixture's groups were apart; "" for other estimators."""
+    """Returns how often a mixture's groups were apart; "" for others."""
     if all(each is None for each in apart):
         return ""
     return f" (two groups in {sum(map(bool, apart))} of {len(apart)})"
@@ -165,8 +166,8 @@ def main():
     )
     arguments = parser.parse_args()
     cells = collections.defaultdict(list)
-    for protocol, eta, *found in measure(arguments):
-        cells[protocol, eta].append(found)
+    for protocol, eta, *numbers in measure(arguments):
+        cells[protocol, eta].append(numbers)
     tables = [
         table(protocol, arguments.noise_levels, cells)
         for protocol in arguments.protocols

@@ -7,28 +7,26 @@ that of the sample (n - 1).
 """
 
 import argparse
-import collections
 import json
 import pathlib
-import statistics
 
-COLUMNS = (
-    ("test_accuracy", "test, last epoch"),
-    ("test_accuracy_selected", "test, selected epoch"),
-    ("pseudo_label_accuracy", "training labels right"),
-    ("lambda", "lambda"),
-)
+import pandas as pd
+
+COLUMNS = {
+    "test_accuracy": "test, last epoch",
+    "test_accuracy_selected": "test, selected epoch",
+    "pseudo_label_accuracy": "training labels right",
+    "lambda": "lambda",
+}
 
 
 def spread(values):
     """Returns "mean ± deviation", or the value alone, or "-"."""
-    values = [value for value in values if value is not None]
-    if not values:
+    values = values.dropna()
+    if values.empty:
         return "-"
-    if len(values) == 1:
-        return f"{values[0]:.4f}"
-    deviation = statistics.stdev(values)
-    return f"{statistics.mean(values):.4f} ± {deviation:.4f}"
+    mean = f"{values.mean():.4f}"
+    return mean if len(values) == 1 else f"{mean} ± {values.std():.4f}"
 
 
 def main():
@@ -36,21 +34,22 @@ def main():
     parser.add_argument("--by", nargs="+", required=True)
     parser.add_argument("runs", nargs="+", type=pathlib.Path)
     arguments = parser.parse_args()
-    groups = collections.defaultdict(list)
+    runs = []
     for run in arguments.runs:
         if not (run / "results.json").exists():
             parser.error(f"{run} is not a finished run")
         settings = json.loads((run / "run.json").read_text())["settings"]
         results = json.loads((run / "results.json").read_text())
-        key = tuple(str(settings[name]) for name in arguments.by)
-        groups[key].append(results)
-    titles = [*arguments.by, "seeds", *(title for _, title in COLUMNS)]
-    print("| " + " | ".join(titles) + " |")
-    print("|" + "---|" * len(titles))
-    for key, results in groups.items():
-        seeds = ", ".join(str(r["seed"]) for r in results)
-        cells = [spread([r[name] for r in results]) for name, _ in COLUMNS]
-        print("| " + " | ".join([*key, seeds, *cells]) + " |")
+        by = {name: str(settings[name]) for name in arguments.by}
+        numbers = {name: results[name] for name in COLUMNS}
+        runs.append({**by, "seeds": str(results["seed"]), **numbers})
+    runs = pd.DataFrame(runs).astype(dict.fromkeys(COLUMNS, float))
+    shown = {"seeds": ", ".join, **dict.fromkeys(COLUMNS, spread)}
+    table = runs.groupby(arguments.by, sort=False).agg(shown).reset_index()
+    lines = [[COLUMNS.get(name, name) for name in table]]
+    lines += [["---"] * len(table.columns), *table.to_numpy().tolist()]
+    for line in lines:
+        print(f"| {' | '.join(line)} |")
 
 
 if __name__ == "__main__":

@@ -19,14 +19,12 @@ def candidate_weights(candidates, lam):
 
 
 def onehot(z):
-    """Eq. 4; the first of equals wins."""
+    """Eq. 4; equals share the 1."""
     out = np.zeros(np.shape(z))
     for i, row in enumerate(z):
-        best = 0
-        for j, value in enumerate(row):
-            if value > row[best]:
-                best = j
-        out[i, best] = 1.0
+        best = [j for j, value in enumerate(row) if value == max(row)]
+        for j in best:
+            out[i, j] = 1.0 / len(best)
     return out
 
 

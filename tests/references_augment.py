@@ -4,9 +4,26 @@ import colorsys
 import itertools
 import math
 
+import keras
 import numpy as np
 
 LUMA = np.array([0.299, 0.587, 0.114])
+
+
+def to_numpy(tensor):
+    return keras.ops.convert_to_numpy(tensor)
+
+
+def random_images(*shape):
+    """Noise, the same for the same shape."""
+    return np.random.default_rng(shape).integers(0, 256, shape).astype("uint8")
+
+
+def smooth_images(count, *shape):
+    """Pictures of blobs: neighbouring pixels are similar, as in photographs."""
+    images = random_images(count, 7, 7, shape[2]).astype("float32")
+    images = keras.ops.image.resize(images, shape[:2], "bicubic")
+    return np.clip(to_numpy(images), 0, 255).astype("uint8")
 
 
 def crop_box(draws, size, scale, ratio):

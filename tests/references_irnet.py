@@ -58,11 +58,10 @@ class SlowIRNet(references_pico.SlowPiCO):
         return a * own + (1 - a) * self._label_loss(other, logits)
 
     def _label_loss(self, target, logits):
-        plain = super()._label_loss(target, logits)
         if self.model.label_loss == "ce":
-            return plain
-        probabilities = references.softmax(logits)
+            return super()._label_loss(target, logits)
+        target = [max(t, 1e-4) for t in target]
         reverse = -sum(
-            p * math.log(max(t, 1e-4)) for p, t in zip(probabilities, target)
+            p * math.log(t) for p, t in zip(references.softmax(logits), target)
         )
-        return 6.0 * plain + reverse
+        return 6.0 * super()._label_loss(target, logits) + reverse

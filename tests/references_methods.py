@@ -31,11 +31,7 @@ def cc(z, w, s):
 
 
 def exp(z, w, s):
-    size, classes = sum(s), len(s)
-    if size == classes:
-        return 0.0
-    inside = sum(p for p, c in zip(probabilities(z), s) if c)
-    return (classes - 1) / (classes - size) * math.exp(-inside)
+    return math.exp(-sum(p for p, c in zip(probabilities(z), s) if c))
 
 
 def gce(z, w, s, g=0.7):
@@ -47,20 +43,15 @@ def mse(z, w, s):
 
 
 def mae(z, w, s):
-    p = probabilities(z)
-    total = 0.0
-    for c, a in enumerate(w):
-        for j in range(len(p)):
-            total += a * abs(p[j] - (j == c))
-    return total
+    return sum(abs(p - a) for a, p in zip(w, probabilities(z)))
 
 
 def sce(z, w, s, alpha=6.0, beta=1.0):
     forward = reverse = 0.0
     for a, p in zip(w, probabilities(z)):
-        p = max(p, 1e-7)
+        p, a = max(p, 1e-7), max(a, 1e-4)
         forward -= a * math.log(p)
-        reverse -= p * math.log(max(a, 1e-4))
+        reverse -= p * math.log(a)
     return alpha * forward + beta * reverse
 
 

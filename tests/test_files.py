@@ -4,6 +4,9 @@ import pytest
 
 from alim_keras.errors import ConfigError
 from alim_keras.files import check_is_no_folder
+from alim_keras.files import digest
+from alim_keras.files import move_written
+from alim_keras.files import remove_partial
 from alim_keras.files import replacing
 from alim_keras.files import write_atomically
 
@@ -33,3 +36,24 @@ def test_a_folder_is_not_written_to(tmp_path):
     with pytest.raises(ConfigError, match="this is a folder"):
         write_atomically(tmp_path, "text")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_written_file_takes_its_name(tmp_path):
+    (tmp_path / ".partial-a").write_bytes(b"new")
+    (tmp_path / "a").write_bytes(b"old")
+    move_written(tmp_path / ".partial-a", tmp_path / "a")
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_what_a_killed_write_left_is_removed(tmp_path):
+    for name in (".partial-xyz", "a.partial-", "b"):
+        (tmp_path / name).write_text("")
+    remove_partial(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["a.partial-", "b"]
+
+
+def test_digest_by_hand(tmp_path):
+    # The SHA-256 of "abc".
+    (tmp_path / "a").write_bytes(b"abc")
+    assert digest(tmp_path / "a").startswith("ba7816bf8f01cfea")

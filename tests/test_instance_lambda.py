@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from alim_keras.instance_lambda import instance_lambda
+from alim_keras.ops import instance_lambda
 
 CLASSES = 4
 

@@ -11,7 +11,7 @@ PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "alim_keras"
 # A module may import its own layer and those above it in this list.
 LAYERS = (
     ("errors", "draws", "files"),
-    ("ops", "backend", "quantile", "instance_lambda"),
+    ("ops", "backend"),
     ("losses", "metrics"),
     ("layers", "networks", "augment"),
     ("methods",),

@@ -104,6 +104,44 @@ def test_candidate_crossentropy_weights_examples():
     assert float(value) == pytest.approx(np.log(2), rel=1e-6)
 
 
+# Against weights of the labels, in the published form.
+
+
+@pytest.mark.parametrize(
+    ("kind", "w", "p", "expected"),
+    [
+        # .2^2 + .3^2 + .1^2.
+        (losses.AveragedSquared(), [0.5, 0.5, 0.0], [0.7, 0.2, 0.1], 0.14),
+        # .2 + .3 + .1; for one label 2 (1 - P).
+        (losses.AveragedAbsolute(), [0.5, 0.5, 0.0], [0.7, 0.2, 0.1], 0.6),
+        (losses.AveragedAbsolute(), [1.0, 0.0, 0.0], [0.7, 0.2, 0.1], 0.6),
+        # .5 (1 - .8 + 1 - .5) / .5.
+        (
+            losses.AveragedGeneralised(0.5),
+            [0.5, 0.5, 0.0],
+            [0.64, 0.25, 0.11],
+            0.7,
+        ),
+        # w is cut at 1e-4 in both terms.
+        (
+            losses.SymmetricCrossentropy(1.0, 1.0),
+            [1.0, 0.0],
+            [0.5, 0.5],
+            1.0001 * np.log(2) - 0.5 * np.log(1e-4),
+        ),
+        (losses.CandidateExponential(), [1, 0, 1], [0.2, 0.5, 0.3], 0.60653066),
+        # A full set: exp(-1).
+        (losses.CandidateExponential(), [1, 1, 1], [0.2, 0.5, 0.3], 0.36787944),
+        # -log .5 - log .9.
+        (losses.NonCandidateLogLoss(), [0, 1, 1], [0.4, 0.5, 0.1], 0.7985077),
+    ],
+)
+def test_losses_of_labels_by_hand(kind, w, p, expected):
+    assert float(kind([w], [p])) == pytest.approx(expected, rel=1e-5)
+    again = type(kind).from_config(kind.get_config())
+    assert float(again([w], [p])) == float(kind([w], [p]))
+
+
 # Positives.
 
 
@@ -172,6 +210,11 @@ def test_an_anchor_without_a_positive_costs_nothing():
     found = gradient(lambda x: keras.ops.sum(loss(mask, x)), x)
     assert np.all(np.isfinite(found))
     np.testing.assert_array_equal(found[[0, 2]], 0.0)
+    # Nor does it count in the mean.
+    mean = losses.SupervisedContrastive()(mask, x)
+    assert float(mean) == pytest.approx(float(value[1]), rel=1e-6)
+    nobody = losses.SupervisedContrastive()(np.zeros((2, 3)), x[:2])
+    assert float(nobody) == 0.0
 
 
 @pytest.mark.parametrize("temperature", [0.07, 0.5])
@@ -304,5 +347,6 @@ def test_loss_with_a_queue_weights_examples_and_keeps_its_config():
     each = losses.QueueContrastive(4, 0.3, reduction=None)(*arguments)
     weight = np.array([1.0, 0.0, 2.0, 0.5, 0.0, 1.0], "float32")
     value = again(*arguments, sample_weight=weight)
-    expected = float(keras.ops.sum(each * weight)) / 6
+    # Of the six anchors, one has no positive.
+    expected = float(keras.ops.sum(each * weight)) / 5
     assert float(value) == pytest.approx(expected, rel=1e-5)

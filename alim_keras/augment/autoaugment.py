@@ -1,36 +1,105 @@
-"""The views of CRDPLL: crop and flip; then Cutout and AutoAugment."""
+"""The views of CRDPLL: crop and flip; then Cutout and AutoAugment.
 
-import functools
+The policy is AutoAugment's for CIFAR-10, 25 pairs of operations: the table of
+its sub-policies and that of the ranges are those of Cubuk et al., 2019.
+"""
+
 import math
 
 import keras
+import numpy as np
 
-from alim_keras import draws
-from alim_keras.augment import arguments
+from alim_keras import backend
 from alim_keras.augment import geometry
-from alim_keras.augment import planes as planes_lib
-from alim_keras.augment import policy
+from alim_keras.augment import operations
+from alim_keras.augment import pixels
+from alim_keras.augment.views import RandomViews
 from alim_keras.errors import ConfigError
+
+# One example's numbers: the pair, whether each of the two is applied, and
+# which way it goes.
+POLICY_DRAWS = 5
+
+# What lies outside the frame.
+FILL = 128.0
+
+# Operation, probability and level (0 to 9) of the first, then of the second.
+SUB_POLICIES = (
+    ("Invert", 0.1, 7, "Contrast", 0.2, 6),
+    ("Rotate", 0.7, 2, "TranslateX", 0.3, 9),
+    ("Sharpness", 0.8, 1, "Sharpness", 0.9, 3),
+    ("ShearY", 0.5, 8, "TranslateY", 0.7, 9),
+    ("AutoContrast", 0.5, 8, "Equalize", 0.9, 2),
+    ("ShearY", 0.2, 7, "Posterize", 0.3, 7),
+    ("Color", 0.4, 3, "Brightness", 0.6, 7),
+    ("Sharpness", 0.3, 9, "Brightness", 0.7, 9),
+    ("Equalize", 0.6, 5, "Equalize", 0.5, 1),
+    ("Contrast", 0.6, 7, "Sharpness", 0.6, 5),
+    ("Color", 0.7, 7, "TranslateX", 0.5, 8),
+    ("Equalize", 0.3, 7, "AutoContrast", 0.4, 8),
+    ("TranslateY", 0.4, 3, "Sharpness", 0.2, 6),
+    ("Brightness", 0.9, 6, "Color", 0.2, 8),
+    ("Solarize", 0.5, 2, "Invert", 0.0, 3),
+    ("Equalize", 0.2, 0, "AutoContrast", 0.6, 0),
+    ("Equalize", 0.2, 8, "Equalize", 0.6, 4),
+    ("Color", 0.9, 9, "Equalize", 0.6, 6),
+    ("AutoContrast", 0.8, 4, "Solarize", 0.2, 8),
+    ("Brightness", 0.1, 3, "Color", 0.7, 0),
+    ("Solarize", 0.4, 5, "AutoContrast", 0.9, 3),
+    ("TranslateY", 0.9, 9, "TranslateY", 0.7, 9),
+    ("AutoContrast", 0.9, 2, "Solarize", 0.8, 3),
+    ("Equalize", 0.8, 8, "Invert", 0.1, 3),
+    ("TranslateY", 0.7, 9, "AutoContrast", 0.9, 1),
+)
+
+# What level 9 means, growing in equal steps from nothing at level 0. The sign
+# of a geometric operation and of a blend's distance from 1 is drawn.
+_LARGEST = {
+    "Rotate": math.radians(30.0),
+    "ShearX": 0.3,
+    "ShearY": 0.3,
+    "TranslateX": 150 / 331,
+    "TranslateY": 150 / 331,
+}
+_BLENDS = ("Brightness", "Color", "Contrast", "Sharpness")
+_FARTHEST = 0.9
+
+
+def _row(name, probability, level):
+    """What a tensor needs to know of one operation, 6 floats."""
+    share = level / 9.0
+    threshold = 256.0 * (1.0 - share) if name == "Solarize" else 0.0
+    # To invert is to solarise from level 0 on.
+    kind = "Solarize" if name == "Invert" else name
+    return (
+        operations.OPERATIONS.index(kind),
+        probability,
+        share * _LARGEST.get(name, 0.0),
+        share * _FARTHEST if name in _BLENDS else 0.0,
+        round(8.0 - 4.0 * share),
+        threshold,
+    )
+
+
+_TABLE = np.array(
+    [[*_row(*row[:3]), *_row(*row[3:])] for row in SUB_POLICIES],
+    "float32",
+)
+_IDLE = float(operations.OPERATIONS.index("Identity"))
 
 # The places of a view's random numbers.
 _LEFT, _TOP, _FLIP, _CENTRE_X, _CENTRE_Y, _POLICY = range(6)
-_COUNT = _POLICY + policy.POLICY_DRAWS
-
-_numbers = functools.partial(arguments.numbers, "AutoAugmentViews")
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class AutoAugmentViews:
+class AutoAugmentViews(RandomViews):
     """Weak and strong random views as CRDPLL has them.
 
     The weak view is a flip and a crop of the image's own size from the image
     with a reflected margin. The strong view is a flip and a crop of its own,
     a black square (Cutout), and one of the 25 sub-policies that AutoAugment
-    found for CIFAR-10, see `alim_keras.augment.policy`. Like
-    `alim_keras.augment.Views` it has no state: what an example gets is a
-    function of the seed, the epoch, the example's index and the stream, and
-    the methods work eagerly, in a compiled step, under XLA and in
-    `tf.data.Dataset.map`.
+    found for CIFAR-10, `SUB_POLICIES`. Use and randomness are those of
+    `alim_keras.augment.Views`.
 
     CRDPLL trains on one weak view and two strong ones, that is on the streams
     `"strong"` and, say, `"strong2"`.
@@ -66,121 +135,118 @@ class AutoAugmentViews:
     - [DeVries and Taylor, 2017](https://arxiv.org/abs/1708.04552), Cutout
     """
 
+    limits = {
+        "padding": {"low": 0, "whole": True},
+        "cutout": {"low": 0, "whole": True},
+    }
+
     def __init__(self, image_size=None, seed=0, padding=4, flip=0.5, cutout=16):
-        self.image_size = _numbers(
-            "image_size", image_size, 2, 1, math.inf, whole=True, optional=True
+        super().__init__(
+            image_size=image_size,
+            seed=seed,
+            padding=padding,
+            flip=flip,
+            cutout=cutout,
         )
-        self.seed = _numbers("seed", seed, None, 0, 2**32 - 1, whole=True)
-        self.padding = _numbers(
-            "padding", padding, None, 0, math.inf, whole=True
-        )
-        self.flip = _numbers("flip", flip, None, 0, 1)
-        self.cutout = _numbers("cutout", cutout, None, 0, math.inf, whole=True)
 
-    def weak(self, images, epoch, index, stream="weak"):
-        """The weak view of each image.
+    def make_weak(self, images, draw):
+        return pixels.from_planes(self._crop(images, draw(_CENTRE_X)))
 
-        Args:
-            images: Tensor `(B, h, w, C)`, uint8 or float, in [0, 255]; C is
-                1 or 3. Only B may be unknown when a graph is traced.
-            epoch: Integer scalar, a number or a tensor.
-            index: Integer tensor `(B,)`, the examples' places in the data
-                set.
-            stream: String. Another name gives another, independent view.
-                Defaults to `"weak"`.
-
-        Returns:
-            Float32 tensor `(B, H, W, C)` in [0, 255].
-
-        Raises:
-            ConfigError: If `padding` does not fit the views' size.
-            DataError: If `images` has another rank or number of channels.
-        """
-        images = arguments.checked_images("AutoAugmentViews", images)
-        draw = draws.uniform(self.seed, epoch, index, _CENTRE_X, stream)
-        return planes_lib.from_planes(self._crop(images, draw))
-
-    def strong(self, images, epoch, index, stream="strong"):
-        """The strong view of each image; see `weak`.
-
-        Args:
-            images: Tensor `(B, h, w, C)`, as for `weak`.
-            epoch: Integer scalar, a number or a tensor.
-            index: Integer tensor `(B,)`.
-            stream: String. Defaults to `"strong"`.
-
-        Returns:
-            Float32 tensor `(B, H, W, C)` in [0, 255].
-
-        Raises:
-            ConfigError: If `padding` does not fit the views' size.
-            DataError: If `images` has another rank or number of channels.
-        """
-        images = arguments.checked_images("AutoAugmentViews", images)
-        draw = draws.uniform(self.seed, epoch, index, _COUNT, stream)
-        planes = self._crop(images, draw)
+    def make_strong(self, images, draw):
+        drawn = draw(_POLICY + POLICY_DRAWS)
+        planes = self._crop(images, drawn)
         if self.cutout > 1:
-            planes = planes * self._uncovered(planes.shape[2:], draw)
-        return planes_lib.from_planes(
-            policy.apply_policy(planes, draw[:, _POLICY:])
-        )
+            planes = planes * self._uncovered(planes.shape[2:], drawn)
+        return pixels.from_planes(apply_policy(planes, drawn[:, _POLICY:]))
 
-    def _crop(self, images, draw):
+    def _crop(self, images, drawn):
         """Size, flip and crop, as planes."""
         ops = keras.ops
-        planes = geometry.resample_planes(images, self.image_size)
+        planes = geometry.resample(images, self.image_size)
         height, width = planes.shape[2:]
         if self.padding >= min(height, width):
             raise ConfigError(
-                "AutoAugmentViews: `padding` is expected to be smaller than "
-                f"the views, {height}x{width} pixels: the margin is their "
-                f"mirror image. Received: padding={self.padding}"
+                "Argument `padding` must be smaller than the views, "
+                f"{height}x{width} pixels: the margin is their mirror image. "
+                f"Received: padding={self.padding}"
             )
-        rows = self._places(draw[:, _TOP], height)
-        columns = self._places(draw[:, _LEFT], width)
+        rows = self._lines(drawn[:, _TOP], height)
+        columns = self._lines(drawn[:, _LEFT], width)
         if self.flip > 0:
-            mirrored = ops.expand_dims(draw[:, _FLIP] < self.flip, 1)
+            mirrored = ops.expand_dims(drawn[:, _FLIP] < self.flip, 1)
             columns = ops.where(mirrored, width - 1.0 - columns, columns)
         planes = geometry.take_lines(planes, rows)
         planes = ops.transpose(planes, (0, 1, 3, 2))
         planes = geometry.take_lines(planes, columns)
         return ops.transpose(planes, (0, 1, 3, 2))
 
-    def _places(self, draw, size):
-        """Where the crop's lines are in the image, whole floats `(B, n)`."""
+    def _lines(self, drawn, size):
+        """The image's lines that the crop takes, whole floats `(B, n)`."""
         ops = keras.ops
-        start = ops.floor(draw * (2.0 * self.padding + 1.0)) - self.padding
-        place = ops.arange(size, dtype="float32") + ops.expand_dims(start, 1)
+        start = ops.floor(drawn * (2.0 * self.padding + 1.0)) - self.padding
+        line = ops.arange(size, dtype="float32") + ops.expand_dims(start, 1)
         # Mirrored at the first and the last pixel, which are not repeated.
         last = size - 1.0
-        return last - ops.abs(last - ops.abs(place))
+        return last - ops.abs(last - ops.abs(line))
 
-    def _uncovered(self, size, draw):
+    def _uncovered(self, size, drawn):
         """0 within the square and 1 elsewhere, `(B, H, W)`."""
         ops = keras.ops
         half = self.cutout // 2
 
-        def span(draw, size):
-            place = ops.expand_dims(ops.arange(size, dtype="float32"), 0)
-            centre = ops.expand_dims(ops.floor(draw * float(size)), 1)
-            covered = (place >= centre - half) & (place < centre + half)
+        def span(drawn, size):
+            pixel = ops.expand_dims(ops.arange(size, dtype="float32"), 0)
+            centre = ops.expand_dims(ops.floor(drawn * float(size)), 1)
+            covered = (pixel >= centre - half) & (pixel < centre + half)
             return ops.cast(covered, "float32")
 
-        columns = ops.expand_dims(span(draw[:, _CENTRE_X], size[1]), 1)
-        rows = ops.expand_dims(span(draw[:, _CENTRE_Y], size[0]), 2)
+        columns = ops.expand_dims(span(drawn[:, _CENTRE_X], size[1]), 1)
+        rows = ops.expand_dims(span(drawn[:, _CENTRE_Y], size[0]), 2)
         return 1.0 - rows * columns
 
-    def get_config(self):
-        """The constructor's arguments, in plain Python types."""
-        return {
-            "image_size": self.image_size,
-            "seed": self.seed,
-            "padding": self.padding,
-            "flip": self.flip,
-            "cutout": self.cutout,
-        }
 
-    @classmethod
-    def from_config(cls, config):
-        """Builds the same views from `get_config`'s dictionary."""
-        return cls(**config)
+def apply_policy(planes, draws):
+    """Applies to each example of `(C, B, H, W)` one sub-policy of its own.
+
+    `draws` `(B, POLICY_DRAWS)`, uniform in [0, 1), decide which, whether its
+    two operations are applied, and their signs (below 0.5 negative).
+
+    Geometric operations come first, as one resampling. In this policy that
+    is their order, except where Color comes before TranslateX, which Color
+    leaves alone: neither moves what the other changes.
+    """
+    ops = keras.ops
+    count = len(SUB_POLICIES)
+    number = ops.cast(ops.floor(draws[:, 0] * float(count)), "int32")
+    rows = backend.take_rows(ops.convert_to_tensor(_TABLE), number)
+    rows = ops.reshape(rows, (-1, 2, 6))
+    kind, probability, move, away, bits, threshold = ops.unstack(rows, axis=2)
+    kind = ops.where(draws[:, 1:3] < probability, kind, _IDLE)
+    kind = ops.cast(kind, "int32")
+    sign = ops.where(draws[:, 3:5] < 0.5, -1.0, 1.0)
+    planes = _move(planes, kind, sign * move)
+    return operations.apply_changes(
+        planes, kind, -sign * away, bits, threshold, limit=True
+    )
+
+
+def _move(planes, kind, amount):
+    """The geometric operations `(B, 2)`; what they uncover is grey."""
+    ops = keras.ops
+    size = planes.shape[2:]
+    maps = operations.affine_maps(kind, amount, amount, size)
+    first, second = ops.unstack(maps, axis=1)
+    moved = [ops.equal(kind, operations.OPERATIONS.index(n)) for n in _LARGEST]
+    moved = ops.any(ops.stack(moved), axis=(0, 2))
+
+    def change(part, numbers):
+        both, last = numbers[:, :6], numbers[:, 6:]
+        images = pixels.from_planes(part)
+        result = geometry.resample(images, matrix=both)
+        # What the first step moved out stays out, whatever the second does.
+        seen = geometry.inside_frame(both, size)
+        seen = seen & geometry.inside_frame(last, size)
+        return ops.where(seen, result, FILL)
+
+    numbers = ops.concatenate([geometry.compose(first, second), second], 1)
+    return operations.where_needed(planes, moved, numbers, change)

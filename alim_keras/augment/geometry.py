@@ -12,7 +12,7 @@ import math
 import keras
 
 from alim_keras import backend
-from alim_keras.augment import planes as planes_lib
+from alim_keras.augment import pixels
 
 # Random numbers that one crop needs, and the candidates it tries.
 CROP_TRIES = 10
@@ -84,15 +84,7 @@ def _largest_box(height, width, ratio):
 
 
 def compose(outer, inner):
-    """The affine map that applies `inner` to a position, then `outer`.
-
-    Args:
-        outer: Float tensor `(B, 6)`.
-        inner: Float tensor `(B, 6)`.
-
-    Returns:
-        Float tensor `(B, 6)`.
-    """
+    """The affine map `(B, 6)` that applies `inner` `(B, 6)`, then `outer`."""
     ops = keras.ops
     a, b, c, d, e, f = ops.unstack(outer, axis=1)
     g, h, i, j, k, m = ops.unstack(inner, axis=1)
@@ -131,27 +123,14 @@ def resample(images, image_size=None, box=None, flip=None, matrix=None):
             Defaults to `None`, the identity.
 
     Returns:
-        Float32 tensor `(B, H, W, C)`.
-
-    Example:
-
-    >>> box = np.array([[8.0, 8.0, 16.0, 16.0]])
-    >>> alim_keras.augment.resample(np.zeros((1, 32, 32, 3)), box=box).shape
-    (1, 32, 32, 3)
+        Float32 planes `(C, B, H, W)`.
     """
-    return planes_lib.from_planes(
-        resample_planes(images, image_size, box, flip, matrix)
-    )
-
-
-def resample_planes(images, image_size=None, box=None, flip=None, matrix=None):
-    """`resample` with the result as planes `(C, B, H, W)`."""
     ops = keras.ops
     images = ops.convert_to_tensor(images)
     height, width = images.shape[1:3]
     size = tuple(image_size or (height, width))
     if size == (height, width) and box is flip is matrix is None:
-        return planes_lib.to_planes(images)
+        return pixels.to_planes(images)
     batch = ops.shape(images)[0]
     if box is None:
         whole = ops.convert_to_tensor([[0.0, 0.0, width, height]], "float32")
@@ -173,7 +152,7 @@ def resample_planes(images, image_size=None, box=None, flip=None, matrix=None):
     return _resample_points(images, across, down, matrix)
 
 
-def _places(size):
+def _centres(size):
     """The centres of a row of pixels, float32 `(size,)`."""
     return keras.ops.arange(size, dtype="float32") + 0.5
 
@@ -192,7 +171,7 @@ def _resample_axis(planes, slope, start, length, first, size):
     column = lambda values: ops.expand_dims(values, 1)  # noqa: E731
     channels, _, old, other = planes.shape
     batch = ops.shape(planes)[1]
-    place = column(slope) * _places(size) + column(start)
+    place = column(slope) * _centres(size) + column(start)
     pixel, share = _pixel_and_share(place, column(length), size)
     pixel = ops.cast(pixel + column(first), backend.INTEGER)
     row = ops.cast(ops.arange(channels * batch), backend.INTEGER)
@@ -211,10 +190,10 @@ def _resample_points(images, across, down, matrix):
     ops = keras.ops
     height, width, channels = images.shape[1:]
     batch = ops.shape(images)[0]
-    per_image = planes_lib.per_image
+    per_image = pixels.per_image
     a, b, c, d, e, f = ops.unstack(ops.cast(matrix, "float32"), axis=1)
-    x = ops.reshape(_places(across[-1]), (1, 1, -1))
-    y = ops.reshape(_places(down[-1]), (1, -1, 1))
+    x = ops.reshape(_centres(across[-1]), (1, 1, -1))
+    y = ops.reshape(_centres(down[-1]), (1, -1, 1))
 
     def place(weight_x, weight_y, offset, axis):
         slope, start, length, _, size = axis
@@ -242,10 +221,10 @@ def _resample_points(images, across, down, matrix):
     number = ops.reshape(number, (-1,))
 
     def corner(offset):
-        pixels = ops.reshape(values[offset * channels :], (-1, channels))
-        found = backend.take_rows(pixels, number)
+        rows = ops.reshape(values[offset * channels :], (-1, channels))
+        picked = backend.take_rows(rows, number)
         shape = (-1, down[-1], across[-1], channels)
-        return planes_lib.to_planes(ops.reshape(found, shape))
+        return pixels.to_planes(ops.reshape(picked, shape))
 
     return _between(
         _between(corner(0), corner(1), x_share),
@@ -254,42 +233,26 @@ def _resample_points(images, across, down, matrix):
     )
 
 
-def take_lines(planes, places):
-    """Rows of planes, in another order for each example.
-
-    Args:
-        planes: Float32 tensor `(C, B, n, m)`.
-        places: Integer tensor `(B, k)` of rows, in [0, n).
-
-    Returns:
-        Float32 tensor `(C, B, k, m)`.
-    """
+def take_lines(planes, lines):
+    """Rows `lines` `(B, k)` of each example of `(C, B, n, m)`."""
     ops = keras.ops
     channels, _, old, other = planes.shape
     batch = ops.shape(planes)[1]
     first = ops.cast(ops.arange(channels * batch), backend.INTEGER) * old
-    places = ops.cast(places, backend.INTEGER)
-    rows = ops.reshape(first, (channels, -1, 1)) + places
+    lines = ops.cast(lines, backend.INTEGER)
+    rows = ops.reshape(first, (channels, -1, 1)) + lines
     return backend.take_rows(ops.reshape(planes, (-1, other)), rows)
 
 
 def inside_frame(matrix, size):
-    """Which pixels an affine map leaves within the frame.
-
-    Args:
-        matrix: Float tensor `(B, 6)`.
-        size: Pair of integers `(height, width)`, in pixels.
-
-    Returns:
-        Boolean tensor `(B, height, width)`.
-    """
+    """Which pixels affine maps `(B, 6)` leave within the frame, `(B, H, W)`."""
     ops = keras.ops
     height, width = size
     a, b, c, d, e, f = [
-        planes_lib.per_image(part) for part in ops.unstack(matrix, axis=1)
+        pixels.per_image(part) for part in ops.unstack(matrix, axis=1)
     ]
-    x = ops.reshape(_places(width), (1, 1, -1))
-    y = ops.reshape(_places(height), (1, -1, 1))
+    x = ops.reshape(_centres(width), (1, 1, -1))
+    y = ops.reshape(_centres(height), (1, -1, 1))
     column, row = a * x + b * y + c, d * x + e * y + f
     across = (column >= 0.0) & (column < width)
     return across & (row >= 0.0) & (row < height)
@@ -302,14 +265,8 @@ def _between(first, second, share):
 def _pixel_and_share(numerator, length, size):
     """Splits `numerator / size` into a pixel of a crop and the rest.
 
-    Args:
-        numerator: Float tensor, clipped here to the crop's pixels.
-        length: Float tensor, the crop's length in pixels.
-        size: Integer, the view's length in pixels.
-
-    Returns:
-        The pixel of the crop at or before the place, and the weight of the
-        pixel after it.
+    The numerator is clipped to the crop's `length` pixels; `size` is the
+    view's. The rest is the weight of the next pixel.
     """
     ops = keras.ops
     # A crop and a flip keep the numerator and the rest a multiple of 0.5 and

@@ -15,7 +15,7 @@ import keras
 
 from alim_keras import backend
 from alim_keras.augment import geometry
-from alim_keras.augment import planes as planes_lib
+from alim_keras.augment import pixels
 
 OPERATIONS = (
     "AutoContrast",
@@ -53,37 +53,20 @@ def _chosen(operation, name):
     return keras.ops.cast(keras.ops.equal(operation, number), "float32")
 
 
-def affine_maps(operation, magnitude, size):
+def affine_maps(operation, angle, share, size):
     """The affine map of each operation; the identity for pixel operations.
 
-    Rotate turns by up to 30 degrees about the centre; ShearX and ShearY lean
-    by up to 0.3 about the top left corner; TranslateX and TranslateY move by
-    up to 0.3 of the size.
+    Rotate turns about the centre, ShearX and ShearY lean about the top left
+    corner, TranslateX and TranslateY move.
 
     Args:
-        operation: Integer tensor `(B,)` or `(B, n)`, places in `OPERATIONS`.
-        magnitude: Float tensor of the same shape, in [0, 1).
+        operation: Integer tensor `(B,)` or `(B, n)`, numbers of `OPERATIONS`.
+        angle: Tensor like it, radians of Rotate, counter-clockwise.
+        share: Tensor like it, for the others: shares of the size.
         size: Pair of integers `(height, width)`, in pixels.
 
     Returns:
-        Float32 tensor `(B, 6)` or `(B, n, 6)`, see
-        `alim_keras.augment.geometry`.
-    """
-    signed = 2.0 * magnitude - 1.0
-    return maps_of(operation, signed * math.radians(30.0), 0.3 * signed, size)
-
-
-def maps_of(operation, angle, share, size):
-    """`affine_maps` by radians and by shares of the size.
-
-    Args:
-        operation: Integer tensor `(B,)` or `(B, n)`, places in `OPERATIONS`.
-        angle: Float tensor of the same shape, for Rotate: counter-clockwise.
-        share: Float tensor of the same shape, for the others.
-        size: Pair of integers `(height, width)`, in pixels.
-
-    Returns:
-        Float32 tensor `(B, 6)` or `(B, n, 6)`.
+        Float32 tensor `(B, 6)` or `(B, n, 6)`, see `geometry`.
     """
     ops = keras.ops
     height, width = size
@@ -109,8 +92,15 @@ def maps_of(operation, angle, share, size):
 
 
 def combined_map(operations, magnitudes, size):
-    """One affine map `(B, 6)` for operations `(B, n)`, the first first."""
-    maps = affine_maps(operations, magnitudes, size)
+    """One affine map `(B, 6)` for operations `(B, n)`, the first first.
+
+    Magnitudes in [0, 1) stand for -30 to 30 degrees of Rotate and -0.3 to 0.3
+    of the others, see `affine_maps`.
+    """
+    signed = 2.0 * magnitudes - 1.0
+    maps = affine_maps(
+        operations, signed * math.radians(30.0), 0.3 * signed, size
+    )
     result, *others = keras.ops.unstack(maps, axis=1)
     for matrix in others:
         result = geometry.compose(result, matrix)
@@ -121,16 +111,8 @@ def apply_operations(planes, operations, magnitudes):
     """Applies to each example its pixel operations; geometric ones are idle.
 
     Brightness, Color, Contrast and Sharpness blend by 0.05 to 0.95; Posterize
-    keeps 4 to 7 bits; Solarize inverts from a level of 0 to 256 on.
-
-    Args:
-        planes: Float32 tensor `(C, B, H, W)` in [0, 255].
-        operations: Integer tensor `(B, n)`, places in `OPERATIONS`; the first
-            comes first.
-        magnitudes: Float tensor `(B, n)` in [0, 1).
-
-    Returns:
-        Float32 tensor `(C, B, H, W)`.
+    keeps 4 to 7 bits; Solarize inverts from a level of 0 to 256 on, as the
+    magnitudes `(B, n)` in [0, 1) say. For the rest see `apply_changes`.
     """
     magnitudes = keras.ops.convert_to_tensor(magnitudes)
     return apply_changes(
@@ -143,11 +125,11 @@ def apply_operations(planes, operations, magnitudes):
 
 
 def apply_changes(planes, operations, away, bits, threshold, limit=False):
-    """`apply_operations` with the numbers of each operation spelt out.
+    """Applies pixel operations with the numbers of each spelt out.
 
     Args:
         planes: Float32 tensor `(C, B, H, W)` in [0, 255].
-        operations: Integer tensor `(B, n)`, places in `OPERATIONS`; the first
+        operations: Integer tensor `(B, n)`, numbers of `OPERATIONS`; the first
             comes first.
         away: Float tensor `(B, n)`: Brightness, Color, Contrast and Sharpness
             blend by the factor `1 - away`.
@@ -174,11 +156,11 @@ def apply_changes(planes, operations, away, bits, threshold, limit=False):
     needed = sum(tables, sharp) > 0
     for step in range(operations.shape[1]):
         planes = _tone(planes, *ops.unstack(tone[step], 4))
-        planes = planes_lib.clip(planes) if limit else planes
+        planes = pixels.clip(planes) if limit else planes
         planes = where_needed(
             planes, needed[:, step], dear[:, step], _blur_or_look_up
         )
-        planes = planes_lib.clip(planes) if limit else planes
+        planes = pixels.clip(planes) if limit else planes
     return planes
 
 
@@ -188,10 +170,10 @@ def _tone(planes, auto, factor, contrast, color):
     The numbers of an example are `(B, 1, 1)`.
     """
     ops = keras.ops
-    scale, offset = planes_lib.stretch(planes)
-    gray = planes_lib.luminance(planes)
+    scale, offset = pixels.stretch(planes)
+    gray = pixels.luminance(planes)
     scale = ops.where(auto > 0, scale, factor)
-    offset = ops.where(auto > 0, offset, contrast * planes_lib.mean(gray))
+    offset = ops.where(auto > 0, offset, contrast * pixels.mean(gray))
     result = planes * scale + offset
     return result + color * gray if planes.shape[0] == 3 else result
 
@@ -205,35 +187,25 @@ def _blur_or_look_up(planes, numbers):
     )
     # Sharpness: v + away (smooth - v), where smooth - v = smoothing / 13.
     away = ops.expand_dims(sharpness * (1.0 / 13.0), -1)
-    planes = planes + away * planes_lib.smoothing(planes)
-    pixels = planes_lib.levels(planes)
+    planes = planes + away * pixels.smoothing(planes)
+    levels = pixels.levels(planes)
     table = ops.where(
         posterize > 0,
-        planes_lib.posterize_table(bits[:, 0]),
-        planes_lib.solarize_table(threshold[:, 0]),
+        pixels.posterize_table(bits[:, 0]),
+        pixels.solarize_table(threshold[:, 0]),
     )
-    table = ops.where(equalize > 0, planes_lib.equalize_table(pixels), table)
+    table = ops.where(equalize > 0, pixels.equalize_table(levels), table)
     use = ops.expand_dims(equalize + posterize + solarize, -1)
-    return ops.where(use > 0, planes_lib.look_up(pixels, table), planes)
+    return ops.where(use > 0, pixels.look_up(levels, table), planes)
 
 
 def where_needed(planes, needed, numbers, change):
-    """Changes some examples of a batch, in as many blocks as they fill.
+    """Changes the examples `needed` `(B,)`, in as many blocks as they fill.
 
     The shapes stay static, as XLA wants them: a block is an eighth of the
-    batch, the loop runs as often as the count of `needed` asks for, and what
-    a block holds beyond that is changed by nothing.
-
-    Args:
-        planes: Float32 tensor `(C, B, H, W)`.
-        needed: Boolean tensor `(B,)`.
-        numbers: Tensor `(B, n)`.
-        change: Function of the planes `(C, b, H, W)` of some examples and
-            their rows of `numbers`; it leaves those as they are that are not
-            `needed`.
-
-    Returns:
-        Float32 tensor `(C, B, H, W)`.
+    batch, the loop runs as often as the count of `needed` asks for. `change`
+    is a function of the planes of some examples and their rows of `numbers`
+    `(B, n)`; it leaves those as they are that are not `needed`.
     """
     ops = keras.ops
     channels, _, height, width = planes.shape
@@ -273,15 +245,7 @@ def cutout_planes(planes, draws, largest, color):
     over the image. Its left and top edges are moved into the image before
     the right and bottom edges are measured from them, so a square near the
     left or the top keeps its size; the last row and column are painted too.
-
-    Args:
-        planes: Float32 tensor `(C, B, H, W)`.
-        draws: Float tensor `(B, CUTOUT_DRAWS)`, uniform in [0, 1).
-        largest: Float in (0, 1], the largest side as share of the width.
-        color: Three floats in [0, 255]; their mean is used for one channel.
-
-    Returns:
-        Float32 tensor `(C, B, H, W)`.
+    One channel gets the mean of the three numbers of `color`.
     """
     ops = keras.ops
     channels, _, height, width = planes.shape

@@ -1,45 +1,148 @@
 """The weak and the strong view of a batch of images."""
 
-import functools
-import math
+import inspect
 
 import keras
 
 from alim_keras import draws
-from alim_keras.augment import arguments
 from alim_keras.augment import geometry
-from alim_keras.augment import jitter
 from alim_keras.augment import operations
-from alim_keras.augment import planes as planes_lib
+from alim_keras.augment import pixels
 from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.errors import check_number
 
 # The places of a view's random numbers. Switching a part off leaves the
 # numbers of the others alone.
 _CROP = slice(0, geometry.CROP_DRAWS)
 _FLIP = geometry.CROP_DRAWS
 _NEXT = geometry.CROP_DRAWS + 1
-_JITTER = slice(_NEXT, _NEXT + jitter.JITTER_DRAWS)
-_GRAYSCALE = _NEXT + jitter.JITTER_DRAWS
+_JITTER = slice(_NEXT, _NEXT + pixels.JITTER_DRAWS)
+_GRAYSCALE = _NEXT + pixels.JITTER_DRAWS
 _CUTOUT = slice(_NEXT, _NEXT + operations.CUTOUT_DRAWS)
 _OPERATIONS = _NEXT + operations.CUTOUT_DRAWS
 
-_numbers = functools.partial(arguments.numbers, "Views")
+_SHARE = {"low": 0, "high": 1}
+_OPTIONAL = {"optional": True}
+
+
+def make_views(views, names, draw):
+    """Returns the named views of a batch, a dict.
+
+    Args:
+        views: A `Views` or another with methods `weak` and `strong`.
+        names: Names such as `"weak"`, `"strong"`, `"strong2"`: the kind, and
+            any number that tells it from others of its kind. The name is the
+            stream of its random numbers.
+        draw: Triple: images, epoch and index, as for `Views.weak`.
+    """
+    kinds = {name: name.rstrip("0123456789") for name in names}
+    return {
+        name: getattr(views, kind)(*draw, stream=name)
+        for name, kind in kinds.items()
+    }
+
+
+class RandomViews:
+    """Base class of weak and strong random views.
+
+    Which changes an example gets depends on the seed, the epoch, the
+    example's index and the stream, and on nothing else: not on the batch it
+    is in, nor on where the view is computed. There is no state. The methods
+    are made of `keras.ops` and work eagerly, in a compiled step and under
+    XLA.
+
+    A subclass keeps each argument of its constructor as the attribute of the
+    same name, and defines `make_weak` and `make_strong`, functions of the
+    checked images and of `draw(count, part="")`, which returns `count` uniform
+    numbers in [0, 1) for each example, `(B, count)`; parts are independent.
+
+    Args:
+        **arguments: Numbers of the constructor, kept as attributes if they
+            lie within the class's `limits`, the options of `check_number`.
+    """
+
+    limits = {
+        "seed": {"low": 0, "high": 2**32 - 1, "whole": True},
+        "image_size": {"low": 1, "whole": True, "count": 2, **_OPTIONAL},
+        "flip": _SHARE,
+    }
+
+    def __init__(self, **arguments):
+        limits = {**RandomViews.limits, **self.limits}
+        for name, value in arguments.items():
+            setattr(self, name, check_number(name, value, **limits[name]))
+
+    def weak(self, images, epoch, index, stream="weak"):
+        """The weak view of each example.
+
+        Args:
+            images: Tensor `(B, h, w, C)`, uint8 or float, in [0, 255]; C is
+                1 or 3. Only B may be unknown when a graph is traced. Of
+                feature vectors: `(B, 1, 1, d)` or `(B, d)`, in the features'
+                own units.
+            epoch: Integer scalar, a number or a tensor.
+            index: Integer tensor `(B,)`, the examples' places in the data
+                set.
+            stream: String. Another name gives another, independent view.
+                Defaults to `"weak"`.
+
+        Returns:
+            Float32 tensor `(B, H, W, C)` in [0, 255]; of feature vectors, of
+            their shape.
+
+        Raises:
+            ConfigError: If an argument of the views does not fit the images.
+            DataError: If `images` has another rank or number of channels.
+        """
+        draw = self._drawing(epoch, index, stream)
+        return self.make_weak(self._checked(images), draw)
+
+    def strong(self, images, epoch, index, stream="strong"):
+        """The strong view of each example; arguments and result as `weak`."""
+        draw = self._drawing(epoch, index, stream)
+        return self.make_strong(self._checked(images), draw)
+
+    def _drawing(self, epoch, index, stream):
+        def draw(count, part=""):
+            return draws.uniform(self.seed, epoch, index, count, stream + part)
+
+        return draw
+
+    def _checked(self, images):
+        """The images as a tensor; refuses shapes that views cannot use."""
+        images = keras.ops.convert_to_tensor(images)
+        shape = tuple(images.shape)
+        if len(shape) != 4 or shape[3] not in (1, 3) or None in shape[1:]:
+            raise DataError(
+                f"{type(self).__name__}: `images` is expected to have the "
+                "shape (batch, height, width, channels) with known height and "
+                "width and 1 or 3 channels, channels last. Received: "
+                f"images.shape={shape}"
+            )
+        return images
+
+    def get_config(self):
+        """The constructor's arguments, in plain Python types."""
+        names = inspect.signature(type(self)).parameters
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_config(cls, config):
+        """Builds the same views from `get_config`'s dictionary."""
+        return cls(**config)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class Views:
+class Views(RandomViews):
     """Weak and strong random views, a function of seed, epoch and example.
 
     The weak view is a random resized crop, a flip, colour jitter in a random
     order and, sometimes, greyscale. The strong view is a crop and a flip of
     its own, `num_operations` operations drawn with replacement from
-    `alim_keras.augment.OPERATIONS`, and a coloured cutout.
-
-    Which changes an example gets depends on the seed, the epoch, the
-    example's index and the stream, and on nothing else: not on the batch it
-    is in, nor on where the view is computed. There is no state. Both methods
-    are made of `keras.ops` and work eagerly, in a compiled step, under XLA
-    and in `tf.data.Dataset.map`.
+    `alim_keras.augment.OPERATIONS`, and a coloured cutout. Its geometric
+    operations and the crop are one resampling; the others follow in the drawn
+    order, then the cutout.
 
     Args:
         image_size: Pair of integers, height and width of the views in
@@ -58,7 +161,7 @@ class Views:
             switches it off. Defaults to `(0.4, 0.4, 0.4, 0.1)`.
         jitter_probability: Float in [0, 1]. Defaults to `0.8`.
         grayscale_probability: Float in [0, 1]. Defaults to `0.2`.
-        num_operations: Non-negative integer, operations of a strong view.
+        num_operations: Integer from 0 to 100, operations of a strong view.
             Defaults to `3`.
         cutout: Float in [0, 1], the largest side of the cutout as share of
             the view's width. `0` switches it off. Defaults to `0.5`.
@@ -80,6 +183,17 @@ class Views:
       views these are.
     """
 
+    limits = {
+        "crop_scale": {**_SHARE, "low_open": True, "count": 2, **_OPTIONAL},
+        "crop_ratio": {"low": 0, "low_open": True, "count": 2},
+        "jitter": {"low": 0, "high": 255, "count": 4, **_OPTIONAL},
+        "jitter_probability": _SHARE,
+        "grayscale_probability": _SHARE,
+        "num_operations": {"low": 0, "high": 100, "whole": True},
+        "cutout": _SHARE,
+        "cutout_color": {"low": 0, "high": 255, "count": 3},
+    }
+
     def __init__(
         self,
         image_size=None,
@@ -94,151 +208,78 @@ class Views:
         cutout=0.5,
         cutout_color=(125, 123, 114),
     ):
-        self.image_size = _numbers(
-            "image_size", image_size, 2, 1, math.inf, whole=True, optional=True
+        super().__init__(
+            seed=seed,
+            image_size=image_size,
+            crop_scale=crop_scale,
+            crop_ratio=crop_ratio,
+            flip=flip,
+            jitter=jitter,
+            jitter_probability=jitter_probability,
+            grayscale_probability=grayscale_probability,
+            num_operations=num_operations,
+            cutout=cutout,
+            cutout_color=cutout_color,
         )
-        self.seed = _numbers("seed", seed, None, 0, 2**32 - 1, whole=True)
-        self.crop_scale = _numbers(
-            "crop_scale", crop_scale, 2, 0, 1, optional=True, above=True
-        )
-        self.crop_ratio = _numbers(
-            "crop_ratio", crop_ratio, 2, 0, math.inf, above=True
-        )
-        self.flip = _numbers("flip", flip, None, 0, 1)
-        self.jitter = _numbers("jitter", jitter, 4, 0, 255, optional=True)
         if self.jitter and self.jitter[3] > 0.5:
             raise ConfigError(
-                "Views: the last number of `jitter`, the hue, is expected to "
-                f"be at most 0.5. Received: jitter={jitter}"
+                "The last number of argument `jitter`, the hue, must be at "
+                f"most 0.5. Received: jitter={jitter}"
             )
-        self.jitter_probability = _numbers(
-            "jitter_probability", jitter_probability, None, 0, 1
-        )
-        self.grayscale_probability = _numbers(
-            "grayscale_probability", grayscale_probability, None, 0, 1
-        )
-        self.num_operations = _numbers(
-            "num_operations", num_operations, None, 0, 100, whole=True
-        )
-        self.cutout = _numbers("cutout", cutout, None, 0, 1)
-        self.cutout_color = _numbers("cutout_color", cutout_color, 3, 0, 255)
         for name in ("crop_scale", "crop_ratio"):
             pair = getattr(self, name)
             if pair and pair[0] > pair[1]:
                 raise ConfigError(
-                    f"Views: `{name}` is expected as (lowest, highest). "
+                    f"Argument `{name}` must be (lowest, highest). "
                     f"Received: {name}={pair}"
                 )
 
-    def weak(self, images, epoch, index, stream="weak"):
-        """The weak view of each image.
-
-        Args:
-            images: Tensor `(B, h, w, C)`, uint8 or float, in [0, 255]; C is
-                1 or 3. Only B may be unknown when a graph is traced.
-            epoch: Integer scalar, a number or a tensor.
-            index: Integer tensor `(B,)`, the examples' places in the data
-                set.
-            stream: String. Another name gives another, independent view.
-                Defaults to `"weak"`.
-
-        Returns:
-            Float32 tensor `(B, H, W, C)` in [0, 255].
-
-        Raises:
-            DataError: If `images` has another rank or number of channels.
-        """
-        images = arguments.checked_images("Views", images)
-        draw = draws.uniform(self.seed, epoch, index, _GRAYSCALE + 1, stream)
-        planes = self._crop(images, draw)
+    def make_weak(self, images, draw):
+        drawn = draw(_GRAYSCALE + 1)
+        planes = self._crop(images, drawn)
         if self.jitter and self.jitter_probability > 0:
-            planes = jitter.jitter_planes(
-                planes, draw[:, _JITTER], self.jitter, self.jitter_probability
+            planes = pixels.jitter(
+                planes, drawn[:, _JITTER], self.jitter, self.jitter_probability
             )
         if self.grayscale_probability > 0 and planes.shape[0] == 3:
-            gray = draw[:, _GRAYSCALE] < self.grayscale_probability
+            gray = drawn[:, _GRAYSCALE] < self.grayscale_probability
             planes = keras.ops.where(
                 keras.ops.reshape(gray, (-1, 1, 1)),
-                keras.ops.expand_dims(planes_lib.luminance(planes), 0),
+                keras.ops.expand_dims(pixels.luminance(planes), 0),
                 planes,
             )
-        return planes_lib.from_planes(planes)
+        return pixels.from_planes(planes)
 
-    def strong(self, images, epoch, index, stream="strong"):
-        """The strong view of each image; see `weak`.
-
-        The geometric operations and the crop are one resampling. The others
-        follow in the drawn order, then the cutout.
-
-        Args:
-            images: Tensor `(B, h, w, C)`, as for `weak`.
-            epoch: Integer scalar, a number or a tensor.
-            index: Integer tensor `(B,)`.
-            stream: String. Defaults to `"strong"`.
-
-        Returns:
-            Float32 tensor `(B, H, W, C)` in [0, 255].
-
-        Raises:
-            DataError: If `images` has another rank or number of channels.
-        """
-        images = arguments.checked_images("Views", images)
+    def make_strong(self, images, draw):
         count = self.num_operations
-        draw = draws.uniform(
-            self.seed, epoch, index, _OPERATIONS + 2 * count, stream
-        )
+        drawn = draw(_OPERATIONS + 2 * count)
         matrix = None
         if count:
             chosen = operations.choose(
-                draw[:, _OPERATIONS : _OPERATIONS + count]
+                drawn[:, _OPERATIONS : _OPERATIONS + count]
             )
-            magnitudes = draw[:, _OPERATIONS + count :]
+            magnitudes = drawn[:, _OPERATIONS + count :]
             matrix = operations.combined_map(
                 chosen, magnitudes, self.image_size or images.shape[1:3]
             )
-        planes = self._crop(images, draw, matrix)
+        planes = self._crop(images, drawn, matrix)
         if count:
             planes = operations.apply_operations(planes, chosen, magnitudes)
-            planes = planes_lib.clip(planes)
+            planes = pixels.clip(planes)
         if self.cutout > 0:
             planes = operations.cutout_planes(
-                planes, draw[:, _CUTOUT], self.cutout, self.cutout_color
+                planes, drawn[:, _CUTOUT], self.cutout, self.cutout_color
             )
-        return planes_lib.from_planes(planes)
+        return pixels.from_planes(planes)
 
-    def _crop(self, images, draw, matrix=None):
+    def _crop(self, images, drawn, matrix=None):
         """Crop, flip and `matrix` in one resampling, as planes."""
         box = flip = None
         if self.crop_scale:
+            size = images.shape[1:3]
             box = geometry.random_boxes(
-                draw[:, _CROP],
-                images.shape[1:3],
-                self.crop_scale,
-                self.crop_ratio,
+                drawn[:, _CROP], size, self.crop_scale, self.crop_ratio
             )
         if self.flip > 0:
-            flip = draw[:, _FLIP] < self.flip
-        return geometry.resample_planes(
-            images, self.image_size, box, flip, matrix
-        )
-
-    def get_config(self):
-        """The constructor's arguments, in plain Python types."""
-        return {
-            "image_size": self.image_size,
-            "seed": self.seed,
-            "crop_scale": self.crop_scale,
-            "crop_ratio": self.crop_ratio,
-            "flip": self.flip,
-            "jitter": self.jitter,
-            "jitter_probability": self.jitter_probability,
-            "grayscale_probability": self.grayscale_probability,
-            "num_operations": self.num_operations,
-            "cutout": self.cutout,
-            "cutout_color": self.cutout_color,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        """Builds the same views from `get_config`'s dictionary."""
-        return cls(**config)
+            flip = drawn[:, _FLIP] < self.flip
+        return geometry.resample(images, self.image_size, box, flip, matrix)

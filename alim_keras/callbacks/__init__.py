@@ -1,13 +1,14 @@
 """Callbacks: ALIM itself, and those of a training run."""
 
 from alim_keras.callbacks.alim import ALIM
-from alim_keras.callbacks.epoch_timer import EpochTimer
-from alim_keras.callbacks.evaluation import Evaluation
-from alim_keras.callbacks.metrics_log import MetricsLog
-from alim_keras.callbacks.non_finite_guard import NonFiniteGuard
-from alim_keras.callbacks.progress import Progress
-from alim_keras.callbacks.run_checkpoint import RunCheckpoint
-from alim_keras.callbacks.selection import Selection
+from alim_keras.callbacks.checkpoint import RunCheckpoint
+from alim_keras.callbacks.run import EpochTimer
+from alim_keras.callbacks.run import Evaluation
+from alim_keras.callbacks.run import MetricsLog
+from alim_keras.callbacks.run import NonFiniteGuard
+from alim_keras.callbacks.run import Progress
+from alim_keras.callbacks.run import Selection
+from alim_keras.callbacks.run import read_metrics
 
 __all__ = [
     "ALIM",
@@ -18,4 +19,5 @@ __all__ = [
     "Progress",
     "RunCheckpoint",
     "Selection",
+    "read_metrics",
 ]

@@ -5,9 +5,15 @@ import numpy as np
 
 from alim_keras import backend
 from alim_keras import ops
-from alim_keras.callbacks import lambda_rules
+from alim_keras.errors import ConfigError
+from alim_keras.errors import check_choice
+from alim_keras.errors import check_number
 from alim_keras.errors import check_ranges
 from alim_keras.layers import PseudoLabelTable
+from alim_keras.noise_rate import noise_posterior
+
+# Fewer ratios than this say nothing about a class of their own.
+_FEWEST = 10
 
 
 class ALIM(keras.callbacks.Callback):
@@ -27,7 +33,7 @@ class ALIM(keras.callbacks.Callback):
         lam: `"adaptive"` (Eq. 6), `"instance"` (a lambda for each example, in
             closed form from the noise rate and the size of its set, times the
             probability that its set is wrong where ratios tell; see
-            `instance_lambda`), or a number in `[0, 1]` to use after the
+            `ops.instance_lambda`), or a number in `[0, 1]` to use after the
             warm-up. 0 is the method without ALIM. Defaults to `"adaptive"`.
         noise_rate: eta, the share of wrong sets, in `[0, 1]`, or an estimator
             such as `alim_keras.noise_rate.HeldOut`, whose
@@ -44,29 +50,31 @@ class ALIM(keras.callbacks.Callback):
             training set, x with `"image"` and `"index"`; see
             `alim_keras.data.eval_dataset`.
         pseudo_label_momentum: phi: a pair (first epoch, end of training) to
-            move linearly between, or a number. Defaults to the model's own
-            `(0.95, 0.8)`. Only for `update="step"`.
+            move linearly between, or a number, which becomes the model's
+            `pseudo_label_momentum` as training begins. Defaults to the
+            model's own `(0.95, 0.8)`. Only for `update="step"`.
         per_class: Whether `lam="adaptive"` takes the quantile within the
             examples that share a likeliest class outside their sets, for data
             in which some classes are rare. Defaults to `False`.
         protocol: How sets come about, for `lam="instance"`: `"flip"`,
-            `"pico"` or `"size"`, see `instance_lambda`. Defaults to `"flip"`.
+            `"pico"` or `"size"`, see `ops.instance_lambda`. Defaults to
+            `"flip"`.
         ambiguity: q, for `protocol="pico"`.
         labels: True labels `(N,)` of the training set, where known, and -1
             where not. They are used for one thing: the log
             `pseudo_label_accuracy`.
         known: Bool `(N,)`, examples whose set is what a person looked up:
-            their lambda stays 0, so that no label leaves it. Needs a table
-            with `quantile="exact"`, the default. Defaults to none.
+            their lambda stays 0, so that no label leaves it. Defaults to none.
 
     Logs: `lambda` (of the coming epoch; with `lam="instance"` the mean over
     the examples of this one); `outside` (share of this epoch's examples whose
     pseudo label lies outside their set, from the model); `noise_rate`, where
     there is one (that in force, 0 before the first estimate); with `labels`,
-    `pseudo_label_accuracy` (uses true labels).
+    `pseudo_label_accuracy` (uses true labels; over the examples whose row has
+    one strongest class).
 
     Raises:
-        ValueError: If an argument is out of range.
+        ConfigError: If an argument is out of range.
         TypeError: If the model owns no `PseudoLabelTable`.
 
     Example:
@@ -97,37 +105,42 @@ class ALIM(keras.callbacks.Callback):
         known=None,
     ):
         super().__init__()
-        _one_of("norm", norm, (None, "onehot", "scale"))
-        _one_of("update", update, ("step", "epoch"))
-        check_ranges(scale_factor=(scale_factor, "positive"))
-        if warmup_epochs != 0:
-            check_ranges(warmup_epochs=(warmup_epochs, "count"))
-        if lam not in ("adaptive", "instance"):
-            check_ranges(lam=(lam, "share"))
-        elif noise_rate is None:
-            raise ValueError(
-                f"Argument `lam={lam!r}` needs `noise_rate`, the share of "
-                "candidate sets that are wrong (eta); a guess such as 0.2 "
-                "does, or give a fixed `lam`. Received: noise_rate=None"
-            )
-        if not (noise_rate is None or hasattr(noise_rate, "estimate")):
+        check_choice("norm", norm, (None, "onehot", "scale"))
+        check_choice("update", update, ("step", "epoch"))
+        check_ranges(
+            scale_factor=(scale_factor, "positive"),
+            warmup_epochs=(warmup_epochs, "whole"),
+        )
+        self.estimator = None
+        if callable(getattr(noise_rate, "estimate", None)):
+            self.estimator = noise_rate
+        elif noise_rate is not None:
             check_ranges(noise_rate=(noise_rate, "share"))
+        if lam in ("adaptive", "instance"):
+            if noise_rate is None:
+                raise ConfigError(
+                    f"Argument `lam={lam!r}` needs `noise_rate`, the share of "
+                    "candidate sets that are wrong (eta); a guess such as 0.2 "
+                    "does, or give a fixed `lam`. Received: noise_rate=None"
+                )
+        else:
+            check_ranges(lam=(lam, "share"))
+        if per_class and lam != "adaptive":
+            raise ConfigError(
+                "Argument `per_class=True` is for `lam='adaptive'`. "
+                f"Received: lam={lam!r}"
+            )
+        if lam == "instance":
+            # Refuses a wrong protocol or ambiguity before training.
+            ops.instance_lambda(0.0, [1], 2, protocol, ambiguity)
         if update == "epoch" and data is None:
-            raise ValueError(
+            raise ConfigError(
                 "Argument `update='epoch'` needs `data`, the training set in "
                 "inference form (see alim_keras.data.eval_dataset). "
                 "Received: data=None"
             )
         if np.isscalar(pseudo_label_momentum):
             pseudo_label_momentum = (pseudo_label_momentum,) * 2
-        if pseudo_label_momentum is not None:
-            check_ranges(pseudo_label_momentum=(pseudo_label_momentum, "share"))
-            if len(pseudo_label_momentum) != 2:
-                raise ValueError(
-                    "Argument `pseudo_label_momentum` must be a number or a "
-                    "pair (first epoch, end of training). Received: "
-                    f"pseudo_label_momentum={pseudo_label_momentum}"
-                )
         self.norm = norm
         self.scale_factor = scale_factor
         self.lam = lam
@@ -135,10 +148,16 @@ class ALIM(keras.callbacks.Callback):
         self.warmup_epochs = warmup_epochs
         self.update = update
         self.data = data
-        self.pseudo_label_momentum = pseudo_label_momentum
-        self.labels = labels
+        self.pseudo_label_momentum = check_number(
+            *("pseudo_label_momentum", pseudo_label_momentum, 0, 1),
+            count=2,
+            optional=True,
+        )
+        self.per_class = per_class
+        self.protocol = protocol
+        self.ambiguity = ambiguity
+        self.labels = None if labels is None else np.asarray(labels)
         self.known = None if known is None else np.asarray(known, bool)
-        self.rule = lambda_rules.make_rule(lam, per_class, protocol, ambiguity)
 
     def set_model(self, model):
         super().set_model(model)
@@ -153,27 +172,22 @@ class ALIM(keras.callbacks.Callback):
         for name in ("labels", "known"):
             values = getattr(self, name)
             if values is not None and len(values) != table.num_examples:
-                raise ValueError(
+                raise ConfigError(
                     f"Argument `{name}` must have one entry for each of the "
                     f"{table.num_examples} training examples. Received: "
                     f"{len(values)} entries"
                 )
-        if self.known is not None and table.quantile != "exact":
-            raise ValueError(
-                "Argument `known` needs a factor of lambda for each example: "
-                "make the table with quantile='exact'. Received: "
-                f"quantile={table.quantile!r}"
-            )
 
     def on_train_begin(self, logs=None):
         table = self.table
-        if self.pseudo_label_momentum is not None:
-            self.model.pseudo_label_momentum = tuple(self.pseudo_label_momentum)
         norm = self.norm or self.model.default_norm
         table.use_onehot.assign(float(norm == "onehot"))
         table.scale_factor.assign(self.scale_factor)
         table.update_in_step.assign(float(self.update == "step"))
-        if np.isscalar(self.noise_rate):
+        if self.pseudo_label_momentum is not None:
+            # The model moves phi along it as each epoch begins.
+            self.model.pseudo_label_momentum = self.pseudo_label_momentum
+        if self.estimator is None and self.noise_rate is not None:
             table.noise_rate.assign(self.noise_rate)
         if self.update == "epoch":
             self._infer = backend.compiled(
@@ -183,7 +197,7 @@ class ALIM(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         if epoch < self.warmup_epochs:
             # After an earlier fit, lambda may stand at what that one left.
-            lambda_rules.reset(self.table, self.known)
+            self._set_lambda(0.0)
 
     def on_epoch_end(self, epoch, logs=None):
         if self.update == "epoch":
@@ -191,41 +205,105 @@ class ALIM(keras.callbacks.Callback):
         else:
             self._update_lambda(epoch)
         if logs is not None:
-            logs["lambda"] = self.rule.value(self.table)
+            logs["lambda"] = self._logged_lambda()
             if self.noise_rate is not None:
                 logs["noise_rate"] = float(self.table.noise_rate.numpy())
             if self.labels is not None:
-                settled, known = self.table.settled()
-                labels = np.asarray(self.labels)
-                known = known & (labels >= 0)
-                right = (settled == labels)[known]
+                settled, decided = self.table.settled()
+                counted = decided & (self.labels >= 0)
+                right = (settled == self.labels)[counted]
                 logs["pseudo_label_accuracy"] = (
                     float(right.mean()) if len(right) else np.nan
                 )
 
+    # Lambda: one of three rules, then the known examples.
+
     def _update_lambda(self, epoch):
         """Sets lambda for the next epoch from this epoch's Eq. 6 values."""
-        if epoch + 1 < self.warmup_epochs:
-            lambda_rules.reset(self.table, self.known)
-            return
-        rate = self._current_rate(epoch)
+        rate = 0.0
+        if epoch + 1 >= self.warmup_epochs:
+            rate = self._current_rate(epoch)
         if rate == 0:
-            lambda_rules.reset(self.table, self.known)
+            self._set_lambda(0.0)
+        elif self.lam == "adaptive":
+            self._set_adaptive(rate)
+        elif self.lam == "instance":
+            self._set_instance(rate)
         else:
-            self.rule.apply(self.table, rate)
-            lambda_rules.keep(self.table, self.known)
+            self._set_lambda(self.lam)
 
     def _current_rate(self, epoch):
-        """Returns the number that was told, or the estimate in force."""
-        if not hasattr(self.noise_rate, "estimate"):
+        """Returns the number that was given, or the estimate in force."""
+        if self.estimator is None:
             return self.noise_rate
-        found = self.noise_rate.estimate(self.model, epoch)
-        if found is not None:
-            self.table.noise_rate.assign(found.value)
+        estimate = self.estimator.estimate(self.model, epoch)
+        if estimate is not None:
+            self.table.noise_rate.assign(estimate.value)
         return float(self.table.noise_rate.numpy())
 
+    def _set_adaptive(self, noise_rate):
+        """Eq. 6: the quantile of the candidate ratios at the noise rate."""
+        table = self.table
+        ratios = table.candidate_ratio.numpy()
+        lam = ops.adaptive_lambda(ratios, noise_rate)
+        if not self.per_class:
+            self._set_lambda(lam)
+            return
+        # Within the examples whose label would go to the same class, so that
+        # a share `noise_rate` of them may, however rare the class is.
+        by_class = np.full((table.num_classes,), lam)
+        rivals, usable = table.rival.numpy(), np.isfinite(ratios)
+        for c in range(table.num_classes):
+            mine = ratios[usable & (rivals == c)]
+            if len(mine) >= _FEWEST:
+                by_class[c] = ops.adaptive_lambda(mine, noise_rate)
+        self._set_lambda(1.0, by_class=by_class)
+
+    def _set_instance(self, noise_rate):
+        """The closed form for each set size, times the noise posterior.
+
+        The posterior is a mixture's, of the epoch's candidate ratios; 1 where
+        they do not fall into two groups.
+        """
+        table = self.table
+        by_size = ops.instance_lambda(
+            min(noise_rate, 1.0),
+            np.maximum(np.arange(table.num_classes + 1), 1),
+            table.num_classes,
+            self.protocol,
+            self.ambiguity,
+        )
+        self._set_lambda(
+            1.0,
+            by_size=np.clip(by_size, 0.0, 1.0),
+            by_example=noise_posterior(table.candidate_ratio.numpy()),
+        )
+
+    def _set_lambda(self, lam, by_size=None, by_class=None, by_example=None):
+        """Writes lambda and its factors; a factor that is None is 1."""
+        table = self.table
+        table.lam.assign(lam)
+        for weight, factor in (
+            (table.lam_by_size, by_size),
+            (table.lam_by_class, by_class),
+            (table.noise_posterior, by_example),
+        ):
+            factor = np.ones(weight.shape) if factor is None else factor
+            if weight is table.noise_posterior and self.known is not None:
+                factor = np.where(self.known, 0.0, factor)
+            weight.assign(factor)
+
+    def _logged_lambda(self):
+        table = self.table
+        if self.lam == "instance":
+            return float(table.lam_used.numpy()[0])
+        lam = table.lam.numpy()
+        return float(lam * np.mean(table.lam_by_class.numpy()))
+
+    # Algorithm 1.
+
     def _update_all(self, epoch):
-        """Algorithm 1: lambda and all pseudo labels from one inference pass.
+        """Sets lambda and all pseudo labels from one inference pass.
 
         Labels need lambda, which needs every score first. A dense table
         allows for scores of its own size to be kept meanwhile; beside a
@@ -239,7 +317,8 @@ class ALIM(keras.callbacks.Callback):
             rivals[index] = ops.rival(scores, candidates)
             if self.table.is_dense:
                 kept.append((index, scores, candidates))
-        self.table.assign_ratios(ratios, rivals)
+        self.table.candidate_ratio.assign(ratios)
+        self.table.rival.assign(rivals)
         self._update_lambda(epoch)
         if epoch + 1 < self.model.pseudo_label_start:
             return
@@ -259,11 +338,3 @@ class ALIM(keras.callbacks.Callback):
             yield tuple(
                 keras.ops.convert_to_numpy(v) for v in (index, scores, sets)
             )
-
-
-def _one_of(name, value, allowed):
-    if value not in allowed:
-        raise ValueError(
-            f"Invalid value for argument `{name}`. Expected one of "
-            f"{allowed}. Received: {name}={value!r}"
-        )

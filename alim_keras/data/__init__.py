@@ -1,74 +1,70 @@
 """Images, candidate sets and the batches made of them.
 
-`train_dataset` and `eval_dataset` live in `batches`, which imports Keras;
-they are looked up when first used, so that the commands can read their flags
-before a backend is chosen.
+`train_dataset` and `eval_dataset` need Keras, which the commands import only
+after they have read their flags; so these two are looked up when first used.
 """
 
-import importlib
-
-from alim_keras.data.candidate_sets import CandidateSets
-from alim_keras.data.candidates import simulate_candidates
-from alim_keras.data.checks import check_truth_inside
-from alim_keras.data.checks import deduplicate
-from alim_keras.data.checks import validate_candidates
-from alim_keras.data.checks import validate_labels
-from alim_keras.data.image_checks import validate_images
-from alim_keras.data.long_tail import long_tailed_subset
-from alim_keras.data.messages import DataWarning
-from alim_keras.data.sources import DiskImages
-from alim_keras.data.sources import ImageData
-from alim_keras.data.sources import image_rows
-from alim_keras.data.sources import list_images
-from alim_keras.data.sources import load
-from alim_keras.data.sources import match_ids
-from alim_keras.data.sources.own import OwnData
-from alim_keras.data.sources.own import load_own
-from alim_keras.data.sparse_candidates import SparseCandidates
+from alim_keras.data.candidates import CandidateSets
+from alim_keras.data.images import DiskImages
+from alim_keras.data.images import image_rows
+from alim_keras.data.known_data import load
+from alim_keras.data.matching import list_images
+from alim_keras.data.matching import match_ids
+from alim_keras.data.simulate import simulate_candidates
 from alim_keras.data.splits import holdout_split
+from alim_keras.data.splits import long_tailed_subset
 from alim_keras.data.splits import stratified_subset
 from alim_keras.data.superclasses import CIFAR100_SUPERCLASSES
 from alim_keras.data.superclasses import superclasses_of
-from alim_keras.data.tables import Labels
-from alim_keras.data.tables import Votes
-from alim_keras.data.tables import read_labels
-
-_BATCHES = ("eval_dataset", "train_dataset")
+from alim_keras.data.training_set import TrainingSet
+from alim_keras.data.validation import check_truth_inside
+from alim_keras.data.validation import validate_candidates
+from alim_keras.data.validation import validate_features
+from alim_keras.data.validation import validate_images
+from alim_keras.data.validation import validate_labels
+from alim_keras.errors import DataWarning
 
 __all__ = [
     "CIFAR100_SUPERCLASSES",
     "CandidateSets",
     "DataWarning",
     "DiskImages",
-    "ImageData",
-    "Labels",
-    "OwnData",
-    "SparseCandidates",
-    "Votes",
+    "TrainingSet",
     "check_truth_inside",
-    "deduplicate",
     "eval_dataset",
     "holdout_split",
     "image_rows",
     "list_images",
     "load",
-    "load_own",
+    "load_table",
     "long_tailed_subset",
     "match_ids",
     "read_labels",
+    "read_votes",
+    "sets_of_votes",
     "simulate_candidates",
     "stratified_subset",
     "superclasses_of",
     "train_dataset",
     "validate_candidates",
+    "validate_features",
     "validate_images",
     "validate_labels",
 ]
 
 
 def __getattr__(name):
-    if name in _BATCHES:
-        return getattr(importlib.import_module(f"{__name__}.batches"), name)
+    if name in ("load_table", "read_labels", "read_votes", "sets_of_votes"):
+        # They need pandas, which takes half a second.
+        from alim_keras.data import own_data
+        from alim_keras.data import tables
+
+        module = own_data if name == "load_table" else tables
+        return getattr(module, name)
+    if name in ("eval_dataset", "train_dataset"):
+        from alim_keras.data import pipeline
+
+        return getattr(pipeline, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,10 +1,10 @@
 """The file of candidate sets: an .npz archive without pickles.
 
 Equal contents give equal bytes (the zip entries carry a fixed date), and a
-file is never left half written.
+file is never left half written. The multi-hot matrix is written and read in
+blocks of rows, so that it never stands in memory whole.
 """
 
-import contextlib
 import io
 import json
 import os
@@ -12,61 +12,148 @@ import zipfile
 
 import numpy as np
 
-from alim_keras.data.checks import validate_candidates
-from alim_keras.data.messages import one_line
+from alim_keras import files
+from alim_keras.data import checks
 from alim_keras.errors import DataError
+from alim_keras.errors import one_line
 
 
-def write(path, *, ids, sets, class_names, provenance, content_hash):
-    """Writes one file: to a temporary name first, then renamed.
-
-    Args:
-        path: String or path, ending in .npz.
-        ids: Strings `(num_examples,)`.
-        sets: Bool `(num_examples, num_classes)`.
-        class_names: Strings `(num_classes,)`.
-        provenance: Dict of plain values, stored as JSON.
-        content_hash: String, checked when the file is read.
-    """
-    arrays = {
-        "ids": ids,
-        "sets": sets,
-        "class_names": class_names,
-        "provenance": np.array(json.dumps(provenance, sort_keys=True)),
-        "content_hash": np.array(content_hash),
-    }
-    temporary = f"{path}.{os.getpid()}.partial"
+def write(path, candidates):
+    """Writes `CandidateSets` to a file; see `CandidateSets.save`."""
+    provenance = json.dumps(candidates.provenance, sort_keys=True)
     try:
-        folder = os.path.dirname(os.path.abspath(path))
-        os.makedirs(folder, exist_ok=True)
-        with open(temporary, "wb") as file:
-            _write_archive(file, arrays)
-        os.replace(temporary, path)
+        with (
+            files.replacing(path) as file,
+            zipfile.ZipFile(file, "w") as archive,
+        ):
+            _add(archive, "ids", candidates.ids)
+            blocks = (block > 0 for block in candidates.blocks())
+            shape = candidates.shape
+            _add_blocks(archive, "sets", np.dtype(bool), shape, blocks)
+            names = np.array(candidates.class_names, str)
+            _add(archive, "class_names", names)
+            _add(archive, "provenance", np.array(provenance))
+            _add(archive, "content_hash", np.array(candidates.content_hash))
     except OSError as error:
         raise DataError(
             f"The candidate sets cannot be written to {path}: "
             f"{error.strerror or error}; choose another place"
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
 
 
-def _write_archive(file, arrays):
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            content = io.BytesIO()
-            np.lib.format.write_array(
-                content, np.asarray(array), allow_pickle=False
-            )
-            archive.writestr(entry, content.getvalue())
+def _add(archive, name, array):
+    _add_blocks(archive, name, array.dtype, array.shape, [array])
 
 
-def open_npz(path):
+def _add_blocks(archive, name, dtype, shape, blocks):
+    """Adds an array to an open zip file, block by block."""
+    header = io.BytesIO()
+    fields = {
+        "descr": np.lib.format.dtype_to_descr(dtype),
+        "fortran_order": False,
+        "shape": shape,
+    }
+    np.lib.format.write_array_header_1_0(header, fields)
+    entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    entry.file_size = size + len(header.getvalue())
+    with archive.open(entry, "w") as member:
+        member.write(header.getvalue())
+        for block in blocks:
+            member.write(np.ascontiguousarray(block).tobytes())
+
+
+def read(path):
+    """Reads a file of candidate sets.
+
+    Returns:
+        Dict of the arguments of `CandidateSets`, without class names if the
+        file has none; and the stored hash or None.
+
+    Raises:
+        DataError: The file is missing, empty, damaged, lacks an array, or
+            holds other values than 0 and 1.
+    """
+    arrays = open_npz(path, leave_out=("sets",))
+    if "ids" not in arrays or "sets" not in arrays:
+        raise DataError(
+            f"{path}: the arrays 'ids' and 'sets' were expected. "
+            f"Received: {sorted(arrays)}"
+        )
+    ids = arrays["ids"]
+    if ids.ndim != 1 or ids.dtype.kind not in "US":
+        raise DataError(
+            f"{path}: 'ids' must be a list of strings. "
+            f"Received: dtype={ids.dtype}, shape={ids.shape}"
+        )
+    if ids.size == 0:
+        raise DataError(f"{path}: the file is empty, it holds no example")
+    ids = ids.astype(str)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            with archive.open("sets.npy") as file:
+                blocks, shape = _blocks(file, path)
+                if len(shape) != 2 or shape[0] != len(ids):
+                    raise DataError(
+                        "'sets' must be a matrix with a row for each of the "
+                        f"{len(ids)} ids. Received: shape={shape}"
+                    )
+                indptr, indices = checks.multi_hot_to_lists(
+                    blocks, shape[1], ids
+                )
+        provenance = json.loads(str(arrays.get("provenance", "{}")))
+    except Exception as error:
+        if str(path) in str(error):
+            raise
+        # zlib, zipfile and json all mean the same to the user.
+        raise DataError(f"{path}: {one_line(error)}") from error
+    names = arrays.get("class_names")
+    if names is None:
+        names = range(shape[1])
+    elif len(names) != shape[1]:
+        raise DataError(
+            f"{path}: one name for each of the {shape[1]} classes was "
+            f"expected. Received: {len(names)} names"
+        )
+    contents = {
+        "ids": ids,
+        "class_names": tuple(str(name) for name in names),
+        "indptr": indptr,
+        "indices": indices,
+        "provenance": provenance,
+        "source": str(path),
+    }
+    stored = arrays.get("content_hash")
+    return contents, None if stored is None else str(stored)
+
+
+def _blocks(file, path):
+    """Returns the row blocks of an open .npy member, and the shape."""
+    if np.lib.format.read_magic(file) == (1, 0):
+        shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        if len(shape) == 2 and not is_fortran and dtype.kind in "biuf":
+
+            def blocks():
+                step = checks.rows_at_once(shape[1])
+                for start in range(0, shape[0], step):
+                    rows = min(step, shape[0] - start)
+                    content = file.read(rows * shape[1] * dtype.itemsize)
+                    part = np.frombuffer(content, dtype)
+                    yield part.reshape(rows, shape[1])
+
+            return blocks(), shape
+    sets = open_npz(path)["sets"]
+    return [sets], sets.shape
+
+
+def open_npz(path, leave_out=()):
     """Returns the arrays of an .npz file as a dict, without pickles.
+
+    Args:
+        path: The file.
+        leave_out: Names of arrays that are not read: None stands for each.
 
     Raises:
         DataError: The file is missing, empty, no .npz or damaged.
@@ -81,7 +168,10 @@ def open_npz(path):
                 raise DataError(
                     f"{path}: holds one array, not an .npz file of several"
                 )
-            return {name: archive[name] for name in archive.files}
+            return {
+                name: None if name in leave_out else archive[name]
+                for name in archive.files
+            }
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error
     except IsADirectoryError as error:
@@ -99,42 +189,3 @@ def open_npz(path):
             f"{path}: cannot be read as an .npz file, it is damaged or was "
             f"cut short ({one_line(error)}); write it again"
         ) from error
-
-
-def read(path):
-    """Reads a file of candidate sets.
-
-    Returns:
-        Dict with ids, sets, class_names and provenance; and the stored hash
-        or None.
-    """
-    arrays = open_npz(path)
-    missing = [name for name in ("ids", "sets") if name not in arrays]
-    if missing:
-        raise DataError(
-            f"{path}: the arrays 'ids' and 'sets' were expected. "
-            f"Received: {sorted(arrays)}"
-        )
-    ids = arrays["ids"]
-    if ids.ndim != 1 or ids.dtype.kind not in "US":
-        raise DataError(
-            f"{path}: 'ids' must be a list of strings. "
-            f"Received: dtype={ids.dtype}, shape={ids.shape}"
-        )
-    ids = ids.astype(str)
-    if ids.size == 0:
-        raise DataError(f"{path}: the file is empty, it holds no example")
-    names = arrays.get("class_names")
-    try:
-        sets = validate_candidates(arrays["sets"], ids=ids, form="multi_hot")
-        provenance = json.loads(str(arrays.get("provenance", "{}")))
-    except ValueError as error:
-        raise DataError(f"{path}: {one_line(error)}") from error
-    found = {
-        "ids": ids,
-        "sets": sets,
-        "class_names": None if names is None else tuple(names.tolist()),
-        "provenance": provenance,
-    }
-    stored = arrays.get("content_hash")
-    return found, None if stored is None else str(stored)

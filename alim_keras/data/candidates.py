@@ -1,229 +1,492 @@
-"""Simulated candidate sets: the three protocols of the published tables.
+"""`CandidateSets`: which classes each example may have, joined by id.
 
-Two settings govern them: the ambiguity q, with which a wrong class enters a
-set, and the noise level eta, with which the true class is missing from it.
-
-- `flip` (ALIM and IRNet, CIFAR-10 and CIFAR-100): every wrong class enters
-  with probability q, the true class always; then, with probability eta, the
-  true class changes places with a class drawn uniformly from outside the
-  set. The set size is unchanged and the noise is eta. A set that holds every
-  class cannot be made noisy: it is left clean and counted.
-- `pico` (PiCO+, and ALIM's CUB-200): every wrong class enters with
-  probability q and the true class with 1 - eta; an empty row is drawn again.
-  Sets shrink, and the realised noise is below eta when q is small.
-- `superclass` (CIFAR-100H): as `pico`, but only classes of the true class's
-  superclass can enter.
-
-References:
-- [Xu et al., 2023, ALIM](https://arxiv.org/abs/2301.12077)
-- [Wang et al., 2022, PiCO+](https://arxiv.org/abs/2201.08984)
+Sets are kept as lists of classes (CSR), so that memory grows with the number
+of candidates and not with the number of classes.
 """
+
+import dataclasses
+import functools
+import hashlib
+import warnings
 
 import numpy as np
 
-from alim_keras.data import legacy_stream
-from alim_keras.data.candidate_sets import CandidateSets
-from alim_keras.data.candidate_sets import default_ids
-from alim_keras.data.checks import validate_labels
-from alim_keras.data.seeding import check_seed
-from alim_keras.data.seeding import check_share
-from alim_keras.data.seeding import generator
+from alim_keras.data import candidate_file
+from alim_keras.data import checks
+from alim_keras.data.checks import row_ids
 from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.errors import DataWarning
+from alim_keras.errors import first_five
+from alim_keras.errors import first_rows
 
-PROTOCOLS = ("flip", "pico", "superclass")
-STREAMS = ("default", "legacy")
-# Rows are drawn in blocks of about this many numbers, to bound the memory.
-_BLOCK = 1 << 22
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class CandidateSets:
+    """The candidate set of every example of a training set.
 
-def simulate_candidates(
-    labels,
-    num_classes,
-    *,
-    ambiguity,
-    noise_level,
-    protocol="flip",
-    seed=0,
-    stream="default",
-    superclasses=None,
-    ids=None,
-    class_names=None,
-):
-    """Draws a noisy candidate set for every example from its true label.
-
-    The sets are a function of the seed, the settings and the examples given,
-    so those of a subset are not those of the whole set restricted to it:
-    choose the examples first, then draw. With `stream="default"` the order
-    of the rows does not matter, because draws go to the sorted ids; with
-    `stream="legacy"` it does, as in the authors' code.
+    Row i holds the classes `indices[indptr[i] : indptr[i + 1]]`. See also
+    `from_dense`, `from_lists` and `from_pairs`.
 
     Args:
-        labels: Integers `(num_examples,)`, the true classes, from 0.
-        num_classes: Integer, the number of classes.
-        ambiguity: Float in [0, 1], q: the probability of a wrong class.
-        noise_level: Float in [0, 1], eta: how often the truth is left out.
-        protocol: `"flip"`, `"pico"` or `"superclass"`.
-        seed: Integer >= 0.
-        stream: `"default"` draws from a `numpy.random.Generator` (PCG64)
-            seeded with (seed, protocol). `"legacy"` gives the sets of the
-            authors' code, bit for bit, from (seed, labels) in their order.
-        superclasses: Integers `(num_classes,)`, each class's superclass;
-            only for `"superclass"`, see `superclasses_of`.
-        ids: Strings `(num_examples,)`, unique. Defaults to the row numbers,
-            `"train_00000"` and so on.
-        class_names: Strings `(num_classes,)`. Defaults to the numbers.
-
-    Returns:
-        A `CandidateSets`; its `provenance` holds all settings.
+        ids: Strings `(num_examples,)`, unique.
+        class_names: Strings `(num_classes,)`, unique.
+        indptr: Integers `(num_examples + 1,)`.
+        indices: Integers: the classes, ascending within a row.
+        provenance: Dict of plain values: how the sets came about. It is kept
+            in the file and shown, and is no part of the hash.
+        source: String, the file the sets were read from, for messages.
 
     Raises:
-        ConfigError: A setting out of its range, an unknown protocol, or
-            settings under which a set can never hold any class.
-        DataError: Labels out of range, ids not unique.
+        DataError: Shapes that do not fit, ids not unique or no UTF-8 text,
+            an empty set, a class out of range.
 
     Example:
 
-    >>> found = simulate_candidates(
-    ...     [0, 1, 2], 3, ambiguity=0.0, noise_level=0.0)
-    >>> found.sets.astype(int).tolist()
-    [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    >>> sets = CandidateSets.from_lists([[0], [0, 1]], ["a", "b"], ["x", "y"])
+    >>> sets.select(["b", "a"]).dense().tolist()
+    [[True, True], [True, False]]
     """
-    q = check_share("ambiguity", ambiguity)
-    eta = check_share("noise_level", noise_level)
-    seed = check_seed(seed)
-    _check_choice("protocol", protocol, PROTOCOLS)
-    _check_choice("stream", stream, STREAMS)
-    labels = validate_labels(labels, num_classes, ids=ids)
-    ids = default_ids(len(labels)) if ids is None else np.asarray(ids, str)
-    groups = _groups(protocol, superclasses, num_classes)
-    if protocol != "flip":
-        _check_not_empty(q, eta, groups, labels)
 
-    if stream == "legacy":
-        draw = legacy_stream.flip if protocol == "flip" else legacy_stream.rows
-        sets, left_clean = draw(labels, num_classes, q, eta, seed, groups)
-    else:
-        order = np.argsort(ids, kind="stable")
-        draw = _flip if protocol == "flip" else _rows
-        rng = generator(seed, f"candidates/{protocol}")
-        ordered, left_clean = draw(
-            labels[order], num_classes, q, eta, rng, groups
-        )
-        sets = np.empty_like(ordered)
-        sets[order] = ordered
+    ids: np.ndarray
+    class_names: tuple
+    indptr: np.ndarray
+    indices: np.ndarray
+    provenance: dict = dataclasses.field(default_factory=dict)
+    source: str = "the candidate sets"
 
-    inside = sets[np.arange(len(labels)), labels]
-    return CandidateSets(
-        ids=ids,
-        sets=sets,
-        class_names=class_names,
-        source="the simulated sets",
-        provenance={
-            "kind": "simulated",
-            "protocol": protocol,
-            "ambiguity": q,
-            "noise_level": eta,
-            "seed": seed,
-            "stream": stream,
-            "realised_noise": float(1.0 - inside.mean()),
-            "left_clean": left_clean,
-        },
-    )
+    def __post_init__(self):
+        ids = np.array(self.ids, str)
+        names = tuple(str(name) for name in self.class_names)
+        indptr = np.array(self.indptr, np.int64)
+        indices = np.asarray(self.indices)
+        if ids.shape != (len(indptr) - 1,):
+            raise DataError(
+                f"{self.source}: one id for each set was expected. "
+                f"Received: {ids.size} ids, {len(indptr) - 1} sets"
+            )
+        if len(set(names)) != len(names):
+            raise DataError(
+                f"{self.source}: the names of the classes must differ. "
+                f"Received: {len(names)} names, {len(set(names))} different"
+            )
+        if not len(ids):
+            raise DataError(f"{self.source}: there are no candidate sets")
+        checks.check_text(self.source, "ids", ids)
+        checks.check_text(self.source, "class names", np.array(names, str))
+        if len(set(ids.tolist())) < len(ids):
+            values, counts = np.unique(ids, return_counts=True)
+            raise DataError(
+                f"{self.source}: {np.sum(counts > 1)} ids occur more than "
+                f"once: {first_five(values[counts > 1])}; every example needs "
+                "one set"
+            )
+        checks.check_lists(indptr, indices, ids, len(names), self.source)
+        indices = indices.astype(checks.class_type(len(names)))
+        self._fill(ids, names, indptr, indices)
 
-
-def _check_choice(name, value, allowed):
-    if value not in allowed:
-        raise ConfigError(
-            f"Unknown `{name}`, expected one of {', '.join(allowed)}. "
-            f"Received: {name}={value!r}"
+    def _fill(self, ids, names, indptr, indices):
+        for array in (ids, indptr, indices):
+            array.setflags(write=False)
+        self.__dict__.update(
+            ids=ids, class_names=names, indptr=indptr, indices=indices
         )
 
+    @classmethod
+    def from_dense(
+        cls,
+        sets,
+        ids=None,
+        class_names=None,
+        provenance=None,
+        source="the candidate sets",
+    ):
+        """Returns the sets of a multi-hot matrix.
 
-def _groups(protocol, superclasses, num_classes):
-    """Returns each class's group: a class's set stays inside its group."""
-    if protocol != "superclass":
-        return np.zeros(num_classes, np.int64)
-    if superclasses is None:
-        raise ConfigError(
-            "protocol='superclass' needs a data set with superclasses, such "
-            "as cifar100h; use protocol='flip' or 'pico' for this one. "
-            "Received: superclasses=None"
+        Args:
+            sets: Array `(num_examples, num_classes)` of bool, or of numbers
+                that are 0 or 1; no row is empty.
+            ids: Defaults to `row_ids`.
+            class_names: Defaults to the numbers of the classes.
+            provenance: See the class.
+            source: See the class.
+
+        Raises:
+            DataError: As of the class, or another value than 0 and 1.
+        """
+        sets = np.asarray(sets)
+        if sets.ndim != 2:
+            raise DataError(
+                "A multi-hot matrix (num_examples, num_classes) was expected. "
+                f"Received: shape={sets.shape}"
+            )
+        count, num_classes = sets.shape
+        step = checks.rows_at_once(num_classes)
+        blocks = (sets[start : start + step] for start in range(0, count, step))
+        lists = checks.multi_hot_to_lists(blocks, num_classes, ids)
+        ids = row_ids(count) if ids is None else ids
+        names = range(num_classes) if class_names is None else class_names
+        if len(names) != num_classes:
+            raise DataError(
+                f"{source}: one name for each of the {num_classes} classes "
+                f"was expected. Received: {len(names)} names"
+            )
+        return cls(ids, names, *lists, provenance or {}, source)
+
+    @classmethod
+    def from_pairs(
+        cls,
+        rows,
+        classes,
+        ids,
+        class_names,
+        provenance=None,
+        source="the candidate sets",
+    ):
+        """Returns the sets of pairs (row, class), in any order.
+
+        Args:
+            rows: Integers `(n,)`, places in `ids`.
+            classes: Integers `(n,)`. A pair that is repeated counts once.
+            ids: Strings `(num_examples,)`.
+            class_names: Strings `(num_classes,)`.
+            provenance: See the class.
+            source: See the class.
+        """
+        width = max(len(class_names), 1)
+        rows, classes = np.asarray(rows, np.int64), np.asarray(classes)
+        if np.any((classes < 0) | (classes >= width)):
+            checks.check_range(classes, rows, width, ids, 0)
+        keys = np.unique(rows * width + classes.astype(np.int64))
+        sizes = np.bincount(keys // width, minlength=len(ids))
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        return cls(
+            ids, class_names, indptr, keys % width, provenance or {}, source
         )
-    groups = np.asarray(superclasses)
-    if groups.shape != (num_classes,) or groups.dtype.kind not in "iu":
-        raise ConfigError(
-            f"`superclasses` must hold one integer for each of the "
-            f"{num_classes} classes. Received: shape={groups.shape}, "
-            f"dtype={groups.dtype}"
+
+    @classmethod
+    def from_lists(cls, lists, ids=None, class_names=None):
+        """Returns the sets of lists of class numbers, in any order.
+
+        Args:
+            lists: A list for each example. A class that is repeated counts
+                once, with a `DataWarning`.
+            ids: Defaults to `row_ids`.
+            class_names: Strings, or their number. Defaults to the numbers up
+                to the largest.
+
+        Raises:
+            DataError: As of the class, or a broken number.
+        """
+        rows = np.repeat(np.arange(len(lists)), [len(row) for row in lists])
+        values = [value for row in lists for value in row]
+        numbers = checks.class_numbers(values or np.zeros(0, int), rows, ids)
+        if class_names is None:
+            class_names = int(numbers.max(initial=0)) + 1
+        if isinstance(class_names, int):
+            class_names = range(class_names)
+        sets = cls.from_pairs(
+            rows,
+            numbers,
+            row_ids(len(lists)) if ids is None else ids,
+            class_names,
         )
-    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
+        short = np.flatnonzero(
+            np.bincount(rows, minlength=len(sets)) > sets.sizes
+        )
+        if len(short):
+            warnings.warn(
+                f"{len(short)} candidate sets name a class more than once "
+                f"({first_rows(short, ids)}); it counts once",
+                DataWarning,
+                stacklevel=2,
+            )
+        return sets
 
+    def __len__(self):
+        return len(self.ids)
 
-def _check_not_empty(q, eta, groups, labels):
-    """Refuses settings under which some example's row is always empty."""
-    alone = np.bincount(groups)[groups[labels]] == 1
-    if eta == 1.0 and (q == 0.0 or alone.any()):
-        raise ConfigError(
-            "Every row would be empty: the true class is always left out and "
-            "no other class can enter. Raise `ambiguity` or lower "
-            f"`noise_level`. Received: ambiguity={q}, noise_level={eta}"
+    @property
+    def shape(self):
+        """Tuple (N, C)."""
+        return (len(self), len(self.class_names))
+
+    @property
+    def num_classes(self):
+        """Integer C."""
+        return len(self.class_names)
+
+    @functools.cached_property
+    def sizes(self):
+        """int64 `(N,)`: how many classes each set has."""
+        return np.diff(self.indptr)
+
+    @property
+    def nbytes(self):
+        """Integer, bytes of the sets in memory, without ids and names."""
+        return self.indptr.nbytes + self.indices.nbytes
+
+    def rows(self, index):
+        """Returns the multi-hot rows of an index array, float32 `(B, C)`."""
+        index = np.asarray(index)
+        rows = np.zeros((len(index), self.num_classes), np.float32)
+        places, owners = self._places(index)
+        rows[owners, self.indices[places]] = 1.0
+        return rows
+
+    def dense(self):
+        """Returns all sets as a multi-hot bool array `(N, C)`."""
+        sets = np.zeros(self.shape, bool)
+        sets[np.repeat(np.arange(len(self)), self.sizes), self.indices] = True
+        return sets
+
+    def members(self, row):
+        """Returns the classes of one example, in rising order."""
+        return self.indices[self.indptr[row] : self.indptr[row + 1]]
+
+    def contains(self, rows, labels):
+        """Returns whether the sets of rows hold labels, bool `(n,)`.
+
+        Args:
+            rows: Integers `(n,)`.
+            labels: Integers `(n,)`; those outside 0..C-1 are in no set.
+        """
+        rows, labels = np.asarray(rows, np.int64), np.asarray(labels, np.int64)
+        places, owners = self._places(rows)
+        hits = owners[self.indices[places] == labels[owners]]
+        return np.bincount(hits, minlength=len(rows)) > 0
+
+    def _places(self, index):
+        """Returns where the classes of rows stand, and whose each is."""
+        sizes = self.sizes[index]
+        owners = np.repeat(np.arange(len(index)), sizes)
+        before = np.cumsum(sizes) - sizes
+        places = np.arange(len(owners)) + np.repeat(
+            self.indptr[index] - before, sizes
+        )
+        return places, owners
+
+    def take(self, rows):
+        """Returns the sets of rows, in their order.
+
+        Args:
+            rows: Integers `(n,)`, each once, a slice or a bool mask.
+        """
+        rows = np.arange(len(self))[rows]
+        provenance = dict(self.provenance)
+        if len(rows) < len(self):
+            # These two were counted over all examples.
+            for name in ("realised_noise", "left_clean"):
+                provenance.pop(name, None)
+            provenance["selected_from"] = len(self)
+        places, _ = self._places(rows)
+        indptr = np.concatenate([[0], np.cumsum(self.sizes[rows])])
+        part = object.__new__(CandidateSets)
+        part.__dict__.update(provenance=provenance, source=self.source)
+        # A part of sound sets is sound; checking a million ids takes seconds.
+        part._fill(
+            self.ids[rows], self.class_names, indptr, self.indices[places]
+        )
+        return part
+
+    def rows_of(self, ids, where="the images"):
+        """Returns the rows of ids, int64 `(n,)`.
+
+        Args:
+            ids: Strings `(n,)`, unique.
+            where: String, the file or object the ids come from.
+
+        Raises:
+            DataError: Some ids have no set, or occur twice.
+        """
+        ids = np.asarray(ids, str).reshape(-1)
+        if np.array_equal(self.ids, ids):
+            return np.arange(len(ids))
+        place = {name: row for row, name in enumerate(self.ids.tolist())}
+        rows = [place.get(name, -1) for name in ids.tolist()]
+        rows = np.array(rows, np.int64)
+        missing = rows < 0
+        if missing.any():
+            hint = "make the ids of both the same"
+            if np.array_equal(self.ids, row_ids(len(self))):
+                hint = (
+                    "these sets have no ids, only the numbers of their rows; "
+                    "give an .npz file with ids and sets, or a table with an "
+                    "id column"
+                )
+            raise DataError(
+                f"{missing.sum()} of the {len(ids)} examples in {where} have "
+                f"no candidate set among the {len(self)} in {self.source}: "
+                f"{first_five(ids[missing][:6])}; {hint}"
+            )
+        if len(set(rows.tolist())) != len(ids):
+            raise DataError(
+                f"{where}: {len(ids) - len(np.unique(ids))} of {len(ids)} ids "
+                "repeat another; every example needs an id of its own"
+            )
+        return rows
+
+    def select(self, ids, where="the images"):
+        """Returns the sets of ids, in their order; see `rows_of`."""
+        rows = self.rows_of(ids, where)
+        is_whole = np.array_equal(rows, np.arange(len(self)))
+        return self if is_whole else self.take(rows)
+
+    def with_ids(self, ids):
+        """Returns the same sets, joined by place to other ids `(N,)`."""
+        return dataclasses.replace(self, ids=ids)
+
+    def replace(self, rows, labels):
+        """Returns the sets where those of rows hold one label only.
+
+        Args:
+            rows: Integers `(n,)`.
+            labels: Integers `(n,)` in 0..C-1.
+        """
+        keep = np.ones(len(self), bool)
+        keep[rows] = False
+        owners = np.repeat(np.arange(len(self)), self.sizes)
+        stays = keep[owners]
+        return CandidateSets.from_pairs(
+            np.concatenate([owners[stays], rows]),
+            np.concatenate([self.indices[stays], labels]),
+            self.ids,
+            self.class_names,
+            self.provenance,
+            self.source,
         )
 
+    def blocks(self, order=None):
+        """Yields all multi-hot rows, float32, in blocks that fit in memory."""
+        order = np.arange(len(self)) if order is None else order
+        step = checks.rows_at_once(self.num_classes)
+        for start in range(0, len(self), step):
+            yield self.rows(order[start : start + step])
 
-def _blocks(num_examples, num_classes):
-    step = max(1, _BLOCK // num_classes)
-    for start in range(0, num_examples, step):
-        yield slice(start, min(start + step, num_examples))
+    @functools.cached_property
+    def content_hash(self):
+        """SHA-256 of ids, class names and sets, 64 hexadecimal digits.
 
+        The rows enter in the order of their ids, so the order in which they
+        are stored does not matter; the order of the classes does. The
+        provenance does not enter.
+        """
+        digest = hashlib.sha256()
 
-def _flip(labels, num_classes, q, eta, rng, groups):
-    """The `flip` protocol; returns the sets and how many were left clean."""
-    del groups
-    everyone = np.arange(len(labels))
-    sets = np.empty((len(labels), num_classes), bool)
-    for rows in _blocks(len(labels), num_classes):
-        draws = rng.random((rows.stop - rows.start, num_classes))
-        np.less(draws, q, out=sets[rows])
-    sets[everyone, labels] = True
-    noisy = np.flatnonzero(rng.random(len(labels)) < eta)
-    position = rng.random(len(labels))[noisy]
-    outside = num_classes - sets[noisy].sum(1)
-    ranks = (position * outside).astype(np.int64)
-    able = outside > 0
-    legacy_stream.swap_in(sets, noisy[able], labels[noisy[able]], ranks[able])
-    return sets, int(np.sum(~able))
+        def absorb(data):
+            digest.update(len(data).to_bytes(8, "little") + data)
 
+        absorb(b"alim_keras candidate sets 1")
+        absorb(str(self.shape).encode())
+        for name in self.class_names:
+            absorb(name.encode())
+        encoded = [name.encode() for name in self.ids.tolist()]
+        order = sorted(range(len(encoded)), key=encoded.__getitem__)
+        for row in order:
+            absorb(encoded[row])
+        size = len(self) * -(-self.num_classes // 8)
+        digest.update(size.to_bytes(8, "little"))
+        for block in self.blocks(np.array(order)):
+            digest.update(np.packbits(block > 0, axis=1).tobytes())
+        return digest.hexdigest()
 
-def _rows(labels, num_classes, q, eta, rng, groups):
-    """The `pico` and `superclass` protocols.
+    def statistics(self, labels=None):
+        """Returns counts and shares that show what the sets give away.
 
-    An empty row is not drawn again and again: its first candidate comes from
-    the law of "the first success, given that there is one", the classes
-    after it from their own probabilities. That is the same distribution, in
-    one draw, however small q is.
-    """
-    everyone = np.arange(len(labels))
-    sets = np.empty((len(labels), num_classes), bool)
-    for rows in _blocks(len(labels), num_classes):
-        truth = labels[rows]
-        draws = rng.random((len(truth), num_classes))
-        sets[rows] = draws < q
-        sets[rows] &= groups[truth][:, None] == groups[None, :]
-        own = np.arange(len(truth))
-        sets[everyone[rows], truth] = draws[own, truth] < 1.0 - eta
+        Args:
+            labels: Optional integers `(num_examples,)`, the true classes in
+                the order of `ids`, -1 where not known; for reporting only.
 
-    empty = np.flatnonzero(~sets.any(1))
-    for part in _blocks(len(empty), num_classes):
-        rows = empty[part]
-        truth = labels[rows]
-        own = np.arange(len(rows))
-        chance = np.where(groups[truth][:, None] == groups[None, :], q, 0.0)
-        chance[own, truth] = 1.0 - eta
-        # log1p and expm1 keep the digits of a very small q.
-        success = -np.expm1(np.cumsum(np.log1p(-chance), axis=1))
-        threshold = rng.random(len(rows)) * success[:, -1]
-        first = (success <= threshold[:, None]).sum(1)
-        later = np.arange(num_classes)[None, :] > first[:, None]
-        sets[rows] = (rng.random(chance.shape) < chance) & later
-        sets[rows, first] = True
-    return sets, 0
+        Returns:
+            Dict: num_examples, num_classes, size_min, size_mean, size_max,
+            share_single, share_full, asked_ambiguity, asked_noise,
+            realised_noise and left_clean (how many could not be made noisy);
+            None where it is not known.
+        """
+        noise = self.provenance.get("realised_noise")
+        if labels is not None:
+            labels = np.asarray(labels)
+            if labels.shape != (len(self),):
+                raise DataError(
+                    "`labels` must have one entry for each set. Received: "
+                    f"shape={labels.shape}, {len(self)} sets"
+                )
+            rows = np.flatnonzero(labels >= 0)
+            if len(rows):
+                noise = 1.0 - float(self.contains(rows, labels[rows]).mean())
+        return {
+            "num_examples": len(self),
+            "num_classes": self.num_classes,
+            "size_min": int(self.sizes.min()),
+            "size_mean": float(self.sizes.mean()),
+            "size_max": int(self.sizes.max()),
+            "share_single": float(np.mean(self.sizes == 1)),
+            "share_full": float(np.mean(self.sizes == self.num_classes)),
+            "asked_ambiguity": self.provenance.get("ambiguity"),
+            "asked_noise": self.provenance.get("noise_level"),
+            "realised_noise": noise,
+            "left_clean": self.provenance.get("left_clean"),
+        }
+
+    def describe(self, labels=None):
+        """Returns the statistics, the settings and the hash as text."""
+        counts = self.statistics(labels)
+        origin = self.provenance.get
+
+        def show(name, form="{:.4f}"):
+            value = counts[name]
+            return "not known" if value is None else form.format(value)
+
+        smallest, largest = counts["size_min"], counts["size_max"]
+        lines = {
+            "candidate sets": f"{len(self)} examples, {self.num_classes} "
+            f"classes, from {self.source}",
+            "made by": f"protocol {origin('protocol')}, stream "
+            f"{origin('stream')}, seed {origin('seed')}",
+            "set size": f"min {smallest}, mean {counts['size_mean']:.3f}, max "
+            f"{largest}",
+            "one class only": f"{counts['share_single']:.2%} (right or wrong, "
+            "the label is given away)",
+            "all classes": f"{counts['share_full']:.2%} (they say nothing)",
+            "ambiguity q": f"asked {show('asked_ambiguity')}",
+            "noise eta": f"asked {show('asked_noise')}, realised "
+            f"{show('realised_noise')}",
+            "left clean": f"{show('left_clean', '{}')} (all classes in the "
+            "set, so no class could be swapped in)",
+            "content hash": self.content_hash,
+        }
+        if origin("protocol") is None:
+            for name in ("made by", "ambiguity q", "left clean"):
+                lines.pop(name)
+            lines["noise eta"] = f"realised {show('realised_noise')}"
+        return "\n".join(f"{name:<16}{value}" for name, value in lines.items())
+
+    def save(self, path):
+        """Writes the sets to an .npz file; see docs/data.md."""
+        if not str(path).endswith(".npz"):
+            raise ConfigError(
+                "The file of candidate sets must end in .npz. "
+                f"Received: path={str(path)!r}"
+            )
+        candidate_file.write(path, self)
+
+    @classmethod
+    def load(cls, path):
+        """Reads an .npz file written by `save`, or one made by hand.
+
+        A file made by hand needs `ids` (strings) and `sets` (multi-hot,
+        `(num_examples, num_classes)`), and may have `class_names`.
+
+        Raises:
+            DataError: The file is missing, empty, damaged or has other
+                contents than its stored hash says.
+        """
+        contents, stored = candidate_file.read(path)
+        loaded = cls(**contents)
+        if stored not in (None, loaded.content_hash):
+            raise DataError(
+                f"{path}: the contents do not fit the stored hash, the file "
+                f"was changed or damaged; write it again. Received: stored "
+                f"{stored[:12]}, computed {loaded.content_hash[:12]}"
+            )
+        return loaded

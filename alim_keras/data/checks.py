@@ -4,212 +4,226 @@ A wrong label is silent further on (`one_hot` of an unknown class is an empty
 set), so everything is checked here, once, with the row and the remedy named.
 """
 
-import warnings
+import zlib
 
 import numpy as np
 
-from alim_keras.data import candidate_forms as forms
-from alim_keras.data.messages import DataWarning
-from alim_keras.data.messages import first_five
-from alim_keras.data.messages import first_rows
-from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.errors import check_number
+from alim_keras.errors import first_five
+from alim_keras.errors import first_rows
 
-_FORMS = ("auto", "multi_hot", "ids")
+# Rows of a multi-hot matrix are handled in blocks of about this many entries.
+_BLOCK = 1 << 24
+# Fills up rows of class numbers that are shorter than the longest.
+PADDING = -1
 
 
-def validate_labels(labels, num_classes, ids=None):
-    """Returns single labels as int64 `(num_examples,)`, or says what is wrong.
+def default_ids(num_examples, split="train"):
+    """Returns "train_00000", "train_00001" and so on as a string array.
+
+    Numbers have at least five digits and one length, so that the order of
+    the ids is the order of the numbers.
+    """
+    return numbered_ids(range(num_examples), split)
+
+
+def numbered_ids(places, split):
+    """Returns the ids of some official places, as a string array."""
+    digits = max(5, len(str(max(places, default=0))))
+    return np.array([f"{split}_{place:0{digits}d}" for place in places], str)
+
+
+def row_ids(num_rows):
+    """Returns "row_00000" and so on: ids for rows of a file without ids.
+
+    No data set has such ids, so sets with them are never joined to images by
+    accident; see `CandidateSets.with_ids`.
+    """
+    return default_ids(num_rows, "row")
+
+
+def rows_at_once(num_classes):
+    """Returns how many multi-hot rows are handled at once."""
+    return max(1, _BLOCK // max(num_classes, 1))
+
+
+def class_type(num_classes):
+    """Returns the type in which class numbers are kept."""
+    return np.int16 if num_classes <= np.iinfo(np.int16).max else np.int32
+
+
+def multi_hot_to_lists(blocks, num_classes, ids):
+    """Returns the classes of multi-hot rows as (indptr, indices).
 
     Args:
-        labels: Integers `(num_examples,)`, or floats with whole values.
-        num_classes: Integer, the number of classes C.
-        ids: Optional strings `(num_examples,)`, for the message.
-
-    Raises:
-        DataError: Wrong shape or type, or a label outside 0..C-1.
+        blocks: Arrays of rows, of bool, or of numbers that are 0 or 1.
+        num_classes: Integer C, the width of each.
+        ids: Strings, the ids of the rows, or None; for messages.
     """
-    labels = forms.to_array(labels)
-    if labels.ndim != 1:
+    sizes, members, start = [np.zeros(0, np.int64)], [], 0
+    for block in blocks:
+        if block.dtype.kind != "b":
+            _check_zero_one(block, start, ids)
+        rows, columns = np.nonzero(block)
+        sizes.append(np.bincount(rows, minlength=len(block)))
+        members.append(columns.astype(class_type(num_classes)))
+        start += len(block)
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+    return indptr, np.concatenate(members) if members else np.zeros(0, int)
+
+
+def check_lists(indptr, indices, ids, num_classes, source):
+    """Raises `DataError` for sets that are no CSR lists or are empty."""
+    if indptr.ndim != 1 or not len(indptr) or indptr[0]:
+        raise DataError("`indptr` must be a list that begins with 0")
+    if indptr[-1] != len(indices) or np.any(np.diff(indptr) < 0):
         raise DataError(
-            "`labels` must have the shape (num_examples,), one class number "
-            f"each. Received: shape={labels.shape}"
+            "`indptr` must rise to the number of `indices`. Received: "
+            f"{indptr[-1]}, {len(indices)} indices"
         )
-    _check_lengths(len(labels), ids, "labels")
-    numbers = forms.class_numbers(labels, np.arange(len(labels)), None, ids)
-    forms.check_range(numbers, np.arange(len(labels)), num_classes, ids, 0)
-    return numbers
-
-
-def validate_candidates(
-    candidates, num_classes=None, ids=None, class_names=None, form="auto"
-):
-    """Returns candidate sets as a bool matrix, or says what is wrong.
-
-    Accepted are multi-hot matrices of bool, or of integers or floats that
-    are 0 or 1; lists (or object arrays, or a `tf.RaggedTensor`) of class
-    numbers or names; matrices of class numbers padded with -1; and a flat
-    list of class numbers, as sets of one. A matrix counts as multi-hot when
-    all its values are 0 or 1, or when it has `num_classes` columns and no
-    -1; otherwise as padded class numbers. `form` settles the rest.
-
-    Args:
-        candidates: The sets, one for each example, in one of these forms.
-        num_classes: Integer C. Defaults to the number of `class_names`, of
-            columns, or the largest class number plus one.
-        ids: Optional strings `(num_examples,)`, for the messages.
-        class_names: Optional strings `(num_classes,)`, to look names up.
-        form: `"auto"`, `"multi_hot"` or `"ids"`.
-
-    Returns:
-        A bool array `(num_examples, num_classes)`, no row of it empty.
-
-    Raises:
-        DataError: An empty set, a class out of range, NaN or a blank, a
-            value that is neither 0 nor 1, a width other than `num_classes`,
-            an unknown name, or another number of ids than of sets.
-
-    Example:
-
-    >>> validate_candidates([[0], [1, 2]], num_classes=3).astype(int).tolist()
-    [[1, 0, 0], [0, 1, 1]]
-    """
-    if form not in _FORMS:
-        raise ConfigError(
-            f"Unknown `form`, expected one of {', '.join(_FORMS)}. "
-            f"Received: form={form!r}"
-        )
-    if class_names is not None and num_classes is None:
-        num_classes = len(class_names)
-    found = forms.to_rows(candidates)
-    _check_lengths(len(found), ids, "candidate sets")
-    if len(found) == 0:
-        raise DataError("There are no candidate sets: the input is empty")
-    if forms.is_multi_hot(found, num_classes, form):
-        sets = forms.from_multi_hot(found, num_classes, ids)
-    else:
-        sets = forms.from_class_numbers(found, num_classes, ids, class_names)
-    _check_sets(sets, ids)
-    return sets
-
-
-def deduplicate(ids, sets, where="the candidate sets"):
-    """Drops repeated ids whose sets are equal; refuses those that differ.
-
-    Args:
-        ids: Strings `(num_rows,)`.
-        sets: Bool `(num_rows, num_classes)`.
-        where: String, for the message.
-
-    Returns:
-        `ids` and `sets` with each id once, at its first place.
-
-    Raises:
-        DataError: One id has two different sets.
-    """
-    ids, sets = np.asarray(ids, str), np.asarray(sets, bool)
-    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
-    differs = np.flatnonzero((sets != sets[first[inverse]]).any(1))
-    if len(differs):
-        names = np.unique(ids[differs])
+    empty = np.flatnonzero(np.diff(indptr) == 0)
+    if len(empty):
         raise DataError(
-            f"{where}: {len(names)} ids have two different sets: "
-            f"{first_five(names)}; keep one of each"
+            f"{source}: {len(empty)} candidate sets are empty, ids "
+            f"{first_five(ids[empty[:6]])}; give each at least one class"
         )
-    if len(first) < len(ids):
-        warnings.warn(
-            f"{where}: {len(ids) - len(first)} rows repeat an id with the "
-            "same set and were left out",
-            DataWarning,
-            stacklevel=2,
+    wrong = (indices < 0) | (indices >= num_classes)
+    # A row's first class may be below the last class of the row before.
+    inner = np.ones(len(indices), bool)
+    inner[indptr[:-1]] = False
+    wrong[1:] |= inner[1:] & (indices[1:] <= indices[:-1])
+    if wrong.any():
+        rows = np.searchsorted(indptr, np.flatnonzero(wrong), "right") - 1
+        raise DataError(
+            f"{source}: classes must lie in 0..{num_classes - 1} and "
+            f"rise within a set. Received: others in "
+            f"{first_rows(np.unique(rows), ids)}"
         )
-    keep = np.sort(first)
-    return ids[keep], sets[keep]
 
 
-def check_truth_inside(sets, labels, noise_rate):
-    """Warns when sets said to be clean leave out the true label.
+def _check_zero_one(block, start, ids):
+    wrong = ~((block == 0) | (block == 1))
+    if not wrong.any():
+        return
+    rows, columns = np.nonzero(wrong)
+    value = block[rows[0], columns[0]]
+    shown = "blank (NaN)" if np.isnan(value) else f"{value}"
+    raise DataError(
+        f"Multi-hot candidate sets must hold only 0 and 1: {len(rows)} "
+        f"other values, {first_rows(np.unique(rows) + start, ids)}; the first "
+        f"is {shown} in column {columns[0]}; round weights to 0 or 1, or "
+        "pass form='ids' if these are class numbers"
+    )
+
+
+def to_array(values):
+    """Returns a numpy array of a list, an array or any backend's tensor."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+    return np.asarray(values.numpy() if hasattr(values, "numpy") else values)
+
+
+def class_numbers(values, rows, ids):
+    """Returns numbers as class numbers.
 
     Args:
-        sets: Bool `(num_examples, num_classes)`.
-        labels: Integers `(num_examples,)`, the true classes.
-        noise_rate: Float, what was claimed.
+        values: Numbers `(n,)`, whole.
+        rows: Integers `(n,)`, the row of each, for messages.
+        ids: Strings, the ids of the rows, or None.
 
     Returns:
-        Integer, in how many sets the true class is missing.
+        int64 `(n,)`.
+
+    Raises:
+        DataError: Blanks and values that are not whole numbers.
     """
-    labels = np.asarray(labels)
-    outside = int(np.sum(~np.asarray(sets)[np.arange(len(labels)), labels]))
-    if noise_rate == 0 and outside:
-        warnings.warn(
-            f"{outside} of {len(labels)} candidate sets leave out the true "
-            "class although the noise rate was given as 0",
-            DataWarning,
-            stacklevel=2,
+    values = to_array(values)
+    if values.dtype.kind not in "iuf":
+        raise DataError(
+            "Class numbers must be whole numbers. Received: "
+            f"dtype={values.dtype}"
         )
-    return outside
+    broken = np.flatnonzero(values != np.round(values))
+    if len(broken):
+        value = values[broken[0]]
+        shown = "blank (NaN)" if np.isnan(value) else f"{value}"
+        raise DataError(
+            f"{len(broken)} class numbers are not whole, "
+            f"{first_rows(np.unique(rows[broken]), ids)}; the first is "
+            f"{shown}; use integers from 0, and -1 to fill a row up"
+        )
+    return values.astype(np.int64)
 
 
-def check_text(source, what, texts):
-    """Refuses strings with half of a surrogate pair: no file can hold them.
+def check_range(numbers, rows, num_classes, ids, lowest):
+    """Raises for numbers outside `lowest`..C-1, with a hint where it helps."""
+    wrong = np.flatnonzero((numbers < lowest) | (numbers >= num_classes))
+    if not len(wrong):
+        return
+    real = numbers[numbers != PADDING] if lowest < 0 else numbers
+    hint = ""
+    if real.min() == 1 and real.max() == num_classes:
+        hint = "; they look 1-based: do the labels start at 0?"
+    raise DataError(
+        f"{len(wrong)} labels are outside 0..{num_classes - 1}, "
+        f"{first_rows(np.unique(rows[wrong]), ids)}; the first is "
+        f"{numbers[wrong[0]]}{hint}"
+    )
+
+
+def check_ids(path, ids, count):
+    """Returns the ids of a file as a list of strings.
+
+    Raises:
+        DataError: Another number than `count`, a blank id, or one that comes
+            twice.
+    """
+    ids = [str(name).strip() for name in np.asarray(ids).reshape(-1).tolist()]
+    if len(ids) != count or not all(ids) or len(set(ids)) < len(ids):
+        raise DataError(
+            f"{path}: {count} ids were expected, all different and none blank. "
+            f"Received: {len(ids)} ids, {len(set(ids))} different"
+        )
+    return ids
+
+
+def check_text(source, kind, texts):
+    """Raises for strings with half of a surrogate pair: no file holds them.
 
     Args:
         source: String, where they are from, for the message.
-        what: String, what they are, likewise.
+        kind: String, such as "ids", likewise.
         texts: Strings, an array `(n,)`.
 
     Raises:
         DataError: Some are no text.
     """
+    if not texts.size or not texts.dtype.itemsize:
+        return
     points = np.ascontiguousarray(texts).view(np.uint32)
     if points.max(initial=0) < 0xD800:
         return  # As nearly always, and quick for a million.
     points = points.reshape(len(texts), -1)
     rows = np.flatnonzero((points >> 11 == 0xD800 >> 11).any(1))
     if len(rows):
-        shown = [ascii(str(one)) for one in texts[rows[:6]]]
+        shown = [ascii(str(text)) for text in texts[rows[:6]]]
         raise DataError(
-            f"{source}: {len(rows)} {what} are no UTF-8 text: "
+            f"{source}: {len(rows)} {kind} are no UTF-8 text: "
             f"{first_five(shown)}; rename them"
         )
 
 
-def _check_lengths(count, ids, what):
-    if ids is None or len(ids) == count:
-        return
-    unmatched = list(ids)[count:]
-    tail = f", the first without one is {unmatched[0]}" if unmatched else ""
-    raise DataError(
-        f"There are {count} {what} but {len(ids)} ids{tail}; give one for "
-        "each example"
-    )
+def generator(seed, name):
+    """Returns a `numpy.random.Generator` (PCG64) for one use of a seed.
 
+    The name keeps the uses of one seed apart: the candidate sets, the subset
+    and the held-out part do not share draws.
 
-def _check_sets(sets, ids):
-    empty = np.flatnonzero(~sets.any(1))
-    if len(empty):
-        raise DataError(
-            f"{len(empty)} candidate sets are empty, {first_rows(empty, ids)}; "
-            "give each at least one class, or all classes if nothing is known"
-        )
-    count, num_classes = sets.shape
-    if count < 10 or num_classes < 2:
-        return  # Too few to say what is usual.
-    full = int(np.sum(sets.all(1)))
-    if full > 0.05 * count:
-        warnings.warn(
-            f"{full} of {count} candidate sets hold all {num_classes} "
-            "classes and say nothing",
-            DataWarning,
-            stacklevel=3,
-        )
-    share = sets.mean(0)
-    common = np.flatnonzero(share > 0.99)
-    # Sets that are all full say nothing about padding.
-    if 0 < len(common) < num_classes:
-        warnings.warn(
-            f"Class {common[0]} is in {share[common[0]]:.1%} of the candidate "
-            "sets: is it used to fill rows up? Use -1 for that",
-            DataWarning,
-            stacklevel=3,
-        )
+    Args:
+        seed: Integer >= 0.
+        name: String, the use.
+    """
+    seed = check_number("seed", seed, 0, whole=True)
+    words = [seed, zlib.crc32(name.encode())]
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))

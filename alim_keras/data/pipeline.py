@@ -1,112 +1,359 @@
-"""Batches with tf.data; see `alim_keras.data.batches`."""
+"""Training and evaluation batches; the order depends on (seed, epoch).
 
+On TensorFlow they come from tf.data, on other Keras backends from a
+`keras.utils.PyDataset` that gathers them on the device. Both are the same
+batches.
+"""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import gc
+import threading
+
+import keras
 import numpy as np
-import tensorflow as tf
 
-from alim_keras.augment import make_views
-from alim_keras.data import collection
+from alim_keras import backend
+from alim_keras.data.candidates import CandidateSets
+from alim_keras.data.checks import row_ids
+from alim_keras.data.images import DiskImages
+from alim_keras.data.validation import validate_candidates
+from alim_keras.data.validation import validate_labels
 from alim_keras.errors import AlimError
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.errors import check_number
 from alim_keras.errors import remember
 
+# Share of the device's memory that images may take; the networks and their
+# activations need the rest.
+_SHARE = 0.4
+# Batches of images on disk that are decoded before they are asked for.
+_BATCHES_AHEAD = 2
 
-def train_batches(
-    examples, one_pass, steps, views, num_parallel_calls, view_names
-):
-    """Returns the training data set.
 
-    Args:
-        examples: `Examples`.
-        one_pass: Function that begins an epoch and returns its number and
-            the order of its examples, `(steps, B)`.
-        steps: Batches of an epoch.
-        views: `alim_keras.augment.Views`, or None to ship the images.
-        num_parallel_calls: See `train_dataset`.
-        view_names: See `train_dataset`.
+class EpochCounter:
+    """The epoch that a training data set is to shuffle for.
+
+    `PartialLabelModel.fit` sets it before each epoch. By itself it advances
+    with each pass over the data.
+
+    Attributes:
+        epoch: Integer from 0; of the next pass.
     """
 
+    def __init__(self, epoch=0):
+        self.epoch = epoch
+
+    def advance(self):
+        """Returns the epoch of the pass that begins, and counts it."""
+        epoch = self.epoch
+        self.epoch += 1
+        return epoch
+
+
+def shuffled(num_examples, seed, epoch):
+    """Returns the order of an epoch: a permutation of `range(num_examples)`."""
+    stream = np.random.default_rng([seed, epoch, 0x0DDE])
+    return stream.permutation(num_examples)
+
+
+def train_dataset(images, candidates, batch_size=256, seed=0, shard=(0, 1)):
+    """Returns the training batches of one epoch after another.
+
+    Every epoch is a fresh permutation; the last, incomplete batch is left
+    out, as the reference does, and its examples come in other epochs.
+
+    On the JAX backend the images live on the device, where they fit, and a
+    batch is gathered there by its index. `DiskImages` are decoded a few
+    batches ahead; the batches are the same as those of an array.
+
+    Args:
+        images: Array `(N, H, W, channels)`, uint8 or float in `[0, 255]`, or
+            `DiskImages`.
+        candidates: `CandidateSets`, or a multi-hot array `(N, C)`.
+        batch_size: Global batch size. Defaults to `256`.
+        seed: Defaults to `0`.
+        shard: Pair (this process, number of processes). Each global batch is
+            cut into that many equal parts, and only this process's is
+            returned. Defaults to `(0, 1)`, the whole batch.
+
+    Returns:
+        A `tf.data.Dataset`, or on other backends a `keras.utils.PyDataset`,
+        of pairs: a dict with `"image"` `(B, H, W, channels)` and `"index"`
+        `(B,)`, integers, and the candidate sets, `(B, C)` float32. Its
+        attribute `epoch_counter` holds the epoch that comes next,
+        `num_examples` is N, `share` is the `shard` that was given.
+
+    Raises:
+        DataError: If lengths differ or N is smaller than a batch.
+        ConfigError: If a batch cannot be cut evenly.
+
+    Example:
+
+    >>> data = alim_keras.data.train_dataset(images, candidates, batch_size=8)
+    >>> x, candidates = next(iter(data))
+    >>> x["index"].shape
+    (8,)
+    """
+    check_number("batch_size", batch_size, 1, whole=True)
+    part, parts = shard
+    if batch_size % parts:
+        raise ConfigError(
+            f"A batch must split evenly over {parts} processes. "
+            f"Received: batch_size={batch_size}"
+        )
+    examples = _examples(images, candidates)
+    steps = len(examples) // batch_size
+    if steps == 0:
+        raise DataError(
+            f"A batch of {batch_size} is larger than the {len(examples)} "
+            "training examples. Use a smaller batch_size."
+        )
+    counter = EpochCounter()
+
+    def one_pass():
+        order = shuffled(len(examples), seed, counter.advance())
+        order = order[: steps * batch_size].reshape(steps, parts, -1)
+        return order[:, part]
+
+    data = _batches(examples, one_pass, steps)
+    data.epoch_counter = counter
+    data.share = (part, parts)
+    return data
+
+
+def eval_dataset(images, labels, num_classes, batch_size=256):
+    """Returns batches for evaluation and inference, in the given order.
+
+    Args:
+        images: Array `(N, H, W, channels)`, uint8 or float in `[0, 255]`, or
+            `DiskImages`.
+        labels: Integer array `(N,)`, which become sets of one, or candidate
+            sets, as for `train_dataset`.
+        num_classes: C.
+        batch_size: Defaults to `256`.
+
+    Returns:
+        A `tf.data.Dataset` or `keras.utils.PyDataset` of pairs: a dict with
+        `"image"` and `"index"`, and multi-hot float32 `(B, C)`. The last
+        batch may be smaller.
+    """
+    check_number("batch_size", batch_size, 1, whole=True)
+    examples = _examples(images, labels, num_classes)
+    everything = np.arange(len(examples))
+    steps = range(0, len(examples), batch_size)
+    order = [everything[start : start + batch_size] for start in steps]
+    return _batches(examples, lambda: order, len(order))
+
+
+def examples_of(dataset):
+    """Returns the images and `CandidateSets` behind a data set.
+
+    Args:
+        dataset: What `train_dataset` or `eval_dataset` returned, or a pair of
+            images and candidate sets, as they take them.
+
+    Raises:
+        DataError: It is something else.
+    """
+    examples = getattr(dataset, "examples", None)
+    if examples is None and isinstance(dataset, (tuple, list)):
+        if len(dataset) == 2:
+            examples = _examples(*dataset)
+    if examples is None:
+        raise DataError(
+            "A data set of alim_keras.data.train_dataset or eval_dataset, or a "
+            "pair of images and candidate sets, was expected. Received: "
+            f"{type(dataset).__name__}"
+        )
+    return examples.images, examples.sets
+
+
+@dataclasses.dataclass(frozen=True)
+class _Examples:
+    images: np.ndarray | DiskImages
+    sets: CandidateSets
+
+    def __len__(self):
+        return len(self.sets)
+
+    @property
+    def on_disk(self):
+        return isinstance(self.images, DiskImages)
+
+
+def _examples(images, sets, num_classes=None):
+    if not isinstance(images, DiskImages):
+        images = np.asarray(images)
+    kind = "candidate sets"
+    if np.ndim(sets) == 1 and not isinstance(sets, CandidateSets):
+        kind = "labels"
+        if num_classes is None:
+            num_classes = int(np.max(sets)) + 1
+        labels = validate_labels(sets, num_classes)
+        rows = np.arange(len(labels))
+        if len(labels):
+            ids, names = row_ids(len(labels)), range(num_classes)
+            sets = CandidateSets.from_pairs(rows, labels, ids, names)
+    else:
+        sets = validate_candidates(
+            np.asarray(sets) if isinstance(sets, list) else sets, num_classes
+        )
+    if len(images) != len(sets) or not len(images):
+        raise DataError(
+            f"Images and {kind} must be as many, at least one. Received: "
+            f"{len(images)} images, {len(sets)} {kind}"
+        )
+    return _Examples(images, sets)
+
+
+def _batches(examples, one_pass, steps):
+    """Returns the batches of index arrays for this Keras backend.
+
+    Args:
+        examples: `_Examples`.
+        one_pass: Function that begins a pass and returns the index arrays of
+            its batches, in order.
+        steps: Integer, their number.
+    """
+    if keras.config.backend() == "tensorflow":
+        data = _tensorflow(examples, one_pass, steps)
+    else:
+        data = IndexBatches(examples, one_pass, steps)
+    data.examples = examples
+    data.num_examples = len(examples)
+    return data
+
+
+def _tensorflow(examples, one_pass, steps):
+    import tensorflow as tf
+
+    images, sets = examples.images, examples.sets
+
     def batches():
-        epoch, order = one_pass()
-        for index in order:
-            with collection.paused():
-                x = _inputs(examples, index)
-                if views is not None:
-                    x["epoch"] = np.int32(epoch)
-                y = examples.sets(index)
+        for index in one_pass():
+            with _no_collection():
+                x = {"index": index.astype("int64")}
+                if not examples.on_disk:
+                    x["image"] = images[index]
+                y = sets.rows(index)
             yield x, y
 
-    extra = {}
-    if views is not None:
-        extra["epoch"] = tf.TensorSpec((), tf.int32)
-    data = _from_generator(batches, examples, extra)
-    if views is not None:
+    image = tf.TensorSpec((None, *images.shape[1:]), images.dtype)
+    x_spec = {"index": tf.TensorSpec((None,), tf.int64)}
+    if not examples.on_disk:
+        x_spec["image"] = image
+    y_spec = tf.TensorSpec((None, sets.num_classes), tf.float32)
+    data = tf.data.Dataset.from_generator(
+        batches, output_signature=(x_spec, y_spec)
+    )
+    if examples.on_disk:
 
-        def with_views(x, y):
-            draw = (x["image"], x["epoch"], x["index"])
-            made = make_views(views, view_names, draw)
-            return {**made, "index": x["index"]}, y
+        def read(index):
+            try:
+                with _no_collection():
+                    return images.read(index)
+            except AlimError as error:
+                # tf.data hands on its text only.
+                remember(error)
+                raise
 
+        def with_images(x, y):
+            pixels = tf.numpy_function(read, [x["index"]], image.dtype)
+            return {**x, "image": tf.ensure_shape(pixels, image.shape)}, y
+
+        # So many batches are decoded at once as tf.data finds useful: memory
+        # does not grow with the number of images.
         data = data.map(
-            with_views,
-            num_parallel_calls=num_parallel_calls or tf.data.AUTOTUNE,
-            deterministic=True,
+            with_images, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
         )
     data = data.apply(tf.data.experimental.assert_cardinality(steps))
     return data.prefetch(2)
 
 
-def eval_batches(examples, batch_size):
-    """Returns the evaluation data set."""
-
-    def batches():
-        for start in range(0, len(examples), batch_size):
-            stop = min(start + batch_size, len(examples))
-            index = np.arange(start, stop)
-            with collection.paused():
-                x, y = _inputs(examples, index), examples.sets(index)
-            yield x, y
-
-    data = _from_generator(batches, examples)
-    steps = -(-len(examples) // batch_size)
-    data = data.apply(tf.data.experimental.assert_cardinality(steps))
-    return data.prefetch(2)
+_lock = threading.Lock()
+_makers = []
 
 
-def _inputs(examples, index):
-    """Returns what the generator gives for a batch."""
-    x = {"index": index.astype("int64")}
-    if not examples.on_disk:
-        x["image"] = examples.images[index]
-    return x
+@contextlib.contextmanager
+def _no_collection():
+    """Pauses the cyclic garbage collection while a batch is being made.
+
+    It may come up in any thread, and an iterator that was left half read and
+    is part of a cycle is then destroyed there. Its destructor waits for its
+    batches, and for ever if this thread is to make one of them. While a batch
+    is made there is nothing to collect that could not wait.
+    """
+    with _lock:
+        _makers.append(gc.isenabled())
+        gc.disable()
+    try:
+        yield
+    finally:
+        with _lock:
+            was_enabled = _makers[0]
+            _makers.pop()
+            if not _makers and was_enabled:
+                gc.enable()
 
 
-def _from_generator(batches, examples, extra=()):
-    images = examples.images
-    image = tf.TensorSpec((None, *images.shape[1:]), images.dtype)
-    x_spec = {"index": tf.TensorSpec((None,), tf.int64), **dict(extra)}
-    if not examples.on_disk:
-        x_spec["image"] = image
-    y_spec = tf.TensorSpec((None, examples.num_classes), tf.float32)
-    data = tf.data.Dataset.from_generator(
-        batches, output_signature=(x_spec, y_spec)
-    )
-    if not examples.on_disk:
-        return data
+class IndexBatches(keras.utils.PyDataset):
+    """Batches of examples, gathered on the device or decoded from disk.
 
-    def read(index):
-        try:
-            with collection.paused():
-                return images.read(index)
-        except AlimError as error:
-            # tf.data hands on its text only.
-            remember(error)
-            raise
+    Args:
+        examples: Images and `CandidateSets`.
+        one_pass: See `_batches`.
+        num_batches: Integer.
 
-    def with_images(x, y):
-        pixels = tf.numpy_function(read, [x["index"]], image.dtype)
-        return {**x, "image": tf.ensure_shape(pixels, image.shape)}, y
+    Attributes:
+        share: See `alim_keras.data.train_dataset`.
+    """
 
-    # So many batches are decoded at once as tf.data finds useful: memory
-    # does not grow with the number of images.
-    return data.map(
-        with_images, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-    )
+    def __init__(self, examples, one_pass, num_batches):
+        # Reading is a dispatch to the device: threads would only add to it.
+        super().__init__(workers=0)
+        self.share = (0, 1)
+        self._examples = examples
+        self._one_pass = one_pass
+        self._num_batches = num_batches
+        self._order = self._resident = None
+        self._pool = concurrent.futures.ThreadPoolExecutor(_BATCHES_AHEAD)
+        self._waiting = {}
+
+    def __len__(self):
+        return self._num_batches
+
+    def __getitem__(self, place):
+        if place == 0 or self._order is None:
+            self._order = self._one_pass()
+            self._waiting.clear()
+        index = self._order[place].astype("int32")
+        read = self._decoded if self._examples.on_disk else self._gathered
+        x = {"image": read(place), "index": index}
+        return x, self._examples.sets.rows(index)
+
+    def _decoded(self, place):
+        """Returns a batch of `DiskImages`; the next ones are read meanwhile."""
+        stop = min(place + _BATCHES_AHEAD + 1, len(self))
+        for ahead in range(place, stop):
+            if ahead not in self._waiting:
+                task = self._pool.submit(
+                    self._examples.images.read, self._order[ahead]
+                )
+                self._waiting[ahead] = task
+        return self._waiting.pop(place).result()
+
+    def _gathered(self, place):
+        """Returns a batch of an array, gathered where the array lies."""
+        images, index = self._examples.images, self._order[place]
+        limit = backend.device_memory()
+        if limit is not None and images.nbytes > _SHARE * limit:
+            return images[index]
+        if self._resident is None:
+            self._resident = keras.ops.convert_to_tensor(images)
+            self._take = backend.compiled(
+                lambda x, rows: keras.ops.take(x, rows, axis=0)
+            )
+        return self._take(self._resident, index.astype("int32"))

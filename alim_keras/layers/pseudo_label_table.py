@@ -1,27 +1,26 @@
-"""What the model believes about every training example."""
+"""The pseudo labels of every training example, and ALIM's lambda."""
 
 import keras
 import numpy as np
 
 from alim_keras import backend
 from alim_keras import ops
-from alim_keras.layers.dense_view import DenseView
-from alim_keras.layers.steering import Steering
+from alim_keras.errors import check_choice
 
-QUANTILES = ("exact", "histogram")
 TABLE_DTYPES = ("float32", "float16")
 # Rows are read out of a table in blocks of about this many numbers.
 _BLOCK = 1 << 20
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class PseudoLabelTable(Steering):
-    """The pseudo labels `w` of all N examples, and what ALIM steers them by.
+class PseudoLabelTable(keras.layers.Layer):
+    """The pseudo labels `w` of all N examples, and what ALIM sets them by.
 
-    A row that was never touched is zero and counts as `S / |S|`. All of
-    this is replicated on every device: `4 N C` bytes for the table, half of
-    it in float16. Where that is too much, `SparsePseudoLabelTable` has the
-    same interface. A step touches the rows of its batch only.
+    A row that was never touched is zero and counts as `S / |S|`. All of this
+    is replicated on every device: `4 N C` bytes for the rows (half of it in
+    float16) and `12 N` for the numbers of each example. Where the rows are
+    too much, `SparsePseudoLabelTable` has the same interface. A step touches
+    the rows of its batch only.
 
     Args:
         num_examples: N, the number of training examples.
@@ -31,20 +30,8 @@ class PseudoLabelTable(Steering):
             of 1 as they are read; an entry is then off by up to 0.05 % of
             itself in each refresh, so phi should stay below 0.999. Defaults
             to `"float32"`.
-        quantile: What Eq. 6 is read off. `"exact"`: the ratio of every
-            example, `12 N` bytes and a sort at the end of an epoch.
-            `"histogram"`: counts in bins, 64 KiB (128 KiB on TensorFlow) for
-            any N, lambda within 0.26 %; see `alim_keras.quantile`. An example
-            that comes twice in an epoch counts twice there, and with its last
-            ratio only in `"exact"`. Defaults to `"exact"`.
-        row_offset: First example whose row is kept. Defaults to `0`.
-        num_rows: How many rows are kept, of a table that is spread over
-            workers which train on examples of their own: all of them call
-            `refresh` together, each keeps its rows, and lambda is that of all
-            examples. Rows that are not kept are answered with `nan` in a
-            step and with zeros outside it. Defaults to all.
 
-    Weights (none trainable), beside those of `Steering`:
+    Weights (none trainable):
         table: `(N, C)`; rows sum to 1, or are zero if untouched.
         momentum: Scalar phi of the moving average `w <- phi w + (1 - phi)
             Normalize(...)`.
@@ -52,58 +39,73 @@ class PseudoLabelTable(Steering):
         scale_factor: Scalar K of Eq. 5.
         update_in_step: Scalar, 1.0 if every training step refreshes the rows
             of its batch, 0.0 if they change between epochs only.
+        lam: Scalar lambda of Eq. 3.
+        lam_by_size: `(C + 1,)`, a factor of lambda for each size of the set.
+        lam_by_class: `(C,)`, a factor of lambda for each class that it weighs.
+        noise_posterior: `(N,)`, a factor of lambda for each example.
+        noise_rate: Scalar eta in force, where one was given or estimated.
+        candidate_ratio: `(N,)`, Eq. 6's value of each example in the current
+            epoch; `nan` where it was not seen yet.
+        rival: `(N,)`, the likeliest class outside the set, in the same epoch;
+            a whole number in float32.
+        lam_used: Pair: mean of the lambdas of this epoch's examples so far,
+            and how many there were.
 
     Raises:
-        ValueError: If `table_dtype` or `quantile` is none of these.
+        ConfigError: If `table_dtype` is none of these.
+
+    Example:
+
+    >>> table = alim_keras.layers.PseudoLabelTable(4, 3)
+    >>> table.rows([2], [[1.0, 0.0, 1.0]])
+    [[0.5, 0.0, 0.5]]
     """
 
     # Whether a table is small enough to be copied to the host at any time.
     is_dense = True
 
     def __init__(
-        self,
-        num_examples,
-        num_classes,
-        table_dtype="float32",
-        quantile="exact",
-        row_offset=0,
-        num_rows=None,
-        **kwargs,
+        self, num_examples, num_classes, table_dtype="float32", **kwargs
     ):
         super().__init__(**{"dtype": "float32", **kwargs})
-        _one_of("table_dtype", table_dtype, TABLE_DTYPES)
-        _one_of("quantile", quantile, QUANTILES)
-        if num_rows is None:
-            num_rows = num_examples - row_offset
-        last = row_offset + num_rows
-        if row_offset < 0 or num_rows < 1 or last > num_examples:
-            raise ValueError(
-                "Arguments `row_offset` and `num_rows` must choose rows of the "
-                f"{num_examples} examples. Received: row_offset={row_offset}, "
-                f"num_rows={num_rows}"
-            )
+        check_choice("table_dtype", table_dtype, TABLE_DTYPES)
         self.num_examples = num_examples
         self.num_classes = num_classes
-        self.row_offset = row_offset
-        self.num_rows = num_rows
-        # A shard has one row more, which takes in what is not kept.
-        self.stored_rows = num_rows + int(num_rows < num_examples)
         self.table_dtype = table_dtype
-        self.quantile = quantile
         self.add_storage()
-        self.add_steering()
+        nan = keras.initializers.Constant(float("nan"))
+        each = (num_examples,)
+        self.candidate_ratio = self._weight("candidate_ratio", each, nan)
+        self.rival = self._weight("rival", each)
+        self.noise_posterior = self._weight("noise_posterior", each, "ones")
+        self.lam = self._weight("lam")
+        self.lam_by_size = self._weight(
+            "lam_by_size", (num_classes + 1,), "ones"
+        )
+        self.lam_by_class = self._weight("lam_by_class", (num_classes,), "ones")
+        self.lam_used = self._weight("lam_used", (2,))
+        self.noise_rate = self._weight("noise_rate")
         self.momentum = self._weight("momentum")
-        self.use_onehot = self._weight("use_onehot", initializer="ones")
-        self.scale_factor = self._weight("scale_factor", initializer="ones")
-        self.update_in_step = self._weight("update_in_step", initializer="ones")
+        self.use_onehot = self._weight("use_onehot", (), "ones")
+        self.scale_factor = self._weight("scale_factor", (), "ones")
+        self.update_in_step = self._weight("update_in_step", (), "ones")
         self.built = True
 
-    # How rows are stored: what another form of storage overrides.
+    def _weight(self, name, shape=(), initializer="zeros", dtype="float32"):
+        return self.add_weight(
+            name=name,
+            shape=shape,
+            initializer=initializer,
+            trainable=False,
+            dtype=dtype,
+        )
+
+    # How rows are stored: overridden by another form of storage.
 
     def add_storage(self):
-        """Makes the variables of the rows, `stored_rows` long each."""
-        shape = (self.stored_rows, self.num_classes)
-        self.table = self._weight("table", shape, self.table_dtype)
+        """Makes the variables of the rows, N long each."""
+        shape = (self.num_examples, self.num_classes)
+        self.table = self._weight("table", shape, dtype=self.table_dtype)
 
     @property
     def storage(self):
@@ -125,14 +127,12 @@ class PseudoLabelTable(Steering):
         total = keras.ops.sum(rows, axis=-1, keepdims=True)
         return rows / keras.ops.where(total > 0.0, total, 1.0)
 
-    def settled_labels(self, *stored):
-        """Returns the strongest class of stored rows, and its weight, `(B,)`.
+    def _read(self, index):
+        return [backend.gather_rows(part, index) for part in self.storage]
 
-        Ties go to the lowest class; the weight is 0 where untouched.
-        """
-        # Four times as fast as argmax, on a CPU.
-        weight, label = keras.ops.top_k(stored[0], 1)
-        return keras.ops.squeeze(label, -1), keras.ops.squeeze(weight, -1)
+    def _write(self, index, parts):
+        for variable, part in zip(self.storage, parts):
+            backend.scatter_rows(variable, index, part)
 
     # What a training step does.
 
@@ -143,27 +143,35 @@ class PseudoLabelTable(Steering):
             index: Integer tensor `(B,)`.
             candidates: Multi-hot tensor `(B, C)`.
         """
-        place, kept = self._place(index)
-        rows = self.unpack(*self._read(place))
+        index = keras.ops.convert_to_tensor(index)
+        rows = self.unpack(*self._read(index))
         untouched = keras.ops.max(rows, axis=-1, keepdims=True) <= 0.0
         start = ops.uniform_over_candidates(candidates)
         rows = keras.ops.where(untouched, start, rows)
-        # An accelerator clamps an index out of range without a word. Last of
-        # all: a maximum of nan is not nan everywhere.
+        # An accelerator clamps an index out of range without an error. Last
+        # of all: a maximum of nan is not nan everywhere.
+        inside = keras.ops.logical_and(index >= 0, index < self.num_examples)
         return keras.ops.where(
-            keras.ops.expand_dims(kept, 1), rows, float("nan")
+            keras.ops.expand_dims(inside, 1), rows, float("nan")
         )
 
-    def _place(self, index):
-        """Returns where rows stand in the storage, and whether they do."""
-        place = keras.ops.convert_to_tensor(index) - self.row_offset
-        kept = keras.ops.logical_and(place >= 0, place < self.num_rows)
-        if self.num_rows < self.num_examples:
-            place = keras.ops.where(kept, place, self.num_rows)
-        return place, kept
+    def lam_of(self, index, candidates):
+        """Returns lambda of each example and class, `(B, C)`.
 
-    def _read(self, place):
-        return [backend.gather_rows(part, place) for part in self.storage]
+        The scalar `lam` times the factors for the size of the set, for the
+        example and for the class; all factors are 1 unless ALIM sets them.
+
+        Args:
+            index: Integer tensor `(B,)`.
+            candidates: Multi-hot tensor `(B, C)`.
+        """
+        size = keras.ops.cast(keras.ops.sum(candidates, axis=-1), "int32")
+        by_size = keras.ops.convert_to_tensor(self.lam_by_size)
+        factor = keras.ops.take(by_size, size)
+        factor = factor * backend.gather_rows(self.noise_posterior, index)
+        factor = keras.ops.expand_dims(self.lam * factor, 1)
+        by_class = keras.ops.convert_to_tensor(self.lam_by_class)
+        return factor * keras.ops.expand_dims(by_class, 0)
 
     def labels_from(self, index, scores, candidates):
         """Eq. 3 under the current lambda and norm, `(B, C)`."""
@@ -193,18 +201,27 @@ class PseudoLabelTable(Steering):
         moved = phi * rows + (1.0 - phi) * labels
         moving = keras.ops.logical_and(active, self.update_in_step > 0.5)
         rows = keras.ops.where(moving, moved, rows)
-        ratio = ops.candidate_ratio(scores, candidates)
-        rival = ops.rival(scores, candidates)
-        lam = keras.ops.max(lam, axis=-1)
-        parts = self.pack(rows, candidates)
         index, ratio, rival, lam, *parts = backend.all_gather(
-            index, ratio, rival, lam, *parts
+            index,
+            ops.candidate_ratio(scores, candidates),
+            ops.rival(scores, candidates),
+            keras.ops.max(lam, axis=-1),
+            *self.pack(rows, candidates),
         )
-        place, _ = self._place(index)
-        for variable, part in zip(self.storage, parts):
-            backend.scatter_rows(variable, place, part)
-        self.record(index, ratio, rival, lam)
+        self._write(index, parts)
+        backend.scatter_rows(self.candidate_ratio, index, ratio)
+        backend.scatter_rows(self.rival, index, rival)
+        self._track_lambda(lam)
         return rows
+
+    def _track_lambda(self, lam):
+        """Takes a global batch's lambdas `(B,)` into `lam_used`."""
+        used = keras.ops.convert_to_tensor(self.lam_used)
+        mean, count = keras.ops.unstack(used, num=2)
+        added = keras.ops.sum(keras.ops.ones_like(lam))
+        count = count + added
+        mean = mean + (keras.ops.sum(lam) - added * mean) / count
+        self.lam_used.assign(keras.ops.stack([mean, count]))
 
     def overwrite(self, index, rows, candidates, chosen):
         """Sets the rows of some examples of a batch.
@@ -215,18 +232,21 @@ class PseudoLabelTable(Steering):
             candidates: Multi-hot tensor `(B, C)`.
             chosen: Boolean tensor `(B,)`: whose rows; others stay as stored.
         """
-        stored = self._read(self._place(index)[0])
         parts = []
-        for new, old in zip(self.pack(rows, candidates), stored):
+        for new, old in zip(self.pack(rows, candidates), self._read(index)):
             shape = (-1,) + (1,) * (len(new.shape) - 1)
             mask = keras.ops.reshape(chosen, shape)
             parts.append(keras.ops.where(mask, new, old))
         index, *parts = backend.all_gather(index, *parts)
-        place, _ = self._place(index)
-        for variable, part in zip(self.storage, parts):
-            backend.scatter_rows(variable, place, part)
+        self._write(index, parts)
 
     # What is done between epochs.
+
+    def forget_ratios(self):
+        """Marks all candidate ratios as not seen; called as an epoch begins."""
+        self.lam_used.assign([0.0, 0.0])
+        nothing = keras.ops.full((self.num_examples,), float("nan"))
+        self.candidate_ratio.assign(nothing)
 
     def replace(self, batches):
         """Sets many rows at once, with the storage on the host meanwhile.
@@ -237,53 +257,51 @@ class PseudoLabelTable(Steering):
         """
         arrays = [np.array(v.numpy()) for v in self.storage]
         for index, rows, candidates in batches:
-            place = keras.ops.convert_to_numpy(self._place(index)[0])
             for array, part in zip(arrays, self.pack(rows, candidates)):
-                array[place] = keras.ops.convert_to_numpy(part)
+                array[np.asarray(index)] = keras.ops.convert_to_numpy(part)
         for variable, array in zip(self.storage, arrays):
             variable.assign(array)
 
     # Reading.
+
+    @property
+    def shape(self):
+        """Tuple (N, C)."""
+        return (self.num_examples, self.num_classes)
+
+    def __len__(self):
+        return self.num_examples
+
+    def numpy(self):
+        """Returns all rows as numpy float32 `(N, C)`; zero where untouched."""
+        return self.dense_rows(0, self.num_examples)
 
     def dense_rows(self, start, stop):
         """Returns rows `start` to `stop - 1` as numpy float32, `(n, C)`.
 
         Zero where untouched.
         """
-        stop = min(stop, self.num_examples)
-        place, kept = self._place(keras.ops.arange(start, stop))
-        rows = self.unpack(*self._read(place))
-        rows = keras.ops.where(keras.ops.expand_dims(kept, 1), rows, 0.0)
-        return keras.ops.convert_to_numpy(rows)
+        index = keras.ops.arange(start, min(stop, self.num_examples))
+        return keras.ops.convert_to_numpy(self.unpack(*self._read(index)))
 
     def settled(self):
-        """Reads the label off every row, without making all rows dense.
+        """Reads the label off every row, a block of dense rows at a time.
 
         Returns:
-            A pair of numpy arrays `(N,)`: the strongest class (int64, the
-            lowest of equals), and whether the row was touched yet (bool).
+            A pair of numpy arrays `(N,)`: the strongest class (int64), and
+            whether the row decides for it (bool): not if it is untouched, or
+            if another class is as strong.
         """
-        width = sum(int(np.prod(v.shape[1:])) for v in self.storage)
-        step = max(1, _BLOCK // width)
         labels = np.zeros((self.num_examples,), "int64")
-        touched = np.zeros((self.num_examples,), bool)
-        for start in range(0, self.num_rows, step):
-            stop = min(start + step, self.num_rows)
-            label, weight = self.settled_labels(
-                *self._read(keras.ops.arange(start, stop))
-            )
-            rows = slice(self.row_offset + start, self.row_offset + stop)
-            labels[rows] = keras.ops.convert_to_numpy(label)
-            touched[rows] = keras.ops.convert_to_numpy(weight) > 0
-        return labels, touched
-
-    @property
-    def pseudo_labels(self):
-        """All rows, `(N, C)`, with `shape` and `numpy()`."""
-        whole = self.num_rows == self.num_examples
-        if whole and self.table_dtype == "float32":
-            return self.table
-        return DenseView(self)
+        decided = np.zeros((self.num_examples,), bool)
+        step = max(1, _BLOCK // self.num_classes)
+        for start in range(0, self.num_examples, step):
+            rows = self.dense_rows(start, start + step)
+            block = slice(start, start + len(rows))
+            top = rows.max(axis=1, keepdims=True)
+            labels[block] = rows.argmax(axis=1)
+            decided[block] = ((rows == top) & (top > 0)).sum(axis=1) == 1
+        return labels, decided
 
     def get_config(self):
         return {
@@ -291,15 +309,4 @@ class PseudoLabelTable(Steering):
             "num_examples": self.num_examples,
             "num_classes": self.num_classes,
             "table_dtype": self.table_dtype,
-            "quantile": self.quantile,
-            "row_offset": self.row_offset,
-            "num_rows": self.num_rows,
         }
-
-
-def _one_of(name, value, allowed):
-    if value not in allowed:
-        raise ValueError(
-            f"Invalid value for argument `{name}`. Expected one of "
-            f"{allowed}. Received: {name}={value!r}"
-        )

@@ -2,7 +2,8 @@
 
 import keras
 
-from alim_keras.layers.dense_view import DenseView
+from alim_keras.errors import ConfigError
+from alim_keras.errors import check_number
 from alim_keras.layers.pseudo_label_table import PseudoLabelTable
 
 # Class numbers up to this one are exact in half precision.
@@ -18,26 +19,18 @@ class SparsePseudoLabelTable(PseudoLabelTable):
     the set is smaller than M. What the rest of the classes weigh together is
     one number, the remainder, and is spread evenly over them.
 
-    What is exact (up to rounding, compared with `PseudoLabelTable`): Eq. 3
-    and Eq. 6 do not look at the table, so both tables move towards the same
-    labels, and
+    Eq. 3 and Eq. 6 do not look at the table, so this one and the dense one
+    move towards the same labels. Up to rounding:
 
     - the weight of every candidate, and what all others weigh together, are
       always exact, and rows sum to 1;
-    - all of a row is exact as long as no more than k classes outside its set
-      ever had weight. With the onehot norm that is: as long as the label has
-      not stood on more than k different classes outside the set. With
-      lambda 0 it never leaves the set;
-    - otherwise only the split of the outside weight m among the other classes
-      is an approximation: no entry is off by more than m, the row by no more
-      than 2 m in all. It is the weakest others that are given up, never the
-      strongest class of the row, and an error fades by phi in each refresh.
-      The scale norm with lambda > 0 spreads every label over all classes, so
-      there the tail is always an approximation.
-
-    k is 8 by default: it takes nine different labels outside its set before
-    an example (refreshed once per epoch) loses anything, and then the weakest
-    of the nine, at most a ninth of m; the slots cost 48 bytes.
+    - a whole row is exact as long as no more than k classes outside its set
+      ever had weight: with the onehot norm, as long as the label has not
+      stood on more of them. With lambda 0 it never leaves the set;
+    - otherwise the weakest others are given up: no entry is off by more than
+      the outside weight m, the row by no more than 2 m in all, and an error
+      fades by phi in each refresh. The scale norm with lambda > 0 spreads
+      every label over all classes, so there the tail is an approximation.
 
     Memory per example: `(M + k) (4 + 2) + 4` bytes, with `table_dtype=
     "float16"` `(M + k) (2 + 2) + 2`; class numbers take 4 bytes instead of 2
@@ -50,8 +43,7 @@ class SparsePseudoLabelTable(PseudoLabelTable):
             set is larger is answered with `nan`, as one outside the table.
             Defaults to 24, or C where that is smaller.
         num_others: k. Defaults to `8`.
-        table_dtype: See `PseudoLabelTable`; so are `quantile`, which defaults
-            to `"histogram"` here, `row_offset` and `num_rows`.
+        table_dtype: See `PseudoLabelTable`.
 
     Weights (none trainable): those of `PseudoLabelTable`, but for `table`:
         values: `(N, M + k)`, the weights of the classes in the slots.
@@ -61,7 +53,7 @@ class SparsePseudoLabelTable(PseudoLabelTable):
         remainder: `(N,)`, what all other classes weigh together.
 
     Raises:
-        ValueError: If M is not in 1..C, k below 1, or as the base class.
+        ConfigError: If M is not in 1..C, k below 1, or as the base class.
 
     Example:
 
@@ -81,40 +73,26 @@ class SparsePseudoLabelTable(PseudoLabelTable):
         max_set_size=None,
         num_others=8,
         table_dtype="float32",
-        quantile="histogram",
         **kwargs,
     ):
         if max_set_size is None:
             max_set_size = min(24, num_classes)
-        if not 1 <= max_set_size <= num_classes:
-            raise ValueError(
-                "Argument `max_set_size` must be in 1..num_classes="
-                f"{num_classes}. Received: max_set_size={max_set_size}"
-            )
-        if num_others < 1:
-            raise ValueError(
-                "Argument `num_others` must be at least 1, or no label could "
-                f"leave its set. Received: num_others={num_others}"
-            )
-        self.max_set_size = int(max_set_size)
-        self.num_others = int(num_others)
-        self.num_slots = min(max_set_size + num_others, num_classes)
-        super().__init__(
-            num_examples,
-            num_classes,
-            table_dtype=table_dtype,
-            quantile=quantile,
-            **kwargs,
+        self.max_set_size = check_number(
+            "max_set_size", max_set_size, 1, num_classes, whole=True
         )
+        # With none, no label could leave its set.
+        self.num_others = check_number("num_others", num_others, 1, whole=True)
+        self.num_slots = min(max_set_size + num_others, num_classes)
+        super().__init__(num_examples, num_classes, table_dtype, **kwargs)
 
     def add_storage(self):
-        rows, slots = self.stored_rows, self.num_slots
+        shape, dtype = (self.num_examples, self.num_slots), self.table_dtype
         small = self.num_classes <= _EXACT_IN_HALF
-        self.values = self._weight("values", (rows, slots), self.table_dtype)
+        self.values = self._weight("values", shape, dtype=dtype)
         self.classes = self._weight(
-            "classes", (rows, slots), "float16" if small else "float32"
+            "classes", shape, dtype="float16" if small else "float32"
         )
-        self.remainder = self._weight("remainder", (rows,), self.table_dtype)
+        self.remainder = self._weight("remainder", shape[:1], dtype=dtype)
 
     @property
     def storage(self):
@@ -148,30 +126,12 @@ class SparsePseudoLabelTable(PseudoLabelTable):
         )
         return self._scaled(rows)
 
-    def settled_labels(self, *stored):
-        # The strongest class stands in a slot: what is given up is weaker.
-        values, classes, _ = stored
-        weight = keras.ops.max(values, axis=-1, keepdims=True)
-        label = keras.ops.min(
-            keras.ops.where(
-                values == weight,
-                keras.ops.cast(classes, "int32"),
-                self.num_classes,
-            ),
-            axis=-1,
-        )
-        return label, keras.ops.squeeze(weight, -1)
-
     def rows(self, index, candidates):
         rows = super().rows(index, candidates)
         size = keras.ops.sum(
             keras.ops.cast(candidates, "float32"), axis=-1, keepdims=True
         )
         return keras.ops.where(size <= self.max_set_size, rows, float("nan"))
-
-    @property
-    def pseudo_labels(self):
-        return DenseView(self)
 
     def get_config(self):
         return {
@@ -187,3 +147,34 @@ def _places(classes):
     rows = keras.ops.repeat(keras.ops.arange(size, dtype="int32"), width)
     columns = keras.ops.cast(keras.ops.reshape(classes, (-1,)), "int32")
     return keras.ops.stack([rows, columns], axis=-1)
+
+
+TABLES = {"dense": PseudoLabelTable, "sparse": SparsePseudoLabelTable}
+
+
+def make_table(table, num_examples, num_classes):
+    """Returns the table that a name or a layer stands for.
+
+    Args:
+        table: `"dense"`, `"sparse"`, or a `PseudoLabelTable` of this size.
+        num_examples: N.
+        num_classes: C.
+
+    Raises:
+        ConfigError: If it is neither, or a table of another size.
+    """
+    if isinstance(table, str) and table in TABLES:
+        kind = TABLES[table]
+        return kind(num_examples, num_classes, name="pseudo_label_table")
+    if not isinstance(table, PseudoLabelTable):
+        raise ConfigError(
+            "Argument `table` must be 'dense', 'sparse' or a PseudoLabelTable. "
+            f"Received: table={table!r}"
+        )
+    if table.shape != (num_examples, num_classes):
+        raise ConfigError(
+            "Argument `table` must have a row for each of the "
+            f"{num_examples} examples and {num_classes} classes. Received: a "
+            "table of {} examples and {} classes".format(*table.shape)
+        )
+    return table

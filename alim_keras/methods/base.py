@@ -418,7 +418,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
                 f"{type(self).__name__} keeps no pseudo labels; it learns from "
                 "the candidate sets as they are. Use predict(images)."
             )
-        return self.pseudo_label_table.pseudo_labels
+        return self.pseudo_label_table
 
     @property
     def takes_features(self):

@@ -51,6 +51,12 @@ def make_backbone(name, input_shape, width=None, weights=None):
         )
     if name not in NETWORKS:
         return application(name, input_shape, width, weights), False
+    if weights == "imagenet":
+        raise ConfigError(
+            f"There are no ImageNet weights for {name}; use a network of "
+            "keras.applications, or a file of weights. Received: "
+            "weights='imagenet'"
+        )
     arguments = {} if width is None else {"width": width}
     try:
         backbone = NETWORKS[name](tuple(input_shape), **arguments)
@@ -63,12 +69,6 @@ def make_backbone(name, input_shape, width=None, weights=None):
             f"{str(error).strip().splitlines()[0]}; use larger ones, "
             "--image_size, or another network"
         ) from error
-    if weights == "imagenet":
-        raise ConfigError(
-            f"There are no ImageNet weights for {name}; use a network of "
-            "keras.applications, or a file of weights. Received: "
-            "weights='imagenet'"
-        )
     if weights:
         try:
             backbone.load_weights(weights)

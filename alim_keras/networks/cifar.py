@@ -40,32 +40,35 @@ def batch_norm(x, name):
     return BatchNormalization(momentum=0.9, epsilon=1e-5, name=name)(x)
 
 
-def _relu(x, name):
-    return keras.layers.ReLU(name=name)(x)
+def norm_relu(x, norm, relu, slope=0.0):
+    """Batch normalisation and (leaky) ReLU, by their names."""
+    return keras.layers.ReLU(negative_slope=slope, name=relu)(
+        batch_norm(x, norm)
+    )
 
 
 def _basic_block(x, filters, strides, name):
     shortcut = x
     x = conv(x, filters, 3, strides, f"{name}_conv1")
-    x = _relu(batch_norm(x, f"{name}_bn1"), f"{name}_relu1")
+    x = norm_relu(x, f"{name}_bn1", f"{name}_relu1")
     x = conv(x, filters, 3, 1, f"{name}_conv2")
     x = batch_norm(x, f"{name}_bn2")
     if strides != 1 or shortcut.shape[-1] != filters:
         shortcut = conv(shortcut, filters, 1, strides, f"{name}_shortcut")
         shortcut = batch_norm(shortcut, f"{name}_shortcut_bn")
     x = keras.layers.Add(name=f"{name}_add")([x, shortcut])
-    return _relu(x, f"{name}_relu2")
+    return keras.layers.ReLU(name=f"{name}_relu2")(x)
 
 
 def _preactivation_block(x, filters, strides, name):
     """Batch normalisation and ReLU before each of two convolutions."""
     shortcut = x
-    x = _relu(batch_norm(x, f"{name}_bn1"), f"{name}_relu1")
+    x = norm_relu(x, f"{name}_bn1", f"{name}_relu1")
     if strides != 1 or shortcut.shape[-1] != filters:
         # Where the shape changes both ways start after the activation.
         shortcut = conv(x, filters, 1, strides, f"{name}_shortcut")
     x = conv(x, filters, 3, strides, f"{name}_conv1")
-    x = _relu(batch_norm(x, f"{name}_bn2"), f"{name}_relu2")
+    x = norm_relu(x, f"{name}_bn2", f"{name}_relu2")
     x = conv(x, filters, 3, 1, f"{name}_conv2")
     return keras.layers.Add(name=f"{name}_add")([shortcut, x])
 
@@ -107,7 +110,7 @@ def cifar_resnet18(input_shape=(32, 32, 3), width=64, name="cifar_resnet18"):
     """
     inputs = keras.Input(input_shape)
     x = conv(inputs, width, 3, 1, "stem_conv")
-    x = _relu(batch_norm(x, "stem_bn"), "stem_relu")
+    x = norm_relu(x, "stem_bn", "stem_relu")
     x = _stages(x, _basic_block, 4, 2, width)
     x = keras.layers.GlobalAveragePooling2D(name="pool")(x)
     return keras.Model(inputs, x, name=name)
@@ -155,6 +158,6 @@ def cifar_wide_resnet34_10(
     inputs = keras.Input(input_shape)
     x = conv(inputs, 16, 3, 1, "stem_conv")
     x = _stages(x, _preactivation_block, 3, blocks, width)
-    x = _relu(batch_norm(x, "final_bn"), "final_relu")
+    x = norm_relu(x, "final_bn", "final_relu")
     x = keras.layers.GlobalAveragePooling2D(name="pool")(x)
     return keras.Model(inputs, x, name=name)

@@ -1,6 +1,5 @@
 """Networks of keras.applications as backbones, preprocessing included."""
 
-import difflib
 import inspect
 
 import keras
@@ -8,6 +7,7 @@ import keras
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
+from alim_keras.errors import did_you_mean
 
 # The image networks of this package, which `make_backbone` looks for first.
 OWN = ("small_cnn", "cifar_resnet18", "cifar_wide_resnet34_10", "convnet9")
@@ -44,11 +44,10 @@ def application(name, input_shape, width=None, weights=None):
         if inspect.isfunction(value)
     }
     if name not in makers:
-        near = difflib.get_close_matches(name, [*makers, *OWN], 3, 0.4)
-        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
         raise ConfigError(
             f"Unknown network. Expected {', '.join(OWN)} or a class of "
-            f"keras.applications{hint}. Received: network={name}"
+            f"keras.applications.{did_you_mean(name, [*makers, *OWN])} "
+            f"Received: network={name}"
         )
     if width is not None:
         raise ConfigError(

@@ -3,8 +3,8 @@
 import keras
 
 from alim_keras.errors import ConfigError
-from alim_keras.networks.cifar import batch_norm
 from alim_keras.networks.cifar import conv
+from alim_keras.networks.cifar import norm_relu
 
 
 def small_cnn(input_shape=(28, 28, 1), width=32, name="small_cnn"):
@@ -32,11 +32,6 @@ def small_cnn(input_shape=(28, 28, 1), width=32, name="small_cnn"):
     >>> alim_keras.networks.small_cnn((8, 8, 1), width=4).output_shape
     (None, 16)
     """
-
-    def activate(x, layer):
-        x = batch_norm(x, f"{layer}_bn")
-        return keras.layers.ReLU(name=f"{layer}_relu")(x)
-
     options = {"use_bias": False, "kernel_initializer": "he_normal"}
     inputs = keras.Input(input_shape)
     x = inputs
@@ -44,12 +39,13 @@ def small_cnn(input_shape=(28, 28, 1), width=32, name="small_cnn"):
         x = keras.layers.Conv2D(
             filters, 3, padding="same", name=layer, **options
         )(x)
-        x = activate(x, layer)
+        x = norm_relu(x, f"{layer}_bn", f"{layer}_relu")
         if layer == "conv2" or min(input_shape[:2]) >= 16:
             x = keras.layers.MaxPooling2D(name=f"{layer}_pool")(x)
     x = keras.layers.Flatten(name="flatten")(x)
     x = keras.layers.Dense(4 * width, name="dense", **options)(x)
-    return keras.Model(inputs, activate(x, "dense"), name=name)
+    x = norm_relu(x, "dense_bn", "dense_relu")
+    return keras.Model(inputs, x, name=name)
 
 
 def mlp(input_shape, width=256, name="mlp"):
@@ -81,8 +77,7 @@ def mlp(input_shape, width=256, name="mlp"):
         x = keras.layers.Dense(
             width, use_bias=False, kernel_initializer="he_normal", name=layer
         )(x)
-        x = batch_norm(x, f"{layer}_bn")
-        x = keras.layers.ReLU(name=f"{layer}_relu")(x)
+        x = norm_relu(x, f"{layer}_bn", f"{layer}_relu")
     return keras.Model(inputs, x, name=name)
 
 
@@ -154,8 +149,7 @@ def convnet9(input_shape=(32, 32, 3), width=128, dropout=0.25, name="convnet9"):
 
     def layer(x, number, filters, padded=True):
         x = conv(x, filters, 3, 1, f"conv{number}", padded=padded)
-        x = batch_norm(x, f"conv{number}_bn")
-        return keras.layers.LeakyReLU(0.01, name=f"conv{number}_relu")(x)
+        return norm_relu(x, f"conv{number}_bn", f"conv{number}_relu", 0.01)
 
     inputs = keras.Input(input_shape)
     x = inputs

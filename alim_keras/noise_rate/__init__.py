@@ -11,19 +11,27 @@ Nobody outside a benchmark knows it. The estimators are functions of arrays:
 far off each was.
 """
 
-from alim_keras.noise_rate.annotated import annotated
-from alim_keras.noise_rate.auto import choose
+from alim_keras.noise_rate.em import GUESS
+from alim_keras.noise_rate.em import Estimate
 from alim_keras.noise_rate.em import em
 from alim_keras.noise_rate.em import inside_mass
 from alim_keras.noise_rate.em import posterior
-from alim_keras.noise_rate.estimate import Estimate
-from alim_keras.noise_rate.folds import cv
-from alim_keras.noise_rate.folds import out_of_fold
-from alim_keras.noise_rate.gmm import gmm
-from alim_keras.noise_rate.gmm import noise_posterior
-from alim_keras.noise_rate.held_out import HeldOut
+from alim_keras.noise_rate.estimators import ENOUGH_LABELS
+from alim_keras.noise_rate.estimators import FOLDS
+from alim_keras.noise_rate.estimators import HeldOut
+from alim_keras.noise_rate.estimators import annotated
+from alim_keras.noise_rate.estimators import choose
+from alim_keras.noise_rate.estimators import cv
+from alim_keras.noise_rate.estimators import gmm
+from alim_keras.noise_rate.estimators import inference
+from alim_keras.noise_rate.estimators import noise_posterior
+from alim_keras.noise_rate.estimators import out_of_fold
+from alim_keras.noise_rate.estimators import wilson
 
 __all__ = [
+    "ENOUGH_LABELS",
+    "FOLDS",
+    "GUESS",
     "Estimate",
     "HeldOut",
     "annotated",
@@ -31,8 +39,10 @@ __all__ = [
     "cv",
     "em",
     "gmm",
+    "inference",
     "inside_mass",
     "noise_posterior",
     "out_of_fold",
     "posterior",
+    "wilson",
 ]

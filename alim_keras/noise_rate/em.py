@@ -1,32 +1,87 @@
 """Expectation-maximisation: the noise rate from predictions alone."""
 
+import dataclasses
+
 import numpy as np
+from scipy.optimize import brentq
+from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
-from alim_keras.instance_lambda import instance_lambda
-from alim_keras.noise_rate.checks import check_pairs
-from alim_keras.noise_rate.estimate import Estimate
+from alim_keras.errors import DataError
+from alim_keras.ops import instance_lambda
 
-# Temperatures tried first, and around the best of them.
-_COARSE = np.exp(np.linspace(np.log(0.1), np.log(10.0), 33))
-_FINE = np.exp(np.linspace(-0.15, 0.15, 9))
+# Logarithms of the temperatures tried first; the best is refined.
+_TEMPERATURES = np.linspace(np.log(0.1), np.log(10.0), 17)
 # A size counts as if this many examples of the common rate were added.
-SHRINKAGE = 20.0
-# What is believed before any data: as if five examples of this rate were seen.
-# It decides only where the network knows next to nothing.
+_SHRINKAGE = 20.0
+# The belief before any data: as if five examples of this rate were seen. It
+# decides only where the network knows next to nothing.
 GUESS = 0.2
 _GUESS_EXAMPLES = 5.0
 # Half the 95 % quantile of chi-square with one degree of freedom.
 _DROP = 1.9207
-# Factors on the odds at which the likelihood is profiled, as logarithms, and
-# how far below the best a temperature may fit to take part.
-_SHIFTS = np.linspace(-14.0, 14.0, 141)
+# The likelihood is profiled over factors on the odds up to exp(14); a
+# temperature takes part if it fits at most this much worse than the best.
+_LARGEST_SHIFT = 14.0
 _PLAUSIBLE = 20.0
 _TOO_WIDE = 0.5
 _SMALLEST = 1e-9
 
 
-def em(logits, candidates, shrinkage=SHRINKAGE):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Estimate:
+    """An estimate of eta, the share of sets that miss the true label.
+
+    Args:
+        value: Float in `[0, 1]`.
+        low: Float, lower end of the 95 % interval.
+        high: Float, upper end.
+        method: String, the estimator: `"em"`, `"cv"`, `"gmm"`, `"annotated"`.
+        reason: String, one sentence: what the estimate rests on, or why this
+            estimator was taken.
+        separated: Boolean, whether a mixture found two groups; None where
+            there is no mixture.
+        posterior: Float array `(n,)`: of each example that the estimate
+            rests on, the probability that its set is wrong. None where the
+            estimator has none.
+        details: Dict of plain values: numbers that explain the estimate.
+    """
+
+    value: float
+    low: float
+    high: float
+    method: str
+    reason: str
+    separated: bool | None = None
+    posterior: np.ndarray | None = None
+    details: dict = dataclasses.field(default_factory=dict)
+
+    def describe(self):
+        """Returns one line for people."""
+        return (
+            f"Noise rate {self.value:.3f} (95 % interval {self.low:.3f} to "
+            f"{self.high:.3f}) by {self.method}: {self.reason}"
+        )
+
+    def as_dict(self):
+        """Returns plain values for JSON, without the posterior."""
+        return {
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "method": self.method,
+            "reason": self.reason,
+            "separated": self.separated,
+            "details": self.details,
+        }
+
+    @classmethod
+    def from_dict(cls, values):
+        """Returns the estimate that `as_dict` described."""
+        return cls(**values)
+
+
+def em(logits, candidates):
     """Estimates eta from predictions for examples that were not trained on.
 
     Under Assumption 1 of the paper the set S of size s has the likelihood
@@ -40,14 +95,15 @@ def em(logits, candidates, shrinkage=SHRINKAGE):
     `m = sum_S softmax(logits / T)` is fitted along, by the same likelihood.
     Each size has a rate of its own, drawn to the common one where a size is
     rare: no protocol is assumed. A weak prior, five examples of a rate of
-    0.2, keeps the answer sensible where the network has learnt nothing.
+    0.2, keeps the answer sensible where the network has learnt little, and
+    where the interval is wider than 0.5 the answer is 0.2 itself. Where wrong
+    labels resemble the image, the network shares them, and the answer is a
+    lower bound.
 
     Args:
         logits: Float array `(n, C)`, of examples that the network was *not*
             trained on: it has learnt to agree with the sets of the others.
         candidates: Multi-hot array `(n, C)`, the noisy sets.
-        shrinkage: How many examples of the common rate are added to each
-            size. Defaults to `20.0`.
 
     Returns:
         An `Estimate`. The interval is that of the profile likelihood of a
@@ -61,19 +117,20 @@ def em(logits, candidates, shrinkage=SHRINKAGE):
 
     Example:
 
-    >>> found = em(np.log([[0.9, 0.05, 0.05]] * 40),
-    ...            [[1, 0, 0]] * 30 + [[0, 1, 0]] * 10)
-    >>> 0.1 < found.value < 0.3
+    >>> estimate = em(np.log([[0.9, 0.05, 0.05]] * 40),
+    ...               [[1, 0, 0]] * 30 + [[0, 1, 0]] * 10)
+    >>> 0.1 < estimate.value < 0.3
     True
 
     Reference:
     - [Guo et al., 2017](https://arxiv.org/abs/1706.04599) (temperature)
     """
     logits, candidates = check_pairs(logits, candidates)
-    count, num_classes = logits.shape
+    num_classes = logits.shape[1]
     sizes = candidates.sum(axis=1)
     usable = sizes < num_classes
-    if not usable.any():
+    count, share = int(usable.sum()), float(usable.mean())
+    if not count:
         return Estimate(
             0.0,
             0.0,
@@ -81,30 +138,38 @@ def em(logits, candidates, shrinkage=SHRINKAGE):
             "em",
             "every candidate set holds all classes, and such a set cannot "
             "be wrong.",
-            posterior=np.zeros(count),
+            posterior=np.zeros(len(logits)),
             details={"examples": 0},
         )
-    fit = _Fit(logits[usable], candidates[usable], shrinkage)
-    fit.try_temperatures(_COARSE)
-    fit.try_temperatures(fit.best_temperature * _FINE)
-    share = float(usable.mean())
-    rates = fit.rates()
+    fit = _Fit(logits[usable], candidates[usable])
+    temperature, _, common, rates = fit.best
     low, high = fit.interval()
     value = fit.mean(rates)
-    by_size = np.full(num_classes + 1, fit.common())
+    by_size = np.full(num_classes + 1, common)
     by_size[fit.sizes] = rates
+    reason = (
+        f"it fits {count} candidate sets best, given the network's predictions "
+        "for images it was not trained on; a lower bound where wrong labels "
+        "resemble the image."
+    )
+    if high - low > _TOO_WIDE:
+        value, by_size = GUESS, np.full(num_classes + 1, GUESS)
+        reason = (
+            f"the network's predictions for {count} images it was not trained "
+            f"on say next to nothing yet, so this is a guess, {GUESS:g}."
+        )
     by_size[num_classes] = 0.0
-    mass = inside_mass(logits, candidates, fit.best_temperature)
+    mass = inside_mass(logits, candidates, temperature)
     return Estimate(
         value=share * value,
         low=share * min(low, value),
         high=share * max(high, value),
         method="em",
-        reason=_reason(int(usable.sum()), high - low),
+        reason=reason,
         posterior=posterior(mass, sizes, num_classes, by_size),
         details={
-            "examples": int(usable.sum()),
-            "temperature": float(fit.best_temperature),
+            "examples": count,
+            "temperature": float(temperature),
             "rate_by_size": [float(rate) for rate in by_size],
         },
     )
@@ -137,135 +202,130 @@ def posterior(mass, sizes, num_classes, rate_by_size):
     return outside / np.maximum(mass + outside, _SMALLEST)
 
 
-def _reason(count, width):
-    if width > _TOO_WIDE:
-        return (
-            f"the network's predictions for {count} images it was not trained "
-            "on say next to nothing yet, so this is hardly more than a guess."
+def check_pairs(logits, candidates):
+    """Returns logits as float64 and candidate sets as bool, both `(n, C)`.
+
+    Raises:
+        DataError: If shapes differ, there is no example, logits are not
+            finite or a set is empty.
+    """
+    logits = np.asarray(logits, "float64")
+    candidates = np.asarray(candidates) > 0
+    if logits.ndim != 2 or logits.shape != candidates.shape or not logits.size:
+        raise DataError(
+            "Logits and candidate sets must both be (n, C), with at least one "
+            f"example. Received: logits {logits.shape}, candidates "
+            f"{candidates.shape}"
         )
-    return (
-        f"it fits {count} candidate sets best, given the network's predictions "
-        "for images it was not trained on."
-    )
+    if not np.isfinite(logits).all():
+        raise DataError(
+            "Logits must be finite; the network that made them has diverged. "
+            f"Received: {int((~np.isfinite(logits)).sum())} that are not"
+        )
+    empty = np.flatnonzero(~candidates.any(axis=1))
+    if len(empty):
+        raise DataError(
+            "Every candidate set must hold a class. Received: "
+            f"{len(empty)} empty sets, first row {empty[0]}"
+        )
+    return logits, candidates
 
 
 class _Fit:
-    """Likelihood over temperatures and rates, for sets that are not full."""
+    """Likelihood over temperatures and rates, for sets that are not full.
 
-    def __init__(self, logits, candidates, shrinkage):
-        order = np.argsort(candidates.sum(axis=1), kind="stable")
-        self.logits, self.candidates = logits[order], candidates[order]
-        sizes = self.candidates.sum(axis=1)
-        self.sizes, self.starts, self.group, self.counts = np.unique(
-            sizes, return_index=True, return_inverse=True, return_counts=True
+    Attributes:
+        sizes: The sizes that occur, ascending; the order of all rates.
+        best: What fits best: temperature, mass, common rate, rates of sizes.
+    """
+
+    def __init__(self, logits, candidates):
+        self._logits, self._candidates = logits, candidates
+        sizes = candidates.sum(axis=1)
+        self.sizes, self._group, self._counts = np.unique(
+            sizes, return_inverse=True, return_counts=True
         )
-        self.ratio = sizes / (logits.shape[1] - sizes)
-        self.shrinkage = shrinkage
-        self.temperatures = np.zeros(0)
-        self.masses = np.zeros((0, len(sizes)))
-        self.by_size = np.zeros((0, len(self.sizes)))
-        self.fits = np.zeros(0)
-
-    def try_temperatures(self, temperatures):
-        """Adds the best rates, and their likelihood, at each temperature."""
-        masses = np.stack(
-            [inside_mass(self.logits, self.candidates, t) for t in temperatures]
-        )
-        common = self._common(masses)
-        rates = self._solve(masses, self.starts, self.shrinkage, common)
-        fits = (
-            self._likelihood(masses, rates)
-            + _GUESS_EXAMPLES
-            * (GUESS * np.log(common) + (1 - GUESS) * np.log1p(-common)).ravel()
-        )
-        self.temperatures = np.append(self.temperatures, temperatures)
-        self.masses = np.concatenate([self.masses, masses])
-        self.by_size = np.concatenate([self.by_size, rates])
-        self.fits = np.append(self.fits, fits)
-
-    @property
-    def best(self):
-        return int(np.argmax(self.fits))
-
-    @property
-    def best_temperature(self):
-        return self.temperatures[self.best]
-
-    def rates(self):
-        """Rates of the sizes at the best temperature."""
-        return self.by_size[self.best]
-
-    def common(self):
-        """The one rate that fits best at the best temperature."""
-        return float(self._common(self.masses[self.best][None])[0, 0])
+        self._ratio = sizes / (logits.shape[1] - sizes)
+        self._tried = []
+        coarse = [self._misfit(t) for t in _TEMPERATURES]
+        start = _TEMPERATURES[np.argmin(coarse)]
+        step = _TEMPERATURES[1] - _TEMPERATURES[0]
+        _minimum(self._misfit, start - step, start + step)
+        self._tried.sort(key=lambda tried: tried[0])
+        self.best = self._tried[0][1]
 
     def mean(self, rates):
-        return float(rates @ self.counts / self.counts.sum())
+        """Returns the rate of all examples from those of the sizes."""
+        return float(rates @ self._counts / self._counts.sum())
 
-    def _terms(self, masses, rates):
-        """The likelihood of each set, `(temperatures, n)`."""
-        rates = rates[..., self.group]
-        found = (1.0 - rates) * masses + rates * (1.0 - masses) * self.ratio
-        return np.maximum(found, 1e-300)
+    def _misfit(self, log_temperature):
+        """Minus the likelihood at a temperature, with the best rates."""
+        temperature = np.exp(log_temperature)
+        mass = inside_mass(self._logits, self._candidates, temperature)
+        common = self._rate(mass, slice(None), _GUESS_EXAMPLES, GUESS)
+        groups = [self._group == group for group in range(len(self.sizes))]
+        rates = np.array(
+            [self._rate(mass, g, _SHRINKAGE, common) for g in groups]
+        )
+        prior = GUESS * np.log(common) + (1 - GUESS) * np.log1p(-common)
+        misfit = -self._likelihood(mass, rates) - _GUESS_EXAMPLES * prior
+        self._tried.append((misfit, (temperature, mass, common, rates)))
+        return misfit
 
-    def _likelihood(self, masses, rates):
-        return np.log(self._terms(masses, rates)).sum(axis=1)
+    def _likelihood(self, mass, rates):
+        rates = rates[self._group]
+        terms = (1.0 - rates) * mass + rates * (1.0 - mass) * self._ratio
+        return float(np.log(np.maximum(terms, 1e-300)).sum())
 
-    def _common(self, masses):
-        centre = np.full((len(masses), 1), GUESS)
-        return self._solve(masses, [0], _GUESS_EXAMPLES, centre)
+    def _rate(self, mass, members, strength, centre):
+        """Where the slope of the log likelihood, concave in the rate, is 0.
 
-    def _solve(self, masses, starts, strength, centre):
-        """Where the derivative of the log likelihood is zero, by bisection.
-
-        It is concave in each rate. `strength` examples of the rate `centre`
-        are added to each group of sets that `starts` begins.
+        `strength` examples of the rate `centre` are added to the members.
         """
-        wrong = (1.0 - masses) * self.ratio
-        slope = wrong - masses
-        lengths = np.diff([*starts, masses.shape[1]])
-        low = np.zeros((len(masses), len(lengths)))
-        high = np.ones_like(low)
-        for _ in range(40):
-            middle = (low + high) / 2
-            rates = np.repeat(middle, lengths, axis=1)
-            terms = masses + rates * slope
-            score = np.add.reduceat(
-                slope / np.where(terms == 0, 1e-300, terms), starts, axis=1
-            )
-            score += strength * (centre / middle - (1 - centre) / (1 - middle))
-            low = np.where(score > 0, middle, low)
-            high = np.where(score > 0, high, middle)
-        return np.where(high < 1e-6, 0.0, (low + high) / 2)
+        mass, ratio = mass[members], self._ratio[members]
+        slope = (1.0 - mass) * ratio - mass
+
+        def score(rate):
+            added = centre / rate - (1.0 - centre) / (1.0 - rate)
+            return (slope / (mass + rate * slope)).sum() + strength * added
+
+        if score(_SMALLEST) <= 0:
+            return 0.0
+        return brentq(score, _SMALLEST, 1.0 - _SMALLEST)
 
     def interval(self):
-        """The 95 % interval of the mean rate, by the profile likelihood.
+        """Returns the 95 % interval of the mean rate, by profile likelihood.
 
         All odds grow by a common factor; at each the best temperature counts.
         """
-        plausible = self.masses[self.fits > self.fits.max() - _PLAUSIBLE]
-        rates = np.clip(self.rates(), 1e-6, 1 - 1e-6)
-        odds = np.exp(_SHIFTS)[:, None] * rates / (1 - rates)
-        rates = odds / (1 + odds)
-        fits = np.array(
-            [
-                self._likelihood(plausible, np.tile(each, (len(plausible), 1)))
-                for each in rates
-            ]
-        ).max(axis=1)
-        values = rates @ self.counts / self.counts.sum()
-        inside = np.flatnonzero(fits > fits.max() - _DROP)
-        return (
-            self._crossing(values, fits, inside[0], -1),
-            self._crossing(values, fits, inside[-1], 1),
-        )
+        limit = self._tried[0][0] + _PLAUSIBLE
+        plausible = [at[1] for misfit, at in self._tried if misfit < limit]
+        rates = np.clip(self.best[3], 1e-6, 1 - 1e-6)
 
-    def _crossing(self, values, fits, inside, step):
-        """Where the likelihood leaves the interval, beside `inside`."""
-        outside = inside + step
-        if not 0 <= outside < len(values):
-            # It hardly falls on the way to 0 or to 1.
-            return float(step > 0)
-        level = fits.max() - _DROP
-        part = (fits[inside] - level) / (fits[inside] - fits[outside])
-        return float(values[inside] + part * (values[outside] - values[inside]))
+        def shifted(shift):
+            odds = np.exp(shift) * rates / (1 - rates)
+            return odds / (1 + odds)
+
+        def profile(shift):
+            at = shifted(shift)
+            return max(self._likelihood(mass, at) for mass in plausible)
+
+        grid = np.linspace(-_LARGEST_SHIFT, _LARGEST_SHIFT, 57)
+        top = max(grid, key=profile)
+        top = _minimum(lambda shift: -profile(shift), top - 0.5, top + 0.5)
+        level = profile(top) - _DROP
+        ends = [0.0, 1.0]
+        for side, end in enumerate((-_LARGEST_SHIFT, _LARGEST_SHIFT)):
+            # Where the likelihood hardly falls, the end stays 0 or 1.
+            if profile(end) < level:
+                crossing = brentq(lambda s: profile(s) - level, end, top)
+                ends[side] = self.mean(shifted(crossing))
+        return tuple(ends)
+
+
+def _minimum(function, low, high):
+    """Returns where a function of one number is smallest."""
+    options = {"xatol": 1e-3}
+    return minimize_scalar(
+        function, bounds=(low, high), method="bounded", options=options
+    ).x

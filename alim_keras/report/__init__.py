@@ -1,19 +1,31 @@
-"""What a finished run tells: settled labels, results, and the audit."""
+"""Settled labels of a run, and the audit of candidate sets."""
 
-from alim_keras.report.audit import Audit
 from alim_keras.report.classes import write_classes
-from alim_keras.report.examine import examine
 from alim_keras.report.labels import LabelRows
+from alim_keras.report.labels import blocks
 from alim_keras.report.labels import settled_labels
 from alim_keras.report.labels import write_labels
-from alim_keras.report.of_model import audit
 
 __all__ = [
     "Audit",
     "LabelRows",
     "audit",
+    "blocks",
     "examine",
     "settled_labels",
     "write_classes",
     "write_labels",
 ]
+
+
+def __getattr__(name):
+    """Imports on first use what needs Keras: `check` does without it."""
+    if name == "audit":
+        from alim_keras.report.examination import audit as value
+    elif name == "examine":
+        from alim_keras.report.examination import examine as value
+    elif name == "Audit":
+        from alim_keras.report.results import Audit as value
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return value

@@ -19,33 +19,23 @@ COLUMNS = (
 )
 GROUPS = ("many", "medium", "few")
 
-# Candidate sets are counted in blocks of about this many numbers.
-_BLOCK = 1 << 24
-
 
 def given_counts(candidates):
     """Returns how often each class is a candidate, and with what mass.
 
     Args:
-        candidates: Multi-hot `(N, C)`, or `SparseCandidates`.
+        candidates: `CandidateSets`.
 
     Returns:
         int64 `(C,)`, the number of sets that hold the class, and float64
-        `(C,)`, the sum over them of one over the set's size: what the class
-        would have if every set were split evenly. The masses sum to N.
+        `(C,)`, the sum over them of one over the set's size.
     """
-    count, num_classes = candidates.shape
-    given = np.zeros(num_classes, np.int64)
-    mass = np.zeros(num_classes)
-    step = max(1, _BLOCK // num_classes)
-    sparse = hasattr(candidates, "rows")
-    for start in range(0, count, step):
-        part = np.arange(start, min(start + step, count))
-        rows = candidates.rows(part) if sparse else candidates[part]
-        rows = np.asarray(rows, bool)
-        given += rows.sum(axis=0)
-        mass += (rows / rows.sum(axis=1, keepdims=True)).sum(axis=0)
-    return given, mass
+    num_classes = candidates.num_classes
+    mass = np.repeat(1.0 / candidates.sizes, candidates.sizes)
+    return (
+        np.bincount(candidates.indices, minlength=num_classes),
+        np.bincount(candidates.indices, mass, num_classes),
+    )
 
 
 def mass_groups(mass):
@@ -54,14 +44,6 @@ def mass_groups(mass):
     The classes are ranked by mass (the lower class first at a tie) and cut
     into three parts of equal size, the first parts larger by one class where
     that does not go. No true label is used.
-
-    Args:
-        mass: Floats `(C,)`, see `given_counts`.
-
-    Returns:
-        Strings of `GROUPS`, `(C,)`.
-
-    Example:
 
     >>> mass_groups([5.0, 9.0, 1.0, 7.0]).tolist()
     ['medium', 'many', 'few', 'many']
@@ -76,44 +58,30 @@ def mass_groups(mass):
 def class_accuracies(labels, predicted, num_classes):
     """Returns the share of each class's images that are predicted right.
 
-    Args:
-        labels: Integers `(n,)` in [0, C), the true classes.
-        predicted: Integers `(n,)` in [0, C).
-        num_classes: Integer C.
-
-    Returns:
-        Floats `(C,)`, NaN where a class has no image. Their mean over the
-        others is what scikit-learn calls balanced accuracy.
+    `(C,)`, NaN where a class has no image. The mean over the others is what
+    scikit-learn calls balanced accuracy.
     """
-    if not len(labels):
-        return np.full(num_classes, np.nan)
-    # Imported here: it takes a second.
-    from sklearn.metrics import recall_score
-
-    return recall_score(
-        labels,
-        predicted,
-        labels=np.arange(num_classes),
-        average=None,
-        zero_division=np.nan,
-    )
+    labels = np.asarray(labels, "int64")
+    right = labels == np.asarray(predicted)
+    total = np.bincount(labels, minlength=num_classes)
+    hits = np.bincount(labels, right, num_classes)
+    return np.where(total > 0, hits / np.maximum(total, 1), np.nan)
 
 
 def write_classes(path, class_names, candidates, settled, labels, test):
     """Writes classes.csv, one row per class.
 
     Columns: `class`; `group`, many, medium or few, see `mass_groups`;
-    `given`, the number of candidate sets that hold it; `given_mass`, see
-    `given_counts`; `settled`, the number of rows of labels.csv that carry
-    it; and what uses true labels, empty where there are none:
-    `training_images`, `test_images`, `test_accuracy`.
+    `given` and `given_mass`, see `given_counts`; `settled`, the number of
+    rows of labels.csv that carry it; and what uses true labels, empty where
+    there are none: `training_images`, `test_images`, `test_accuracy`.
 
     Args:
         path: File to write.
         class_names: C strings.
-        candidates: Multi-hot `(N, C)`, or `SparseCandidates`.
+        candidates: `CandidateSets`.
         settled: Integers `(N,)`, the settled labels.
-        labels: Integers `(N,)`, the true classes, or None.
+        labels: Integers, the true classes where known, or None.
         test: Pair of integers `(n,)`: true and predicted classes, or None.
 
     Returns:
@@ -122,9 +90,10 @@ def write_classes(path, class_names, candidates, settled, labels, test):
     """
     num_classes = len(class_names)
     given, mass = given_counts(candidates)
-    none = np.full(num_classes, "", object)
+    training_images = test_images = [""] * num_classes
     accuracies = np.full(num_classes, np.nan)
-    test_images = none
+    if labels is not None:
+        training_images = np.bincount(labels, minlength=num_classes)
     if test is not None:
         accuracies = class_accuracies(*test, num_classes)
         test_images = np.bincount(test[0], minlength=num_classes)
@@ -134,7 +103,7 @@ def write_classes(path, class_names, candidates, settled, labels, test):
         given,
         [f"{value:.2f}" for value in mass],
         np.bincount(settled, minlength=num_classes),
-        none if labels is None else np.bincount(labels, minlength=num_classes),
+        training_images,
         test_images,
         ["" if np.isnan(a) else f"{a:.4f}" for a in accuracies],
     )

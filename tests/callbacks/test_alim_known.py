@@ -7,7 +7,6 @@ import tiny
 
 import alim_keras
 from alim_keras.callbacks import ALIM
-from alim_keras.layers import PseudoLabelTable
 from alim_keras.layers import SparsePseudoLabelTable
 
 COUNT = 24
@@ -50,14 +49,14 @@ def test_what_is_known_stays_and_the_others_move(lam, norm, update):
     assert not moved[KNOWN].any()
     # The closed form leaves little to examples without a clear ratio.
     assert moved[~KNOWN].any() or lam == "instance"
-    rows = model.pseudo_label_table.pseudo_labels.numpy()[KNOWN]
+    rows = model.pseudo_labels.numpy()[KNOWN]
     assert np.sort(rows, axis=1)[:, :-1].max() == 0
     factors = model.pseudo_label_table.noise_posterior.numpy()
     assert (factors[KNOWN] == 0).all() and (factors[~KNOWN] > 0).all()
 
 
 def test_a_sparse_table_keeps_them_too():
-    table = SparsePseudoLabelTable(COUNT, 3, 1, 2, quantile="exact")
+    table = SparsePseudoLabelTable(COUNT, 3, 1, 2)
     _, moved = train(KNOWN, table, lam=1.0, norm="onehot")
     assert not moved[KNOWN].any() and moved[~KNOWN].any()
 
@@ -72,6 +71,3 @@ def test_knowing_none_changes_nothing():
 def test_what_cannot_be_kept_is_refused():
     with pytest.raises(ValueError, match="`known` must have one entry"):
         train(KNOWN[:-1])
-    table = PseudoLabelTable(COUNT, 3, quantile="histogram")
-    with pytest.raises(ValueError, match="Argument `known`.*quantile='exact'"):
-        train(KNOWN, table)

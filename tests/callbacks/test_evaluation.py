@@ -3,10 +3,12 @@
 import math
 import types
 
+import keras
 import pytest
 
 from alim_keras import callbacks
-from alim_keras.callbacks.metrics_log import read_metrics
+from alim_keras.callbacks.run import read_metrics
+from alim_keras.errors import NonFiniteError
 
 
 class _Model:
@@ -57,6 +59,35 @@ def test_other_epochs_are_empty_in_the_file(tmp_path):
     assert [row["loss"] for row in rows] == ["0.5"] * 5
 
 
+@pytest.mark.parametrize("damage", ["cut", "noise", "remove"])
+def test_a_damaged_metrics_file_stops_nothing(tmp_path, damage):
+    path = tmp_path / "metrics.csv"
+    _epochs(1, 4, callbacks.MetricsLog(path))
+    whole = read_metrics(path)
+    assert [row["epoch"] for row in whole] == ["1", "2", "3", "4"]
+    content = path.read_bytes()
+    if damage == "cut":
+        # In the third row.
+        path.write_bytes(content[: content.index(b"\n3,") + 4])
+    elif damage == "noise":
+        path.write_bytes(content.replace(b"\n3,7,", b"\n3,\xff\x00,"))
+    else:
+        path.unlink()
+    kept = {"cut": [1, 2], "noise": [1, 2, 4], "remove": []}[damage]
+    with pytest.warns(UserWarning, match="damaged or missing: it has"):
+        log = callbacks.MetricsLog(path, 4)
+    _epochs(1, 1, log)
+    rows = read_metrics(path)
+    assert [int(row["epoch"]) for row in rows] == [*kept, 1]
+    assert all(row["loss"] == "0.5" for row in rows)
+
+
+def test_unfinished_epochs_are_dropped_from_the_file(tmp_path):
+    path = tmp_path / "metrics.csv"
+    _epochs(1, 4, callbacks.MetricsLog(path))
+    assert len(callbacks.MetricsLog(path, 3).rows) == 3
+
+
 def test_selection_chooses_among_evaluated_epochs():
     marked = []
     checkpoint = types.SimpleNamespace(state={})
@@ -69,3 +100,38 @@ def test_selection_chooses_among_evaluated_epochs():
     _epochs(2, 5, callbacks.Selection(checkpoint, "test"))
     # Values 1, 1/2, 1/3 in the epochs 2, 4, 5.
     assert marked == [(2, 1.0)]
+
+
+class _Broken:
+    """What `NonFiniteGuard` reads of a model."""
+
+    training_logs = {"cls_loss"}
+
+    def __init__(self, bias=0.0, average=0.0):
+        self.trainable_variables = [keras.Variable([bias], name="bias")]
+        average = keras.Variable([average], name="average")
+        self.backbone = types.SimpleNamespace(non_trainable_variables=[average])
+
+
+@pytest.mark.parametrize(
+    ("model", "logs", "epoch", "words"),
+    [
+        ({}, {"loss": math.nan, "cls_loss": math.inf}, 0, "Loss cls_loss.*1"),
+        ({}, {"loss": math.nan}, 2, "Loss loss.*epoch 3.*epoch 2.*intact"),
+        ({"bias": math.inf}, {"loss": 0.5}, 0, "Weight bias"),
+        ({"average": math.nan}, {"loss": 0.5}, 0, "Weight average"),
+        # An evaluation that was left out logs NaN.
+        ({}, {"loss": 0.5, "test_loss": math.nan}, 0, None),
+    ],
+)
+def test_a_loss_or_weight_that_is_no_number_ends_the_run(
+    model, logs, epoch, words
+):
+    guard = callbacks.NonFiniteGuard()
+    guard.set_model(_Broken(**model))
+    if words is None:
+        guard.on_epoch_end(epoch, logs)
+        return
+    with pytest.raises(NonFiniteError, match=words) as error:
+        guard.on_epoch_end(epoch, logs)
+    assert ("intact" in str(error.value)) == (epoch > 0)

@@ -5,7 +5,6 @@ import pytest
 import tiny
 
 import alim_keras
-from alim_keras.callbacks import lambda_rules
 from alim_keras.layers import PseudoLabelTable
 
 ALIM = alim_keras.callbacks.ALIM
@@ -18,6 +17,14 @@ def run(epochs=3, **options):
     data = tiny.batches(images, candidates, 6)
     callback = ALIM(warmup_epochs=1, **options)
     return model, tiny.fit(model, data, epochs=epochs, callbacks=[callback])
+
+
+def on_table(count, warmup_epochs=1, **options):
+    """Returns an ALIM and the table that it sets, without a training."""
+    table = PseudoLabelTable(count, 3)
+    alim = ALIM(warmup_epochs=warmup_epochs, **options)
+    alim.table = table
+    return alim, table
 
 
 def test_the_factors_multiply():
@@ -50,22 +57,22 @@ def test_instance_sets_the_closed_form_for_each_size():
 
 
 def test_instance_takes_the_posterior_where_the_ratios_fall_into_two_groups():
-    table = PseudoLabelTable(200, 3)
+    alim, table = on_table(200, lam="instance", noise_rate=0.3)
     stream = np.random.default_rng(0)
     wrong = stream.random(200) < 0.3
     logs = np.where(wrong, -3.0, 3.0) + 0.5 * stream.normal(size=200)
     ratios = np.exp(logs).astype("float32")
     ratios[:2] = [np.nan, np.inf]
-    table.assign_ratios(ratios)
-    rule = lambda_rules.make_rule("instance")
-    rule.apply(table, 0.3)
+    table.candidate_ratio.assign(ratios)
+    alim.on_epoch_end(0)
     posterior = table.noise_posterior.numpy()
     # 12 deviations apart: no doubt about any. Not seen: 1. Full: 0.
     np.testing.assert_allclose(posterior[2:], wrong[2:], atol=1e-3)
     assert posterior[:2].tolist() == [1.0, 0.0]
     # One group: the closed form alone.
-    table.assign_ratios(np.exp(stream.normal(size=200)).astype("float32"))
-    rule.apply(table, 0.3)
+    one_group = np.exp(stream.normal(size=200)).astype("float32")
+    table.candidate_ratio.assign(one_group)
+    alim.on_epoch_end(1)
     assert (table.noise_posterior.numpy() == 1.0).all()
 
 
@@ -87,52 +94,43 @@ def test_instance_of_the_pico_protocol_needs_the_ambiguity():
 
 
 def test_lambda_of_a_class_is_the_quantile_among_its_rivals():
-    table = PseudoLabelTable(40, 3)
+    alim, table = on_table(40, noise_rate=0.2, per_class=True)
     stream = np.random.default_rng(0)
     ratios = stream.random(40).astype("float32")
-    rivals = np.repeat([0, 1, 2], [20, 15, 5])
-    table.assign_ratios(ratios, rivals)
-    found = table.adaptive_lambda_by_class(0.2)
+    table.candidate_ratio.assign(ratios)
+    table.rival.assign(np.repeat([0, 1, 2], [20, 15, 5]))
+    logs = {}
+    alim.on_epoch_end(0, logs)
     # Ranks floor(20 * .2) and floor(15 * .2); five ratios are too few, and
     # that class gets floor(40 * .2) of all.
-    np.testing.assert_allclose(
-        found,
-        [
-            np.sort(ratios[:20])[4],
-            np.sort(ratios[20:35])[3],
-            np.sort(ratios)[8],
-        ],
-    )
+    expected = [
+        np.sort(ratios[:20])[4],
+        np.sort(ratios[20:35])[3],
+        np.sort(ratios)[8],
+    ]
+    assert table.lam.numpy() == 1.0
+    np.testing.assert_allclose(table.lam_by_class.numpy(), expected)
+    assert logs["lambda"] == pytest.approx(np.mean(expected))
 
 
-def test_per_class_sets_a_factor_for_each_class():
+def test_per_class_is_a_rule_of_the_adaptive_lambda():
     model, history = run(noise_rate=0.3, per_class=True)
     table = model.pseudo_label_table
-    assert table.lam.numpy() == 1.0
-    np.testing.assert_array_equal(
-        table.lam_by_class.numpy(), table.adaptive_lambda_by_class(0.3)
-    )
     assert history["lambda"][-1] == pytest.approx(
         table.lam_by_class.numpy().mean(), rel=1e-6
     )
     assert set(np.unique(table.rival.numpy())) <= {0.0, 1.0, 2.0}
-
-
-def test_per_class_needs_the_ratio_of_each_example():
-    table = PseudoLabelTable(4, 3, quantile="histogram")
-    with pytest.raises(ValueError, match="quantile='histogram'"):
-        table.adaptive_lambda_by_class(0.1)
     with pytest.raises(ValueError, match="lam=0.5"):
         ALIM(lam=0.5, per_class=True)
 
 
-def test_before_the_warm_up_all_factors_are_1():
-    table = PseudoLabelTable(4, 3)
+def test_in_the_warm_up_all_factors_are_1():
+    alim, table = on_table(4, lam=0.5, warmup_epochs=2)
     table.lam.assign(1.0)
     table.lam_by_size.assign([0.5] * 4)
     table.lam_by_class.assign([0.5] * 3)
     table.noise_posterior.assign([0.5] * 4)
-    lambda_rules.reset(table)
+    alim.on_epoch_begin(0)
     assert table.lam.numpy() == 0.0
     table.lam.assign(1.0)
     sets = np.eye(3, dtype="float32")

@@ -1,21 +1,162 @@
-"""Checkpoints on a full disk; tests/runs/test_resume.py has the rest."""
+"""Checkpoints on a full disk, damaged, or without their state."""
 
 import collections
+import json
+import os
 import shutil
 
 import keras
 import numpy as np
 import pytest
 
+from alim_keras import files
 from alim_keras.callbacks import RunCheckpoint
+from alim_keras.errors import CheckpointError
 from alim_keras.errors import EnvironmentLacksError
 
 Usage = collections.namedtuple("Usage", "total used free")
 
 
-def test_a_full_disk_is_told_before_anything_is_written(tmp_path, monkeypatch):
+@pytest.fixture
+def model():
+    """A small model; its bias tells which epoch it is."""
     model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(64)])
     model.compile("sgd", "mse")
+    return model
+
+
+def trained(folder, model, epochs, best=()):
+    """Writes checkpoints as a run of so many epochs would."""
+    checkpoint = RunCheckpoint(folder)
+    checkpoint.set_model(model)
+    checkpoint.on_train_begin()
+    for epoch in range(epochs):
+        model.layers[0].bias.assign(np.full(64, epoch + 1.0))
+        if epoch + 1 in best:
+            checkpoint.mark_best(epoch, 0.1 * epoch, {"loss": 1.0})
+        checkpoint.on_epoch_end(epoch, {"seconds": 2.0})
+    return checkpoint
+
+
+def names(folder):
+    return sorted(os.listdir(folder))
+
+
+def restored(folder, model, which="last"):
+    """Returns the epochs that are finished, and the epoch of the weights."""
+    epochs = RunCheckpoint(folder).restore(model, which)
+    return epochs, int(model.layers[0].bias.numpy()[0])
+
+
+def flip(path):
+    """Changes one bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+def test_the_two_newest_and_the_best_are_kept(tmp_path, model):
+    checkpoint = trained(tmp_path, model, 5, best=(2,))
+    kept = [f"epoch-0000{epoch}.weights.h5" for epoch in (2, 4, 5)]
+    assert names(tmp_path) == [*kept, "state.json"]
+    assert checkpoint.state["seconds"] == 10.0
+    state = json.loads((tmp_path / "state.json").read_text())
+    assert state == checkpoint.state
+    assert state["digests"] == {n: files.digest(tmp_path / n) for n in kept}
+    assert restored(tmp_path, model) == (5, 5)
+    assert restored(tmp_path, model, "best") == (5, 2)
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+def test_a_damaged_checkpoint_is_never_loaded(tmp_path, model, damage):
+    trained(tmp_path, model, 4, best=(1, 4))
+    last = tmp_path / "epoch-00004.weights.h5"
+    if damage == "flip":
+        flip(last)
+    elif damage == "cut":
+        last.write_bytes(last.read_bytes()[:300])
+    else:
+        last.unlink()
+    with pytest.warns(UserWarning, match="epoch-00004.*of epoch 3"):
+        assert restored(tmp_path, model) == (3, 3)
+    # The best is that of the epoch before, too.
+    with pytest.warns(UserWarning):
+        assert restored(tmp_path, model, "best") == (3, 1)
+    # A run that goes on writes the epoch again.
+    again = RunCheckpoint(tmp_path)
+    with pytest.warns(UserWarning):
+        again.read_state()
+    again.set_model(model)
+    again.on_epoch_end(3, {})
+    assert restored(tmp_path, model)[0] == 4
+
+
+def test_two_damaged_checkpoints_end_the_run(tmp_path, model):
+    trained(tmp_path, model, 2)
+    for name in names(tmp_path)[:2]:
+        flip(tmp_path / name)
+    with pytest.raises(CheckpointError, match="00002.*00001.*from a copy"):
+        restored(tmp_path, model)
+
+
+def test_damaged_best_weights_are_named(tmp_path, model):
+    trained(tmp_path, model, 4, best=(1,))
+    flip(tmp_path / "epoch-00001.weights.h5")
+    assert restored(tmp_path, model) == (4, 4)
+    with pytest.raises(CheckpointError, match="epoch-00001.*selected"):
+        restored(tmp_path, model, "best")
+
+
+def test_a_lost_state_is_told_and_an_unfinished_epoch_is_none(tmp_path, model):
+    checkpoint = RunCheckpoint(tmp_path)
+    assert not checkpoint.exists()
+    trained(tmp_path, model, 1)
+    assert checkpoint.exists()
+    # Killed in the first epoch's writing: the state names no weights yet.
+    (tmp_path / "state.json").write_text('{"epochs": 0, "seconds": 0.0}')
+    assert not checkpoint.exists()
+    (tmp_path / "state.json").unlink()
+    with pytest.raises(CheckpointError, match="state.json.*missing"):
+        checkpoint.exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "{}", '{"epochs": "x", "weights": "y"}', "\0"]
+)
+def test_an_unreadable_state_is_named(tmp_path, text):
+    (tmp_path / "state.json").write_text(text)
+    with pytest.raises(CheckpointError, match="state.json"):
+        RunCheckpoint(tmp_path).exists()
+
+
+def test_a_state_without_digests_is_read(tmp_path, model):
+    # Of an earlier version.
+    trained(tmp_path, model, 2)
+    state = json.loads((tmp_path / "state.json").read_text())
+    del state["digests"], state["previous"]
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    assert restored(tmp_path, model) == (2, 2)
+
+
+def test_another_model_is_refused(tmp_path, model):
+    trained(tmp_path, model, 1)
+    other = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3)])
+    other.compile("sgd", "mse")
+    with pytest.raises(CheckpointError, match="does not fit"):
+        RunCheckpoint(tmp_path).restore(other)
+
+
+def test_half_written_files_go_at_the_next_start(tmp_path, model):
+    trained(tmp_path, model, 1)
+    for name in (".partial-abc", ".partial-.weights.h5"):
+        (tmp_path / name).write_bytes(b"half")
+    trained(tmp_path, model, 0)
+    assert names(tmp_path) == ["epoch-00001.weights.h5", "state.json"]
+
+
+def test_a_full_disk_is_told_before_anything_is_written(
+    tmp_path, model, monkeypatch
+):
     checkpoint = RunCheckpoint(tmp_path)
     checkpoint.set_model(model)
     variables = [*model.variables, *model.optimizer.variables]
@@ -25,17 +166,16 @@ def test_a_full_disk_is_told_before_anything_is_written(tmp_path, monkeypatch):
         int(np.prod(v.shape)) * np.dtype(v.dtype).itemsize for v in variables
     )
     free = size
-
     monkeypatch.setattr(
         shutil, "disk_usage", lambda path: Usage(9**9, 9**9 - free, free)
     )
     checkpoint.on_epoch_end(0)
-    before = sorted(path.name for path in tmp_path.iterdir())
+    before = names(tmp_path)
     assert before == ["epoch-00001.weights.h5", "state.json"]
     free = size - 1
     with pytest.raises(
         EnvironmentLacksError, match="last checkpoint, of epoch 1"
     ):
         checkpoint.on_epoch_end(1)
-    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert names(tmp_path) == before
     assert RunCheckpoint(tmp_path).restore(model) == 1

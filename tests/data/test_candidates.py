@@ -1,314 +1,426 @@
-"""The three protocols: their laws, their numbers, their errors."""
+"""Joining by id, the content hash, the statistics and the file."""
 
-import itertools
+import hashlib
+import json
+import os
 
+import hypothesis
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings
 from hypothesis import strategies as st
 
-from alim_keras.data import CIFAR100_SUPERCLASSES
+from alim_keras.data import CandidateSets
 from alim_keras.data import simulate_candidates
-from alim_keras.data import superclasses_of
-from alim_keras.data.legacy_stream import swap_in
+from alim_keras.data.checks import default_ids
+from alim_keras.data.checks import row_ids
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
-NAMES = sorted(itertools.chain(*CIFAR100_SUPERCLASSES.values()))
+IDS = ["a", "b", "c"]
+SETS = [[1, 0, 1], [0, 1, 0], [1, 1, 1]]
+NAMES = ("cat", "dog", "owl")
 
 
-def draw(labels, num_classes, q, eta, protocol="flip", **more):
-    return simulate_candidates(
-        labels,
-        num_classes,
-        ambiguity=q,
-        noise_level=eta,
-        protocol=protocol,
-        **more,
+def small(**changes):
+    values = {"ids": IDS, "sets": SETS, "class_names": NAMES, **changes}
+    return CandidateSets.from_dense(**values)
+
+
+def test_the_hash_is_the_one_documented():
+    # "length, bytes" of: the header, the shape, the class names, the ids in
+    # rising order, and the sets packed to bits.
+    digest = hashlib.sha256()
+    for part in (
+        b"alim_keras candidate sets 1",
+        b"(3, 3)",
+        b"cat",
+        b"dog",
+        b"owl",
+        b"a",
+        b"b",
+        b"c",
+        bytes([0b10100000, 0b01000000, 0b11100000]),
+    ):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    assert small().content_hash == digest.hexdigest()
+
+
+def test_the_hash_ignores_row_order_and_provenance():
+    other = small(
+        ids=["c", "a", "b"],
+        sets=[SETS[2], SETS[0], SETS[1]],
+        provenance={"seed": 3},
     )
+    assert other.content_hash == small().content_hash
 
 
-def set_law(q, eta, label, members, num_classes):
-    """The probability of every non-empty set under `pico`, by enumeration."""
-    law = {}
-    for bits in itertools.product((0, 1), repeat=num_classes):
-        chance = 1.0
-        for index, bit in enumerate(bits):
-            p = 1 - eta if index == label else q
-            p = p if index in members else 0.0
-            chance *= p if bit else 1 - p
-        law[bits] = chance
-    law.pop((0,) * num_classes)
-    total = sum(law.values())
-    return {bits: chance / total for bits, chance in law.items()}
-
-
-def assert_follows(sets, law):
-    """Every set's frequency lies within 5 standard deviations of its law."""
-    count = len(sets)
-    found, counts = np.unique(sets.astype(int), axis=0, return_counts=True)
-    seen = {tuple(row): n for row, n in zip(found.tolist(), counts.tolist())}
-    assert not [bits for bits in seen if law.get(bits, 0) == 0]
-    for bits, chance in law.items():
-        spread = np.sqrt(count * chance * (1 - chance))
-        assert abs(seen.get(bits, 0) - count * chance) <= 5 * spread + 1e-9
-
-
-def test_flip_without_noise_is_truth_and_uniform_distractors():
-    labels = np.tile([0, 1, 2], 20000)
-    sets = draw(labels, 3, 0.25, 0.0).sets
-    assert sets[np.arange(60000), labels].all()
-    others = sets.sum() - 60000
-    # 120,000 chances of 1/4; five standard deviations are 750.
-    assert abs(others - 30000) < 750
-
-
-def test_flip_swaps_the_truth_for_a_uniform_outsider():
-    # q = 0: clean sets are {y}, so a noisy set is one outsider.
-    labels = np.zeros(40000, int)
-    sets = draw(labels, 5, 0.0, 0.4).sets
-    assert np.array_equal(sets.sum(1), np.ones(40000))
-    counts = sets.sum(0)
-    assert abs(counts[0] - 24000) < 5 * np.sqrt(40000 * 0.4 * 0.6)
-    for other in counts[1:]:
-        assert abs(other - 4000) < 5 * np.sqrt(40000 * 0.1 * 0.9)
-
-
-def test_flip_keeps_the_set_sizes_of_the_clean_sets():
-    labels = np.arange(5000) % 7
-    clean = draw(labels, 7, 0.4, 0.0, seed=3).sets
-    noisy = draw(labels, 7, 0.4, 1.0, seed=3).sets
-    assert np.array_equal(clean.sum(1), noisy.sum(1))
-    full = clean.all(1)
-    inside = noisy[np.arange(5000), labels]
-    assert np.array_equal(inside, full)
-
-
-@pytest.mark.parametrize(("q", "eta"), [(0.2, 0.5), (0.05, 1.0), (0.6, 0.1)])
-def test_pico_follows_its_law(q, eta):
-    sets = draw(np.full(60000, 1), 3, q, eta, "pico").sets
-    assert_follows(sets, set_law(q, eta, 1, {0, 1, 2}, 3))
-
-
-def test_superclass_follows_its_law_inside_the_superclass():
-    sets = draw(
-        np.full(60000, 2), 4, 0.3, 0.6, "superclass", superclasses=[0, 1, 0, 0]
-    ).sets
-    assert_follows(sets, set_law(0.3, 0.6, 2, {0, 2, 3}, 4))
-
-
-def test_pico_with_a_vanishing_ambiguity_ends_and_stays_uniform():
-    # Only the empty-row draw is at work: one other class each, uniform.
-    sets = draw(np.full(30000, 3), 4, 1e-12, 1.0, "pico").sets
-    assert np.array_equal(sets.sum(1), np.ones(30000))
-    for count in sets.sum(0)[:3]:
-        assert abs(count - 10000) < 5 * np.sqrt(30000 * 2 / 9)
-
-
-def test_swap_in_equals_a_loop():
-    rng = np.random.default_rng(0)
-    sets = rng.random((300, 6)) < 0.5
-    labels = rng.integers(0, 6, 300)
-    sets[np.arange(300), labels] = True
-    rows = np.flatnonzero(~sets.all(1))[::2]
-    ranks = (rng.random(len(rows)) * (6 - sets[rows].sum(1))).astype(int)
-    expected = sets.copy()
-    for row, rank in zip(rows, ranks):
-        newcomer = [c for c in range(6) if not expected[row, c]][rank]
-        expected[row, labels[row]] = False
-        expected[row, newcomer] = True
-    swap_in(sets, rows, labels[rows], ranks)
-    assert np.array_equal(sets, expected)
-
-
-@pytest.mark.parametrize("stream", ["default", "legacy"])
 @pytest.mark.parametrize(
-    ("num_classes", "q", "single", "full"),
-    [(100, 0.01, 0.368, 0.0), (10, 0.5, 0.002, 0.002), (4, 0.9, 0.001, 0.729)],
-)
-def test_case_1_shares_of_single_and_full_sets(
-    num_classes, q, single, full, stream
-):
-    labels = np.arange(50000) % num_classes
-    found = draw(labels, num_classes, q, 0.0, stream=stream).statistics()
-    # (1-q)^(C-1) = .3697, .00195, .001; q^(C-1) = 0, .00195, .729.
-    assert found["share_single"] == pytest.approx(single, abs=0.007)
-    assert found["share_full"] == pytest.approx(full, abs=0.007)
-    assert found["size_max"] <= num_classes
-
-
-@pytest.mark.parametrize("stream", ["default", "legacy"])
-def test_full_sets_are_left_clean_and_counted(stream):
-    labels = np.arange(50000) % 4
-    found = draw(labels, 4, 0.9, 0.3, stream=stream)
-    clean = draw(labels, 4, 0.9, 0.0, stream=stream)
-    assert np.array_equal(found.sets.sum(1), clean.sets.sum(1))
-    numbers = found.statistics(labels)
-    # .3 of the 72.9 % full sets cannot be made noisy.
-    assert numbers["left_clean"] == pytest.approx(0.3 * 0.729 * 50000, rel=0.03)
-    assert numbers["realised_noise"] == pytest.approx(0.3 * 0.271, abs=0.006)
-    assert f"left clean      {numbers['left_clean']} " in found.describe()
-
-
-@pytest.mark.parametrize("stream", ["default", "legacy"])
-@pytest.mark.parametrize(
-    ("protocol", "q", "eta", "size", "noise"),
+    "changes",
     [
-        ("flip", 0.05, 0.3, 5.952, 0.300),
-        ("flip", 0.01, 0.2, 1.993, 0.200),
-        ("pico", 0.01, 0.1, None, 0.065),
-        ("pico", 0.03, 0.3, None, 0.289),
-        ("superclass", 0.5, 0.2, 2.84, 0.189),
+        {"ids": ["a", "b", "d"]},
+        {"class_names": ("cat", "owl", "dog")},
+        {"sets": [[1, 0, 1], [0, 1, 0], [1, 1, 0]]},
+        {"ids": ["a", "bc", ""]},
     ],
 )
-def test_published_sizes_and_noise(protocol, q, eta, size, noise, stream):
-    labels = np.arange(20000) % 100
-    found = draw(
-        labels,
-        100,
-        q,
-        eta,
-        protocol,
-        stream=stream,
-        superclasses=superclasses_of(NAMES),
-    ).statistics(labels)
-    assert found["realised_noise"] == pytest.approx(noise, abs=0.012)
-    if size is not None:
-        assert found["size_mean"] == pytest.approx(size, abs=0.05)
+def test_the_hash_sees_every_content(changes):
+    assert small(**changes).content_hash != small().content_hash
 
 
-def test_superclass_never_leaves_the_superclass():
-    groups = superclasses_of(NAMES)
-    labels = np.arange(5000) % 100
-    sets = draw(labels, 100, 0.9, 0.5, "superclass", superclasses=groups).sets
-    rows, columns = np.nonzero(sets)
-    assert np.array_equal(groups[columns], groups[labels[rows]])
-    assert sets.sum(1).max() == 5
+def test_select_joins_by_id():
+    assert small().select(["c", "a"]).dense().tolist() == [
+        [True, True, True],
+        [True, False, True],
+    ]
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    st.integers(2, 6),
-    st.floats(0.0, 1.0),
-    st.floats(0.0, 1.0),
-    st.sampled_from(["flip", "pico"]),
-    st.integers(0, 2**40),
+def test_select_names_what_is_missing():
+    found = small(source="sets.npz")
+    wanted = ["x1", "a", "x2", "x3", "x4", "x5", "x6"]
+    with pytest.raises(DataError) as caught:
+        found.select(wanted, where="images.npz")
+    text = str(caught.value)
+    assert "6 of the 7 examples in images.npz" in text
+    assert "among the 3 in sets.npz" in text
+    assert "x1, x2, x3, x4, x5, ..." in text
+    assert "x6" not in text
+
+
+def test_select_refuses_repeated_ids():
+    with pytest.raises(DataError, match="1 of 3 ids repeat"):
+        small().select(["a", "a", "b"])
+
+
+def test_ids_sort_like_their_numbers():
+    assert default_ids(3, "test").tolist() == [
+        f"test_0000{n}" for n in range(3)
+    ]
+    many = default_ids(100001)
+    assert many[[17, -1]].tolist() == ["train_000017", "train_100000"]
+    assert np.array_equal(np.sort(many), many)
+
+
+def test_select_keeps_names_and_marks_the_origin():
+    found = small(provenance={"realised_noise": 0.5, "seed": 1})
+    part = found.select(["b"])
+    assert part.dense().tolist() == [[False, True, False]]
+    assert part.class_names == NAMES
+    assert part.provenance == {"seed": 1, "selected_from": 3}
+
+
+def test_statistics_by_hand():
+    # Sizes 2, 1, 3; truth owl, cat, dog: inside, outside, inside.
+    found = small().statistics(labels=[2, 0, 1])
+    assert found == {
+        "num_examples": 3,
+        "num_classes": 3,
+        "size_min": 1,
+        "size_mean": 2.0,
+        "size_max": 3,
+        "share_single": pytest.approx(1 / 3),
+        "share_full": pytest.approx(1 / 3),
+        "asked_ambiguity": None,
+        "asked_noise": None,
+        "realised_noise": pytest.approx(1 / 3),
+        "left_clean": None,
+    }
+
+
+def test_describe_shows_it_on_one_screen():
+    found = simulate_candidates(
+        np.arange(10) % 2, 2, ambiguity=1.0, noise_level=1.0
+    )
+    text = found.describe()
+    assert text.splitlines()[:8] == [
+        "candidate sets  10 examples, 2 classes, from the simulated sets",
+        "made by         protocol flip, stream default, seed 0",
+        "set size        min 2, mean 2.000, max 2",
+        "one class only  0.00% (right or wrong, the label is given away)",
+        "all classes     100.00% (they say nothing)",
+        "ambiguity q     asked 1.0000",
+        "noise eta       asked 1.0000, realised 0.0000",
+        "left clean      10 (all classes in the set, so no class could be "
+        "swapped in)",
+    ]
+    assert text.splitlines()[8] == f"content hash    {found.content_hash}"
+    assert "realised not known" in small().describe()
+
+
+def test_contents_cannot_be_changed_afterwards():
+    found = small()
+    with pytest.raises(ValueError, match="read-only"):
+        found.indices[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"ids": ["a", "b"]}, "2 ids, 3 sets"),
+        ({"ids": ["a", "b", "a"]}, "1 ids occur more than once: a"),
+        ({"sets": [[1, 0, 0], [0, 0, 0], [0, 0, 0]]}, "2 candidate.*b, c"),
+        ({"class_names": ("cat", "dog")}, "2 names"),
+        ({"class_names": ("cat", "cat", "dog")}, "2 different"),
+        ({"ids": [], "sets": np.zeros((0, 3), bool)}, "no candidate sets"),
+    ],
 )
-def test_no_set_is_ever_empty(num_classes, q, eta, protocol, seed):
-    if protocol == "pico" and q == 0 and eta == 1:
-        return
-    labels = np.arange(60) % num_classes
-    found = draw(labels, num_classes, q, eta, protocol, seed=seed)
-    assert found.sets.shape == (60, num_classes)
-    assert found.sets.any(1).all()
+def test_unsound_contents_are_refused(changes, text):
+    with pytest.raises(DataError, match=text):
+        small(**changes)
 
 
-def test_one_seed_one_result_another_seed_another():
-    labels = np.arange(300) % 10
+# Sparse inside.
+
+LISTS = [[4, 0], [1], [2, 3, 0], [4]]
+MULTI_HOT = np.array(
+    [[1, 0, 0, 0, 1], [0, 1, 0, 0, 0], [1, 0, 1, 1, 0], [0, 0, 0, 0, 1]], bool
+)
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        CandidateSets.from_lists(LISTS),
+        CandidateSets.from_dense(MULTI_HOT),
+        CandidateSets.from_dense(MULTI_HOT.astype(float)),
+        CandidateSets.from_pairs(
+            [3, 0, 1, 2, 2, 0, 2, 0],
+            [4, 4, 1, 3, 0, 0, 2, 4],
+            row_ids(4),
+            "01234",
+        ),
+        CandidateSets(
+            row_ids(4), "01234", [0, 2, 3, 6, 7], [0, 4, 1, 0, 2, 3, 4]
+        ),
+    ],
+)
+def test_every_form_is_the_same_sets(sets):
+    assert sets.shape == (4, 5) and len(sets) == 4
+    assert sets.sizes.tolist() == [2, 1, 3, 1]
+    assert [sets.members(n).tolist() for n in range(4)] == [
+        sorted(row) for row in LISTS
+    ]
+    rows = sets.rows(np.array([2, 0, 2]))
+    assert rows.dtype == "float32"
+    np.testing.assert_array_equal(rows, MULTI_HOT[[2, 0, 2]])
+    assert sets.rows(np.array([], int)).shape == (0, 5)
+    np.testing.assert_array_equal(sets.dense(), MULTI_HOT)
+    # Seven classes of two bytes, five starts of eight.
+    assert sets.nbytes == 7 * 2 + 5 * 8
+    assert sets.ids.tolist() == [
+        "row_00000",
+        "row_00001",
+        "row_00002",
+        "row_00003",
+    ]
+
+
+@hypothesis.given(
+    rows=st.lists(
+        st.lists(st.booleans(), min_size=6, max_size=6).filter(any),
+        min_size=1,
+        max_size=9,
+    ),
+    data=st.data(),
+)
+@hypothesis.settings(max_examples=60)
+def test_parts_are_those_of_the_matrix(rows, data):
+    dense = np.array(rows)
+    sets = CandidateSets.from_dense(dense)
+    place = st.integers(0, len(rows) - 1)
+    index = np.array(data.draw(st.lists(place, max_size=12)), int)
+    np.testing.assert_array_equal(sets.rows(index), dense[index])
+    labels = data.draw(
+        st.lists(st.integers(-1, 6), min_size=len(index), max_size=len(index))
+    )
+    assert sets.contains(index, labels).tolist() == [
+        0 <= label < 6 and bool(dense[row, label])
+        for row, label in zip(index, labels)
+    ]
+    part = np.unique(index)
+    np.testing.assert_array_equal(sets.take(part).dense(), dense[part])
+    told = sets.replace(part, part % 6).dense()
+    dense[part] = np.eye(6, dtype=bool)[part % 6]
+    np.testing.assert_array_equal(told, dense)
+
+
+def test_many_blocks_are_put_together(monkeypatch, tmp_path):
+    dense = np.concatenate([MULTI_HOT] * 5)
+    whole = CandidateSets.from_dense(dense)
+    monkeypatch.setattr("alim_keras.data.checks._BLOCK", 10)
+    sets = CandidateSets.from_dense(dense)
+    np.testing.assert_array_equal(sets.dense(), dense)
+    assert sets.content_hash == whole.content_hash
+    sets.save(tmp_path / "x.npz")
+    loaded = CandidateSets.load(tmp_path / "x.npz")
+    np.testing.assert_array_equal(loaded.dense(), dense)
+    with np.load(tmp_path / "x.npz") as file:
+        np.testing.assert_array_equal(file["sets"], dense)
+
+
+def test_class_numbers_above_int16_are_kept():
+    sets = CandidateSets.from_lists([[40000, 3]], class_names=50000)
+    assert sets.members(0).tolist() == [3, 40000]
+    assert np.flatnonzero(sets.rows([0])[0]).tolist() == [3, 40000]
+
+
+def test_made_up_ids_join_nothing_by_accident():
+    # Rows of a shuffled .npy must not pass for the official places.
+    sets = CandidateSets.from_dense(np.eye(3), source="p.npy")
+    with pytest.raises(
+        DataError, match="3 of the 3.*only the numbers of their"
+    ):
+        sets.select(default_ids(3))
+    joined = sets.with_ids(default_ids(3))
+    assert joined.select(["train_00002"]).dense().tolist() == [[0, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    "indptr, indices, message",
+    [
+        ([0, 2, 2], [0, 1], "1 candidate sets are empty.*b"),
+        ([0, 2, 3], [0, 1], "rise to the number"),
+        ([1, 2, 2], [0, 1], "begins with 0"),
+        ([0, 1, 2], [0, 5], "0..4 and rise.*b"),
+        ([0, 1, 2], [-1, 0], "0..4 and rise.*a"),
+        ([0, 1, 3], [4, 3, 3], "0..4 and rise.*b"),
+        ([0, 2, 3], [3, 1, 0], "0..4 and rise.*a"),
+    ],
+)
+def test_unsound_lists_are_refused(indptr, indices, message):
+    with pytest.raises(DataError, match=message):
+        CandidateSets(["a", "b"], "01234", indptr, indices)
+
+
+# --- the file -----------------------------------------------------------
+
+
+def test_saved_sets_come_back(tmp_path):
+    path = tmp_path / "deep" / "sets.npz"
+    found = simulate_candidates(
+        [0, 1, 2],
+        3,
+        ambiguity=0.5,
+        noise_level=0.5,
+        class_names=NAMES,
+        ids=["é1", "b", "c"],
+    )
+    found.save(path)
+    again = CandidateSets.load(path)
+    assert again.ids.tolist() == ["é1", "b", "c"]
+    assert np.array_equal(again.dense(), found.dense())
+    assert again.class_names == NAMES
+    assert again.provenance == found.provenance
+    assert again.content_hash == found.content_hash
+    assert again.source == str(path)
+    assert os.listdir(path.parent) == ["sets.npz"]
+
+
+def test_equal_contents_give_equal_bytes(tmp_path):
+    for name, seed in (("one", 1), ("again", 1), ("other", 2)):
+        simulate_candidates(
+            np.arange(50) % 5, 5, ambiguity=0.3, noise_level=0.3, seed=seed
+        ).save(tmp_path / f"{name}.npz")
     one, again, other = (
-        draw(labels, 10, 0.3, 0.3, seed=seed).content_hash for seed in (1, 1, 2)
+        (tmp_path / f"{name}.npz").read_bytes()
+        for name in ("one", "again", "other")
     )
     assert one == again
     assert one != other
 
 
-def test_default_stream_is_pinned():
-    # Written down from this implementation; a change breaks old runs.
-    labels = [2, 0, 1, 3, 1, 0]
-    rows = {
-        name: ["".join(map(str, row)) for row in found.sets.astype(int)]
-        for name, found in {
-            "flip": draw(labels, 4, 0.3, 0.5, seed=4),
-            "pico": draw(labels, 4, 0.3, 0.5, "pico", seed=4),
-        }.items()
-    }
-    assert rows == PINNED
+def test_a_file_made_by_hand(tmp_path):
+    path = tmp_path / "own.npz"
+    np.savez(path, ids=np.array(["a", "b"]), sets=np.array([[1, 0], [1, 1]]))
+    found = CandidateSets.load(path)
+    assert found.dense().tolist() == [[True, False], [True, True]]
+    assert found.class_names == ("0", "1")
+    assert found.provenance == {}
 
 
-PINNED = {
-    "flip": ["1010", "0111", "1011", "1010", "0100", "0100"],
-    "pico": ["0110", "0101", "0011", "1011", "1100", "1010"],
-}
+def test_files_that_cannot_be_used(tmp_path):
+    def refused(path, text):
+        with pytest.raises(DataError, match=text) as caught:
+            CandidateSets.load(path)
+        assert "\n" not in str(caught.value)
+        assert str(path) in str(caught.value)
+
+    refused(tmp_path / "absent.npz", "no such file")
+    refused(tmp_path, "is a folder")
+    path = tmp_path / "x.npz"
+    path.write_bytes(b"")
+    refused(path, "empty")
+    path.write_bytes(b"something else")
+    refused(path, "pickled objects or is no .npz")
+    small().save(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    refused(path, "damaged or was cut short")
+    with open(path, "wb") as file:
+        np.save(file, np.eye(2))
+    refused(path, "holds one array")
+    np.savez(path, sets=np.eye(2))
+    refused(path, "'ids' and 'sets'.*'sets'")
+    np.savez(path, ids=np.arange(2), sets=np.eye(2))
+    refused(path, "'ids' must be a list of strings")
+    np.savez(path, ids=np.array(["a"], object), sets=np.eye(1))
+    refused(path, "pickled objects")
+    np.savez(path, ids=np.array([], str), sets=np.zeros((0, 2)))
+    refused(path, "empty")
+    np.savez(path, ids=np.array(["a", "b"]), sets=np.array([[1, 0], [0, 0]]))
+    refused(path, "1 candidate sets are empty.*b")
+    np.savez(path, ids=np.array(["a"]), sets=np.array([[0.3, 1]]))
+    refused(path, "only 0 and 1")
 
 
-def test_order_of_rows_does_not_matter_by_default():
-    labels = np.arange(200) % 10
-    ids = np.array([f"x{number:03d}" for number in range(200)])
-    order = np.random.default_rng(0).permutation(200)
-    straight = draw(labels, 10, 0.3, 0.3, ids=ids)
-    shuffled = draw(labels[order], 10, 0.3, 0.3, ids=ids[order])
-    assert np.array_equal(shuffled.sets, straight.sets[order])
-    assert shuffled.content_hash == straight.content_hash
+def test_changed_contents_do_not_fit_the_stored_hash(tmp_path):
+    path = tmp_path / "sets.npz"
+    small().save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    arrays["sets"] = ~arrays["sets"] | np.eye(3, dtype=bool)
+    np.savez(path, **arrays)
+    with pytest.raises(DataError, match="do not fit the stored hash"):
+        CandidateSets.load(path)
 
 
-def test_provenance_repeats_the_settings():
-    found = draw([0, 1], 2, 0.25, 0.0, "pico", seed=9)
-    assert found.provenance == {
-        "kind": "simulated",
-        "protocol": "pico",
-        "ambiguity": 0.25,
-        "noise_level": 0.0,
-        "seed": 9,
-        "stream": "default",
-        "realised_noise": 0.0,
-        "left_clean": 0,
-    }
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "sets.npz"
+    small().save(path)
+    before = path.read_bytes()
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np.lib.format, "write_array_header_1_0", full)
+    with pytest.raises(DataError, match="No space left"):
+        small(ids=["x", "y", "z"]).save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["sets.npz"]
 
 
-@pytest.mark.parametrize("name", ["ambiguity", "noise_level"])
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -0.1, 1.1, "x"])
-def test_rates_out_of_range(name, value):
-    rates = {"ambiguity": 0.1, "noise_level": 0.1, name: value}
-    with pytest.raises(ConfigError, match=f"`{name}`.*0 to 1.*{name}="):
-        simulate_candidates([0, 1], 2, **rates)
+def test_the_file_name_must_say_what_it_is(tmp_path):
+    with pytest.raises(ConfigError, match="must end in .npz"):
+        small().save(tmp_path / "sets.csv")
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, True, None])
-def test_seed_must_be_a_whole_number(seed):
-    with pytest.raises(ConfigError, match="`seed`"):
-        draw([0, 1], 2, 0.1, 0.1, seed=seed)
+def test_provenance_is_plain_json(tmp_path):
+    path = tmp_path / "sets.npz"
+    small(provenance={"seed": 3}).save(path)
+    with np.load(path, allow_pickle=False) as file:
+        assert json.loads(str(file["provenance"])) == {"seed": 3}
 
 
-def test_unknown_protocol_and_stream():
-    with pytest.raises(ConfigError, match="flip, pico, superclass.*'swap'"):
-        draw([0, 1], 2, 0.1, 0.1, "swap")
-    with pytest.raises(ConfigError, match="default, legacy.*'old'"):
-        draw([0, 1], 2, 0.1, 0.1, stream="old")
-
-
-@pytest.mark.parametrize("stream", ["default", "legacy"])
-def test_settings_that_leave_every_row_empty(stream):
-    with pytest.raises(ConfigError, match="Every row would be empty"):
-        draw([0, 1], 2, 0.0, 1.0, "pico", stream=stream)
-    with pytest.raises(ConfigError, match="Every row would be empty"):
-        draw(
-            [0, 1],
-            3,
-            0.5,
-            1.0,
-            "superclass",
-            superclasses=[0, 1, 1],
-            stream=stream,
-        )
-
-
-def test_superclass_needs_superclasses():
-    with pytest.raises(ConfigError, match="needs a data set with superclasses"):
-        draw([0, 1], 2, 0.5, 0.2, "superclass")
-    with pytest.raises(ConfigError, match="one integer for each of the 2"):
-        draw([0, 1], 2, 0.5, 0.2, "superclass", superclasses=[0])
-
-
-def test_labels_out_of_range():
-    with pytest.raises(DataError, match=r"0\.\.2.*row.* 1.*3"):
-        draw([0, 3, 1], 3, 0.1, 0.1)
-    with pytest.raises(DataError, match="1-based"):
-        draw([1, 2, 3], 3, 0.1, 0.1)
-    with pytest.raises(DataError, match="b .row 1."):
-        draw([0, -1], 3, 0.1, 0.1, ids=["a", "b"])
-
-
-def test_ids_must_be_unique():
-    with pytest.raises(DataError, match="occur more than once: a"):
-        draw([0, 1, 1], 2, 0.1, 0.1, ids=["a", "a", "b"])
+def test_text_that_no_file_can_hold_is_refused():
+    sets = [[True, False], [False, True]]
+    with pytest.raises(
+        DataError, match=r"1 ids are no UTF-8 text: 'a\\ud800x'; rename"
+    ):
+        CandidateSets.from_dense(sets, ["b", "a\ud800x"])
+    with pytest.raises(
+        DataError, match=r"1 class names are no UTF-8 text: '\\udfff'"
+    ):
+        CandidateSets.from_dense(sets, ["b", "a"], ["cat", "\udfff"])
+    # What stands beside the surrogates, and what needs a pair in UTF-16.
+    ids = ["\ud7ff\ue000", "\U0001f431\U0010ffff"]
+    found = CandidateSets.from_dense(sets, ids)
+    assert found.ids.tolist() == ids and len(found.content_hash) == 64

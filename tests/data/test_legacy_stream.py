@@ -30,7 +30,7 @@ def legacy(labels, num_classes, protocol, q, eta, seed):
         seed=seed,
         stream="legacy",
         superclasses=groups,
-    ).sets
+    ).dense()
 
 
 @pytest.mark.parametrize(

@@ -10,23 +10,29 @@ import pytest
 import alim_keras.data
 
 MODULES = (
-    "candidate_sets",
     "candidates",
-    "checks",
-    "image_checks",
-    "sources.image_data",
-    "sources.search",
+    "images",
+    "known_data",
+    "simulate",
     "splits",
     "superclasses",
+    "validation",
 )
+# They show files that are not there.
+SHOWN_ONLY = ("DiskImages", "scan")
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name):
     module = importlib.import_module(f"alim_keras.data.{name}")
-    found = doctest.testmod(module)
-    assert found.attempted > 0
-    assert found.failed == 0
+    ran = 0
+    for test in doctest.DocTestFinder().find(module):
+        if test.name.rpartition(".")[2] in SHOWN_ONLY:
+            continue
+        result = doctest.DocTestRunner().run(test)
+        assert result.failed == 0
+        ran += result.attempted
+    assert ran > 0
 
 
 def test_every_exported_name_is_there():
@@ -40,13 +46,10 @@ def test_every_exported_name_is_there():
 def test_importing_loads_no_package_it_may_not_need():
     code = """
 import sys
-import keras
-before = set(sys.modules)
 import alim_keras.data
-added = {name.split(".")[0] for name in set(sys.modules) - before}
-print(sorted(added & {"tensorflow_datasets", "sklearn", "PIL", "matplotlib",
-                      "scipy", "pandas"}))
-print("alim_keras.data.pipeline" in sys.modules)
+loaded = {name.split(".")[0] for name in sys.modules}
+print(sorted(loaded & {"tensorflow_datasets", "sklearn", "PIL", "matplotlib",
+                       "scipy", "pandas", "keras", "tensorflow"}))
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -55,5 +58,4 @@ print("alim_keras.data.pipeline" in sys.modules)
         check=True,
         cwd=str(alim_keras.__path__[0]) + "/..",
     )
-    assert done.stdout.splitlines()[0] == "[]"
-    assert done.stdout.splitlines()[1] == "False"
+    assert done.stdout == "[]\n"

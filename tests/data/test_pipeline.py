@@ -1,24 +1,39 @@
-"""From arrays to batches: order, pairing, epochs, views."""
+"""From arrays and files to batches: order, pairing, epochs."""
 
+import gc
 import itertools
 
 import keras
 import numpy as np
+import PIL.Image
 import pytest
 import tiny
 
 import alim_keras
 from alim_keras import backend
-from alim_keras.data import SparseCandidates
-from alim_keras.data import batches
+from alim_keras.data import CandidateSets
+from alim_keras.data import DiskImages
+from alim_keras.data import pipeline
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.errors import original
 
 
 @pytest.fixture(scope="module")
 def data():
     images, candidates, labels = tiny.examples(22)
     return images, candidates, labels
+
+
+def assert_same_batches(ours, theirs):
+    assert len(ours) == len(theirs) > 0
+    for (x, y), (u, v) in zip(ours, theirs, strict=True):
+        assert set(x) == set(u)
+        for name in x:
+            assert x[name].dtype == u[name].dtype, name
+            np.testing.assert_array_equal(x[name], u[name])
+        assert y.dtype == v.dtype == np.float32
+        np.testing.assert_array_equal(y, v)
 
 
 def orders(dataset, passes=1):
@@ -30,7 +45,7 @@ def orders(dataset, passes=1):
 
 
 def expected(seed, epoch, count=22, batch=5):
-    order = batches.shuffled(count, seed, epoch).tolist()
+    order = pipeline.shuffled(count, seed, epoch).tolist()
     return [order[i : i + batch] for i in range(0, count - batch + 1, batch)]
 
 
@@ -39,17 +54,17 @@ def expected(seed, epoch, count=22, batch=5):
 
 def test_an_order_is_a_permutation_and_a_function_of_seed_and_epoch():
     keys = list(itertools.product(range(3), range(4)))
-    made = {key: tuple(batches.shuffled(50, *key)) for key in keys}
+    made = {key: tuple(pipeline.shuffled(50, *key)) for key in keys}
     for key, order in made.items():
         assert sorted(order) == list(range(50))
-        assert order == tuple(batches.shuffled(50, *key))
+        assert order == tuple(pipeline.shuffled(50, *key))
     assert len(set(made.values())) == len(keys)
 
 
 def test_positions_are_evenly_shared_out():
     # Where example 0 stands in 600 epochs: 10 places, 60 each, chi squared
     # with 9 degrees of freedom; 34 has p = .0001.
-    places = [int(np.argmin(batches.shuffled(10, 5, e))) for e in range(600)]
+    places = [int(np.argmin(pipeline.shuffled(10, 5, e))) for e in range(600)]
     counts = np.bincount(places, minlength=10)
     assert ((counts - 60) ** 2 / 60).sum() < 34
 
@@ -127,23 +142,9 @@ def test_a_batch_that_cannot_be_cut_is_named(data):
         tiny.batches(images, candidates, 6, shard=(0, 4))
 
 
-class Stored:
-    """The least that candidate sets in another form must offer."""
-
-    def __init__(self, sets):
-        self.sets, self.shape = sets, sets.shape
-
-    def __len__(self):
-        return len(self.sets)
-
-    def rows(self, index):
-        return self.sets[index].astype("float32")
-
-
-@pytest.mark.parametrize("kind", [SparseCandidates.from_multi_hot, Stored])
-def test_sets_in_another_form_give_the_same_batches(data, kind):
+def test_candidate_sets_give_the_same_batches(data):
     images, candidates, _ = data
-    stored = kind(candidates)
+    stored = CandidateSets.from_dense(candidates)
 
     def read(sets):
         return [
@@ -151,11 +152,22 @@ def test_sets_in_another_form_give_the_same_batches(data, kind):
             *tiny.as_numpy(alim_keras.data.eval_dataset(images, sets, 3, 5)),
         ]
 
-    for (x, y), (u, v) in zip(read(candidates), read(stored), strict=True):
-        for name in ("index", "image"):
-            np.testing.assert_array_equal(x[name], u[name])
-        assert y.dtype == v.dtype == np.float32
-        np.testing.assert_array_equal(y, v)
+    assert_same_batches(read(candidates), read(stored))
+
+
+def test_what_is_behind_a_data_set(data):
+    images, candidates, _ = data
+    sets = CandidateSets.from_dense(candidates)
+    for dataset in (
+        tiny.batches(images, sets, 5),
+        alim_keras.data.eval_dataset(images, sets, 3, 5),
+        (images, candidates),
+    ):
+        behind, stored = pipeline.examples_of(dataset)
+        np.testing.assert_array_equal(behind, images)
+        np.testing.assert_array_equal(stored.dense(), candidates)
+    with pytest.raises(DataError, match="train_dataset.*Received: ndarray"):
+        pipeline.examples_of(images)
 
 
 # With fit.
@@ -205,53 +217,6 @@ def test_an_evaluation_between_epochs_does_not_shift_them(data):
     assert as_lists(model.seen.items()) == {
         epoch: expected(2, epoch) for epoch in (0, 1)
     }
-
-
-# Views.
-
-
-@pytest.mark.tensorflow("only tf.data makes views on the host")
-def test_views_on_the_host_and_in_the_step_are_the_same(data):
-    images, candidates, _ = data
-
-    def train(inside):
-        views = alim_keras.augment.Views(seed=0)
-        model = tiny.pico(22, views=views if inside else None)
-        dataset = tiny.batches(
-            images, candidates, 18, views=None if inside else views
-        )
-        tiny.fit(model, dataset, epochs=2, initial_epoch=1)
-        return tiny.snapshot(model)
-
-    tiny.assert_same(train(True), train(False), atol=2e-5)
-
-
-@pytest.mark.tensorflow("only tf.data makes views on the host")
-def test_views_on_the_host_do_not_depend_on_parallel_calls(data):
-    images, candidates, _ = data
-
-    def made(calls):
-        dataset = tiny.batches(
-            images,
-            candidates,
-            5,
-            views=alim_keras.augment.Views(seed=4),
-            num_parallel_calls=calls,
-        )
-        return tiny.as_numpy(dataset)
-
-    first, second = made(1), made(3)
-    assert len(first) == len(second) == 4
-    for (x, y), (u, v) in zip(first, second):
-        assert set(x) == set(u) == {"weak", "strong", "index"}
-        for name in x:
-            np.testing.assert_array_equal(x[name], u[name])
-        np.testing.assert_array_equal(y, v)
-        np.testing.assert_array_equal(y, candidates[x["index"]])
-    # Weak and strong are no copies of each other, nor of the image.
-    x, _ = first[0]
-    assert np.abs(x["weak"] - x["strong"]).max() > 1
-    assert np.abs(x["weak"] - images[x["index"]]).max() > 1
 
 
 # Evaluation.
@@ -309,7 +274,10 @@ def test_a_batch_size_below_one_is_named(data, size):
 
 def test_labels_out_of_range_are_named_by_row():
     images = np.zeros((4, 4, 4, 1), "uint8")
-    with pytest.raises(DataError, match="0..2.*3 in row 1.*2 such"):
+    with pytest.raises(
+        DataError,
+        match=r"2 labels are outside 0\.\.2, rows 1, 3; the first is 3",
+    ):
         alim_keras.data.eval_dataset(images, [0, 3, 1, -1], 3)
 
 
@@ -317,3 +285,191 @@ def test_candidate_sets_of_another_width_are_named():
     images = np.zeros((2, 4, 4, 1), "uint8")
     with pytest.raises(DataError, match="4.*3|3.*4"):
         alim_keras.data.eval_dataset(images, np.ones((2, 4)), 3)
+
+
+# Images on disk.
+
+
+@pytest.fixture(scope="module")
+def files(data, tmp_path_factory):
+    """22 images on disk and as an array, candidate sets and labels."""
+    folder = tmp_path_factory.mktemp("images")
+    images, candidates, labels = data
+    names = [f"{n}.png" for n in range(22)]
+    for name, pixels in zip(names, images, strict=True):
+        PIL.Image.fromarray(pixels[..., 0]).save(folder / name)
+    kept = DiskImages(names, 4, 1, folder)
+    assert np.array_equal(kept.read(), images)
+    return kept, images, candidates, labels
+
+
+@pytest.mark.parametrize("shard", [(0, 1), (0, 2), (1, 2)])
+def test_training_batches_are_those_of_an_array(files, shard):
+    kept, images, candidates, _ = files
+
+    def passes(images):
+        dataset = tiny.batches(images, candidates, 6, seed=3, shard=shard)
+        assert len(dataset) == 3 and dataset.num_examples == 22
+        found = tiny.as_numpy(dataset) + tiny.as_numpy(dataset)
+        dataset.epoch_counter.epoch = 7
+        return found + tiny.as_numpy(dataset)
+
+    assert_same_batches(passes(kept), passes(images))
+
+
+@pytest.mark.parametrize("size", [5, 11, 30])
+def test_evaluation_batches_are_those_of_an_array(files, size):
+    kept, images, candidates, labels = files
+    for sets in (labels, candidates):
+        ours, theirs = (
+            alim_keras.data.eval_dataset(one, sets, 3, size)
+            for one in (kept, images)
+        )
+        assert len(ours) == len(theirs)
+        first = tiny.as_numpy(ours)
+        assert_same_batches(first, tiny.as_numpy(theirs))
+        assert_same_batches(tiny.as_numpy(ours), first)
+    index = np.concatenate([x["index"] for x, _ in first])
+    assert index.tolist() == list(range(22))
+    assert len(first[-1][1]) == (22 % size or size)
+
+
+def test_shapes_are_known_before_reading(files):
+    kept, _, candidates, _ = files
+    dataset = tiny.batches(kept, candidates, 5)
+    if keras.config.backend() == "tensorflow":
+        spec = dataset.element_spec[0]["image"]
+        assert spec.shape.as_list() == [None, 4, 4, 1]
+        assert spec.dtype == "uint8"
+    x, _ = next(iter(dataset))
+    assert tuple(x["image"].shape) == (5, 4, 4, 1)
+
+
+def test_training_is_that_of_an_array(files):
+    kept, images, candidates, labels = files
+    results = []
+    for one in (kept, images):
+        model = tiny.plain(count=22)
+        history = tiny.fit(
+            model,
+            tiny.batches(one, candidates, 6, seed=2),
+            epochs=2,
+            validation_data=alim_keras.data.eval_dataset(one, labels, 3, 6),
+        )
+        results.append((history, tiny.snapshot(model)))
+    assert results[0][0] == results[1][0]
+    tiny.assert_same(results[0][1], results[1][1])
+
+
+def test_batches_may_be_asked_for_in_any_order(files):
+    if keras.config.backend() == "tensorflow":
+        pytest.skip("a tf.data.Dataset is read from its beginning")
+    kept, images, candidates, _ = files
+    dataset = tiny.batches(kept, candidates, 5, seed=1)
+    order = pipeline.shuffled(22, 1, 0)
+    for place in (2, 3, 1, 1, 3):
+        x, _ = dataset[place]
+        rows = order[5 * place : 5 * place + 5]
+        np.testing.assert_array_equal(x["index"], rows)
+        np.testing.assert_array_equal(x["image"], images[rows])
+    assert dataset.epoch_counter.epoch == 1
+    np.testing.assert_array_equal(
+        dataset[0][0]["image"], images[pipeline.shuffled(22, 1, 1)[:5]]
+    )
+
+
+CUT = "cannot be read as an image: it is cut short; replace it or leave it out"
+
+
+@pytest.fixture
+def broken(files, tmp_path):
+    """The images, of which one was cut short; and its path."""
+    kept, images, candidates, _ = files
+    names = [f"{n}.png" for n in range(22)]
+    for name, pixels in zip(names, images, strict=True):
+        PIL.Image.fromarray(pixels[..., 0]).save(tmp_path / name)
+    path = tmp_path / "7.png"
+    path.write_bytes(path.read_bytes()[:45])
+    return DiskImages(names, 4, 1, tmp_path), candidates, str(path)
+
+
+@pytest.mark.parametrize("what", ["fit", "evaluate", "predict"])
+def test_a_broken_file_is_named(broken, what):
+    images, candidates, path = broken
+    model = tiny.plain(count=22)
+    with pytest.raises(DataError) as found:
+        if what == "fit":
+            tiny.fit(model, tiny.batches(images, candidates, 6), epochs=2)
+        else:
+            test = alim_keras.data.eval_dataset(images, candidates, 3, 6)
+            getattr(model, what)(test, verbose=0)
+    line = f"{path}: {CUT}"
+    assert str(found.value) == line
+
+
+def test_a_loop_over_batches_ends_with_the_same_line(broken):
+    # Not in `fit`: on TensorFlow it is TensorFlow's own error, which quotes.
+    images, candidates, path = broken
+    with pytest.raises(Exception) as found:
+        tiny.as_numpy(alim_keras.data.eval_dataset(images, candidates, 3, 6))
+    error = original(found.value) or found.value
+    assert isinstance(error, DataError) and str(error) == f"{path}: {CUT}"
+
+
+# Where the images are (JAX).
+
+
+@pytest.mark.parametrize("memory", [None, 1])
+def test_training_does_not_depend_on_where_the_images_are(
+    data, monkeypatch, memory
+):
+    if keras.config.backend() == "tensorflow":
+        pytest.skip("tf.data reads from the host")
+    images, candidates, _ = data
+    expected_batches = tiny.as_numpy(
+        tiny.batches(images, candidates, 6, seed=2)
+    )
+    # An array larger than two fifths of the device stays on the host.
+    monkeypatch.setattr(backend, "device_memory", lambda: memory)
+    dataset = tiny.batches(images, candidates, 6, seed=2)
+    assert isinstance(dataset[0][0]["image"], np.ndarray) == (memory == 1)
+    dataset.epoch_counter.epoch = 0
+    assert_same_batches(tiny.as_numpy(dataset), expected_batches)
+
+
+# Garbage collection.
+
+
+def test_it_is_paused_as_long_as_a_batch_is_made():
+    assert gc.isenabled()
+    first, second = pipeline._no_collection(), pipeline._no_collection()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not gc.isenabled()
+    second.__exit__(None, None, None)
+    assert gc.isenabled()
+    with pytest.raises(ValueError):
+        with pipeline._no_collection():
+            raise ValueError
+    assert gc.isenabled()
+    gc.disable()
+    with pipeline._no_collection():
+        pass
+    assert not gc.isenabled()
+    gc.enable()
+
+
+@pytest.mark.tensorflow("tf.data")
+def test_files_are_read_while_it_is_paused(files, monkeypatch):
+    kept, _, _, labels = files
+    usual, seen = DiskImages.read, []
+
+    def read(self, index=None):
+        seen.append(gc.isenabled())
+        return usual(self, index)
+
+    monkeypatch.setattr(DiskImages, "read", read)
+    dataset = alim_keras.data.eval_dataset(kept, labels, 3, 11)
+    assert len(tiny.as_numpy(dataset)) == 2
+    assert seen == [False] * 2 and gc.isenabled()

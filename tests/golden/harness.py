@@ -112,21 +112,20 @@ def own_labels(path, flags):
             options[name] = True
         elif name not in ("network", "method"):
             options[name] = _NUMBERS.get(name, str)(value)
-    found = data.load_own(path, **options)
-    names = list(found.candidates.class_names)
-    ids = [str(one) for one in found.data.ids]
-    rows = found.candidates.sets
+    found = data.load_table(path, **options)
+    names = list(found.class_names)
+    ids = [str(one) for one in found.ids]
     known = [-1] * len(ids) if found.known is None else found.known
     return {
         "class_names": names,
         "sets": {
             one: sorted(n for n, inside in zip(names, row) if inside)
-            for one, row in zip(ids, rows, strict=True)
+            for one, row in zip(ids, found.sets.dense(), strict=True)
         },
         "known": {
             one: names[k] for one, k in zip(ids, known, strict=True) if k >= 0
         },
-        "test": len(found.data.test_images),
+        "test": len(found.test_images),
     }
 
 

@@ -40,7 +40,7 @@ CALLS = [
     ("another seed", 5, "--seed=2 --run_dir", "train DONE --seed=2"),
     ("another norm", 5, "--norm=onehot", "train DONE --norm=onehot"),
     ("fewer epochs", 5, "--epochs=5", "train DONE --epochs=5"),
-    ("non-finite", 4, "step", "train SMOKE HOT"),
+    ("non-finite", 4, "epoch 1", "train SMOKE HOT"),
     ("finished", 0, "", "train DONE"),
 ]
 DEFECTS = {"sets by place": "defect 26: ids made up by place are matched"}

@@ -35,10 +35,10 @@ def test_an_untouched_row_is_uniform_over_its_set():
 
 def test_a_refresh_by_hand():
     # phi .9, Onehot, lambda 0. Row 4: S P = (0, .2, .1), label 1:
-    # .9 (0, .5, .5) + .1 (0, 1, 0). Row 1: S P = (.3, .3, 0), a tie that
-    # class 0 wins: .9 (.5, .5, 0) + .1 (1, 0, 0).
+    # .9 (0, .5, .5) + .1 (0, 1, 0). Row 1: S P = (.3, .3, 0), a tie:
+    # .9 (.5, .5, 0) + .1 (.5, .5, 0).
     layer = table(momentum=0.9)
-    expected = [[0, 0.55, 0.45], [0.55, 0.45, 0]]
+    expected = [[0, 0.55, 0.45], [0.5, 0.5, 0]]
     rows = layer.refresh(INDEX, P, S)
     np.testing.assert_allclose(rows, expected, rtol=1e-6)
     np.testing.assert_allclose(layer.table.numpy()[INDEX], expected, rtol=1e-6)
@@ -46,8 +46,12 @@ def test_a_refresh_by_hand():
     # Again: .9 * .55 + .1 = .595, .9 * .45 = .405.
     rows = layer.refresh(INDEX, P, S)
     np.testing.assert_allclose(
-        rows, [[0, 0.595, 0.405], [0.595, 0.405, 0]], rtol=1e-6
+        rows, [[0, 0.595, 0.405], [0.5, 0.5, 0]], rtol=1e-6
     )
+    # A tie decides for no class, nor does an untouched row.
+    labels, decided = layer.settled()
+    assert labels[4] == 1
+    assert decided.tolist() == [False] * 4 + [True, False]
 
 
 def test_a_refresh_with_lambda_and_scale_by_hand():
@@ -65,7 +69,8 @@ def test_a_refresh_with_lambda_and_scale_by_hand():
 def test_onehot_with_lambda_leaves_the_set():
     layer = table(lam=0.4)  # .28 > .2
     rows = numpy(layer.refresh(INDEX, P, S))
-    np.testing.assert_array_equal(rows, [[1, 0, 0], [1, 0, 0]])
+    # Row 1: (.3, .3, .16).
+    np.testing.assert_array_equal(rows, [[1, 0, 0], [0.5, 0.5, 0]])
 
 
 @pytest.mark.parametrize("norm", ["onehot", "scale"])

@@ -225,7 +225,7 @@ def test_masks_by_hand():
     assert np.sum(is_self) == np.sum(is_key) == 2
     out = losses.LEFT_OUT
     np.testing.assert_array_equal(
-        losses.with_own_key(near, is_self, is_key),
+        losses.contrast_mask(near, is_self, is_key),
         [[0, out, 0, 0, 1, 1, 0, 1], [0, 1, out, 0, 0, 1, 0, 1]],
     )
     np.testing.assert_array_equal(

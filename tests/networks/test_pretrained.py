@@ -44,8 +44,8 @@ def test_preprocessing_is_the_familys(name, monkeypatch):
     "name, options, words",
     [
         ("MobileNetV2", {"width": 8}, "fixed width.*width=8"),
-        ("MobileNetV3", {}, "did you mean MobileNetV.*network=MobileNetV3"),
-        ("small_cn", {}, "did you mean small_cnn.*network=small_cn"),
+        ("MobileNetV3", {}, "Did you mean MobileNetV.*network=MobileNetV3"),
+        ("small_cn", {}, "Did you mean small_cnn.*network=small_cn"),
         ("small_cnn", {"weights": "imagenet"}, "no ImageNet weights"),
     ],
 )

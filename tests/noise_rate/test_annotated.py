@@ -3,7 +3,7 @@ import pytest
 
 from alim_keras import noise_rate
 from alim_keras.errors import DataError
-from alim_keras.noise_rate.annotated import wilson
+from alim_keras.noise_rate import wilson
 
 
 def test_wilson_by_hand():

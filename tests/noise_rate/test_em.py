@@ -30,7 +30,7 @@ def planted(protocol, eta, count=6000, classes=6, sharpness=1.0, q=0.3):
         noise_level=eta,
         protocol=protocol,
     )
-    return np.log(p) * sharpness, found.sets, found.provenance
+    return np.log(p) * sharpness, found.dense(), found.provenance
 
 
 def slow_em(logits, candidates, temperature, shrinkage=20.0, guess=(5.0, 0.2)):

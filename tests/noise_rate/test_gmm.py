@@ -21,22 +21,15 @@ def groups(right, wrong, centre_right=4.0, centre_wrong=-4.0, spread=1.0):
     return logits, candidates
 
 
-@pytest.mark.parametrize("feature", ["ratio", "loss"])
-def test_two_groups_give_the_weight_of_the_lower(feature):
-    logits, candidates = groups(300, 100)
-    found = noise_rate.gmm(logits, candidates, feature)
-    if feature == "loss":
-        # log sigmoid(ratio) of right sets lies in a corner at 0, so the
-        # normal distribution of the rest takes in a little of its tail.
-        assert found.separated and found.value == pytest.approx(0.25, abs=0.06)
-        return
+def test_two_groups_give_the_weight_of_the_lower():
+    found = noise_rate.gmm(*groups(300, 100))
     assert found.separated and found.method == "gmm"
-    # The four groups' tails hardly overlap: 8 deviations apart.
+    # The two groups' tails hardly overlap: 8 deviations apart.
     assert found.value == pytest.approx(0.25, abs=0.002)
     assert found.details["ashman_d"] == pytest.approx(8.0, abs=0.4)
-    # The bootstrap's interval of a share: 1.96 sqrt(.25 * .75 / 400) = 0.042
-    assert found.low == pytest.approx(0.25 - 0.042, abs=0.012)
-    assert found.high == pytest.approx(0.25 + 0.042, abs=0.012)
+    # Of a share: 1.96 sqrt(.25 * .75 / 400) = 0.042.
+    assert found.low == pytest.approx(0.25 - 0.042, abs=0.005)
+    assert found.high == pytest.approx(0.25 + 0.042, abs=0.005)
     assert found.posterior[:300].max() < 0.5 < found.posterior[300:].min()
 
 
@@ -65,8 +58,3 @@ def test_full_sets_count_as_right():
     )
     assert found.value == pytest.approx(0.125, abs=0.002)
     assert (found.posterior[400:] == 0).all()
-
-
-def test_an_unknown_feature_is_named():
-    with pytest.raises(ValueError, match="feature='margin'"):
-        noise_rate.gmm(*groups(30, 10), feature="margin")

@@ -1,16 +1,26 @@
-import numpy as np
-import pytest
-from sample_examined import NAMES
-from sample_examined import SETS
-from sample_examined import examined
-from sample_examined import planted
-from sample_examined import small
+import csv
+import json
 
-from alim_keras.data import SparseCandidates
-from alim_keras.data.tables import Votes
+import numpy as np
+import pandas as pd
+import pytest
+from sample_report import NAMES
+from sample_report import PROBABILITIES
+from sample_report import SETS
+from sample_report import examined
+from sample_report import planted
+from sample_report import sample_audit
+from sample_report import small
+from sample_report import vote_frame
+
+from alim_keras.data import CandidateSets
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
 from alim_keras.noise_rate import Estimate
+from alim_keras.noise_rate import wilson
 from alim_keras.report import examine
-from alim_keras.report import suspicion
+from alim_keras.report import labels as labels_module
+from alim_keras.report import results
 
 
 def test_bayes_rule_by_hand():
@@ -19,21 +29,19 @@ def test_bayes_rule_by_hand():
     found = small(noise_rate=1 / 3)
     frame = found.labels.set_index("id")
     assert frame["label"].tolist() == ["cat", "dog", "elk"]
+    dog = 0.8 / (0.8 + 0.2 / 4)
+    np.testing.assert_allclose(frame["probability"], [0.7, dog, 0.6], rtol=1e-5)
     np.testing.assert_allclose(
-        frame["probability"],
-        [0.7, 0.8 / (0.8 + 0.2 / 4), 0.6],
-        rtol=1e-5,
-    )
-    np.testing.assert_allclose(
-        frame["suspicion"], [0.7, 0.05 / 0.85, 0], rtol=1e-5, atol=1e-7
+        frame["suspicion"], [0.7, 1 - dog, 0], rtol=1e-5, atol=1e-7
     )
     assert frame["outside"].tolist() == [True, False, False]
     assert frame["suggested"]["a"] == ["cat", "dog", "elk"]
-    assert found.summary["lambda"] == pytest.approx((1 + 0.25 + 0) / 3)
-    assert found.summary["noise_rate"] == pytest.approx(1 / 3)
-    assert found.summary["outside"] == 1
-    assert found.summary["suspect"] == pytest.approx(0.7 + 0.05 / 0.85)
-    assert found.summary["mean_set_size"] == 2
+    summary = found.summary
+    assert summary["lambda"] == pytest.approx((1 + 0.25 + 0) / 3)
+    assert summary["noise_rate"] == pytest.approx(1 / 3)
+    assert summary["outside"] == 1
+    assert summary["suspect"] == pytest.approx(0.7 + 0.05 / 0.85)
+    assert summary["mean_set_size"] == 2
     # Eq. 6: .2 / .7, .8 / .1, and a full set.
     np.testing.assert_allclose(found.ratio, [2 / 7, 8, np.inf], rtol=1e-5)
 
@@ -72,16 +80,6 @@ def test_each_row_may_be_of_another_kind():
     assert found.summary["kinds"] == {"table": 1, "prediction": 2}
 
 
-def test_an_untouched_row_is_its_set():
-    rows = np.array([[0.0, 0, 0], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
-    found = examine(
-        rows, SETS, class_names=NAMES, ids=["a", "b", "c"], kind="table"
-    )
-    assert found.labels["probability"][0] == 0.5
-    assert found.labels["label"][0] == "dog"
-    assert found.labels["suspicion"][0] == 0
-
-
 @pytest.mark.parametrize("noise_rate", [None, 0.1])
 def test_flags_of_planted_noise(noise_rate):
     data = planted()
@@ -95,7 +93,6 @@ def test_flags_of_planted_noise(noise_rate):
     assert told["precision"]["outside its set"] == wrong[flagged].mean()
     assert told["items"]["suspicion, top 5 %"] == 100
     assert told["precision"]["suspicion, top 5 %"] > 0.95
-    assert "loss of the predictions, top 5 %" in told.index
     assert found.summary["realised_noise"] == pytest.approx(wrong.mean())
     assert found.summary["settled_accuracy"] > 0.95
     assert found.summary["known_labels"] == 2000
@@ -113,12 +110,19 @@ def test_noise_in_one_class_puts_it_first():
 
 
 @pytest.mark.parametrize("noise_rate", [None, 0.2])
-def test_sparse_sets_in_small_blocks_give_the_same(monkeypatch, noise_rate):
-    data = planted(500)
-    dense = examined(data, noise_rate=noise_rate)
-    monkeypatch.setattr(suspicion, "BLOCK", 70)
-    sets = SparseCandidates.from_multi_hot(data[1])
-    sparse = examined((data[0], sets, data[2]), noise_rate=noise_rate)
+def test_candidate_sets_in_small_blocks_give_the_same(monkeypatch, noise_rate):
+    probabilities, sets, truth = planted(500)
+    dense = examined((probabilities, sets, truth), noise_rate=noise_rate)
+    monkeypatch.setattr(labels_module, "_BLOCK", 70)
+    sparse = examine(
+        probabilities,
+        CandidateSets.from_dense(
+            sets, dense.labels["id"].tolist(), dense.class_names
+        ),
+        kind="folds",
+        labels=truth,
+        noise_rate=noise_rate,
+    )
     for name in ("candidates", "suggested", "label", "outside"):
         assert sparse.labels[name].tolist() == dense.labels[name].tolist()
     np.testing.assert_allclose(
@@ -141,23 +145,22 @@ def test_votes_are_believed_more_than_their_union():
     )
     sets = np.zeros((1500, 10), bool)
     sets[np.arange(1500)[:, None], said] = True
-    votes = Votes(
-        np.repeat(np.arange(1500), 3),
-        np.tile(np.arange(3, dtype="int32"), 1500),
-        said.ravel().astype("int32"),
-        None,
-        ("ann", "bob", "cy"),
-    )
     data = (probabilities, sets, truth)
-    alone, together = examined(data), examined(data, votes=votes)
-    assert (
-        together.summary["settled_accuracy"]
-        > alone.summary["settled_accuracy"] + 0.02
+    alone = examined(data)
+    names = alone.class_names
+    votes = vote_frame(
+        [(row, who, said[row, who]) for row in range(1500) for who in range(3)],
+        ["ann", "bob", "cy"],
+        names,
+        alone.labels["id"].tolist(),
     )
+    together = examined(data, votes=votes)
+    gain = together.summary["settled_accuracy"]
+    gain -= alone.summary["settled_accuracy"]
+    assert gain > 0.02
     assert alone.annotators is None
     assert together.annotators["votes"].tolist() == [1500] * 3
-    assert together.votes is votes
-    label = together.labels["label"].str.removeprefix("c").astype(int)
+    label = together.labels["label"].map(names.index)
     for who in range(3):
         share = (said[:, who] == label).mean()
         assert together.annotators["agreement"][who] == pytest.approx(share)
@@ -177,45 +180,251 @@ def test_labels_that_are_not_known_are_left_out():
     assert found.summary["realised_noise"] == 0
 
 
-def test_the_history_fills_the_summary():
-    import pandas
-
-    history = pandas.DataFrame(
-        {"epoch": [0, 1], "lambda": [0, 0.25], "test_accuracy": [0.5, None]}
-    )
-    found = small(kind="table", history=history)
-    assert found.summary["epochs"] == 2
-    assert found.summary["lambda"] == 0.25
-    assert found.summary["test_accuracy"] is None
-    assert small(noise_rate=0.0, history=history).summary["lambda"] == 0
-
-
-def test_facts_of_the_model_come_before_the_end_of_the_training():
-    import pandas
-
-    history = pandas.DataFrame(
-        {"epoch": [1, 2], "lambda": [0.1, 0.25], "test_accuracy": [0.9, 0.5]}
-    )
+def test_facts_of_the_model_fill_the_summary():
     facts = {"epochs": 1, "run_epochs": 2, "test_accuracy": 0.9}
-    found = small(kind="table", history=history, facts=facts).summary
-    assert (found["epochs"], found["run_epochs"]) == (1, 2)
-    assert found["test_accuracy"] == 0.9
-    # What is not known of that model is not taken from another one.
-    assert found["lambda"] is None
-    last = small(kind="table", history=history).summary
-    assert (last["epochs"], last["run_epochs"]) == (2, 2)
-    assert (last["test_accuracy"], last["lambda"]) == (0.5, 0.25)
+    found = small(kind="table", facts={**facts, "lambda": 0.25})
+    assert found.summary["lambda"] == 0.25
+    assert found.summary["test_accuracy"] == 0.9
+    assert "The network is that of epoch 1 of 2, selected." in found.describe()
+    # What the audit computes itself stays.
+    found = small(noise_rate=0.0, facts={**facts, "lambda": 0.25})
+    assert found.summary["lambda"] == 0
+    assert "selected" not in found.describe()
 
 
-def test_a_tie_goes_to_the_given_set():
+def with_known(count, told=0):
+    """Examines 2,000 examples, of which the truth of the first is known.
+
+    The first `told` labels stand in place of predictions.
+    """
+    probabilities, sets, truth = planted()
+    first = np.arange(2000)
+    labels = np.where(first < count, truth, -1)
+    kind = np.where(first < told, "known", "folds").astype(object)
+    probabilities = np.where(
+        (first < told)[:, None], np.eye(10)[truth], probabilities
+    )
+    found = examined((probabilities, sets, labels), kind=kind, noise_rate=0.1)
+    return found, ~sets[first, truth]
+
+
+def test_the_interval_of_the_summary():
+    found, wrong = with_known(200)
+    summary = found.summary
+    assert summary["known_labels"] == summary["compared_labels"] == 200
+    assert summary["realised_noise"] == wrong[:200].mean() > 0
+    ends = summary["realised_noise_low"], summary["realised_noise_high"]
+    assert ends == wilson(int(wrong[:200].sum()), 200)
+    assert summary["suspect_share"] == pytest.approx(summary["suspect"] / 2000)
+    assert "Of the 200 examples whose true label is known" in found.describe()
+    assert "\N{NO-BREAK SPACE}" not in found.describe()
+
+
+def test_labels_that_were_told_count():
+    """But the settled labels are compared with the others only."""
+    found, wrong = with_known(200, told=120)
+    summary = found.summary
+    assert summary["known_labels"] == 200
+    assert summary["compared_labels"] == 80
+    assert summary["realised_noise"] == wrong[:200].mean()
+    suspicion = found.labels["suspicion"]
+    assert summary["suspect_share"] == pytest.approx(suspicion[120:].mean())
+    # All were told: nothing is left to compare.
+    found, wrong = with_known(120, told=120)
+    assert found.truth is None
+    assert found.summary["compared_labels"] == 0
+    assert found.summary["settled_accuracy"] is None
+    assert found.summary["realised_noise"] == wrong[:120].mean()
+
+
+def test_answers_in_place_of_sets_do_not_hide_what_was_given():
+    probabilities, sets, truth = planted()
+    first = np.arange(2000) < 120
+    replaced = np.where(first[:, None], np.eye(10, dtype=bool)[truth], sets)
+    data = (probabilities, replaced, np.where(first, truth, -1))
+    wrong = ~sets[np.arange(120), truth[:120]]
+    found = examined(data, as_given=sets, noise_rate=0.1).summary
+    assert found["realised_noise"] == wrong.mean() > 0
+    assert examined(data, noise_rate=0.1).summary["realised_noise"] == 0
+
+
+def facts(suspect, wrong=5, known=200, total=10_000):
+    low, high = wilson(wrong, known)
+    return {
+        "num_examples": total,
+        "known_labels": known,
+        "realised_noise": wrong / known,
+        "realised_noise_low": low,
+        "realised_noise_high": high,
+        "suspect_share": suspect / total,
+    }
+
+
+@pytest.mark.parametrize(
+    "suspect, ending",
+    [
+        (64, "do, more than the estimate of 64."),
+        (900, "do, fewer than the estimate of 900."),
+        (300, "do, which agrees with the estimate of 300."),
+    ],
+)
+def test_the_estimate_is_held_against_the_count(suspect, ending):
+    (text,) = results.counted(facts(suspect))
+    assert text.replace("\N{NO-BREAK SPACE}", " ") == (
+        "Of the 200 examples whose true label is known 5 (2.5 %) have "
+        "a set that misses it. If they are typical of all, as a random sample "
+        f"is, between 107 and 572 of the 10,000 sets {ending}"
+    )
+
+
+def test_what_was_counted_is_certain():
+    # 5 of 200 would be 0.6 to 3 of the 52 that are left out of 252.
+    (text,) = results.counted(facts(6, total=210))
+    assert "between 5 and 12 of the 210 sets" in text
+    (text,) = results.counted(facts(6, known=200, total=200))
+    assert text.endswith("have a set that misses it.")
+    assert results.counted({"realised_noise_low": None}) == []
+
+
+def test_an_empty_review_list_says_why():
+    found = small(known=[True] * 3)
+    assert found.review.empty
+    assert found.files()["review.csv"] == (
+        "empty: the true labels of all 3 items were given, so that none is "
+        "left to look at"
+    )
+    certain = examine(np.eye(2), np.eye(2), kind="table")
+    assert certain.files()["review.csv"] == "empty: no item calls for a look"
+    assert small().files()["review.csv"] == "the items to look at first"
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"kind": "guess"}, "'table', 'folds', 'prediction'"),
+        ({"ids": ["a", "b"]}, r"2 ids"),
+        ({"class_names": NAMES[:2]}, r"3 classes .* 2 names"),
+        ({"labels": [0]}, r"`labels` .* of 3 .* shape \(1,\)"),
+        ({"labels": [0, 3, -1]}, "from 0 to 2, .* Received: 3 in row 1"),
+        ({"labels": [0, 1, -2]}, "Received: -2 in row 2"),
+        ({"labels": [0.0, 1.0, -1.0]}, "must be integers.* float64$"),
+        ({"kind": ["table", "folds"]}, r"`kind` .* of 3 .* shape \(2,\)"),
+        ({"kind": ["table", "folds", 1]}, r"'table', .* \['1'\]"),
+        ({"known": [True]}, r"`known` must be .* shape \(1,\)"),
+        ({"ratio": [1.0, 2.0]}, r"`ratio` must be .* shape \(2,\)"),
+        ({"ids": ["a", "b", "a"]}, "1 ids occur more than once: a"),
+        ({"class_names": ["cat", "dog", "cat"]}, "names of the classes must"),
+        ({"class_names": ["cat", "dog", "x\ud800"]}, "1 class names .*ud800"),
+        ({"ids": ["a", "\udcff", "c"]}, "1 ids are no UTF-8 text: '.udcff'"),
+        ({"votes": "x"}, "`votes` must be a data frame .* str without"),
+        ({"as_given": SETS[:2]}, "one id for each set|2 sets"),
+        ({"as_given": SETS[:, :2]}, "one name for each"),
+        ({"noise_rate": 1.0}, "noise_rate=1.0"),
+        ({"noise_rate": float("nan")}, "noise_rate=nan"),
+    ],
+)
+def test_what_does_not_fit_is_named(change, message):
+    with pytest.raises(DataError, match=message) as error:
+        small(**change)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "value, kind, message",
+    [
+        (np.nan, "table", r"not finite.* ids b \(row 1\)"),
+        (-0.1, "table", r"negative.* ids b \(row 1\)"),
+        (2.0, "folds", r"do not sum to 1 \(logits\?\).* ids b \(row 1\)"),
+    ],
+)
+def test_rows_that_are_no_distribution_are_named(value, kind, message):
+    bad = PROBABILITIES.copy()
+    bad[1, 0] = value
+    with pytest.raises(DataError, match=message):
+        examine(bad, SETS, ids=["a", "b", "c"], kind=kind)
+    with pytest.raises(DataError, match=r"each of 3 examples .* \(2, 3\)"):
+        examine(bad[:2], SETS, kind=kind)
+
+
+def test_ids_and_names_are_not_given_twice():
+    sets = CandidateSets.from_dense(SETS, list("abc"), NAMES)
+    found = examine(PROBABILITIES, sets, kind="table")
+    assert found.labels["id"].tolist() == list("abc")
+    assert found.class_names == NAMES
+    with pytest.raises(DataError, match="leave out `ids` and `class_names`"):
+        examine(PROBABILITIES, sets, kind="table", ids=list("cba"))
+
+
+@pytest.mark.parametrize("count, num_classes", [(1, 1), (1, 2), (3, 2), (2, 1)])
+def test_few_examples_and_few_classes(count, num_classes):
+    stream = np.random.default_rng(0)
+    probabilities = stream.dirichlet(np.ones(num_classes), count)
+    sets = np.zeros((count, num_classes), bool)
+    sets[:, 0] = True
+    nobody = pd.DataFrame({"item": [], "annotator": [], "label": []})
+    for votes in (None, nobody):
+        found = examine(
+            probabilities,
+            sets,
+            class_names=NAMES[:num_classes],
+            ids=list("abc")[:count],
+            kind="folds",
+            votes=votes,
+        )
+        shares = found.labels[["probability", "suspicion"]].to_numpy()
+        assert np.isfinite(shares).all()
+        assert (found.labels["candidates"].str.len() == 1).all()
+        if num_classes == 1:
+            assert (found.labels["suspicion"] == 0).all()
+    assert found.annotators.empty
+
+
+def test_the_files(tmp_path):
+    paths = small(noise_rate=1 / 3).write(tmp_path / "audit")
+    rows = {}
+    for path in paths:
+        with open(path, encoding="utf-8", newline="") as file:
+            rows[path.rsplit("/")[-1]] = list(csv.DictReader(file))
+    assert list(rows) == [
+        "labels.csv",
+        "review.csv",
+        "noise_by_class.csv",
+        "confusions.csv",
+    ]
+    assert json.loads(rows["labels.csv"][0]["candidates"]) == ["dog", "elk"]
+    assert rows["review.csv"][0]["settled"] == "cat"
+    assert rows["review.csv"][0]["reason"] == (
+        "outside its set, 0.70 sure of cat"
+    )
+    by_class = {row["class"]: row for row in rows["noise_by_class.csv"]}
+    assert by_class["cat"]["outside_share"] == "1.0000"
+    half = {"count": "0.5000"}
+    dog, elk = 0.5 / (0.5 + 1 + 1 / 3), 0.5 / (0.5 + 1 / 3)
+    assert rows["confusions.csv"] == [
+        {"given": "dog", "settled": "cat", **half, "share": f"{dog:.4f}"},
+        {"given": "elk", "settled": "cat", **half, "share": f"{elk:.4f}"},
+    ]
+
+
+def test_a_class_that_does_not_occur_has_empty_cells(tmp_path):
     found = examine(
-        [[0.5, 0.5], [0.5, 0.5]],
-        [[False, True], [True, False]],
-        class_names=["cat", "dog"],
-        ids=["a", "b"],
+        [[0.9, 0.1, 0.0]],
+        [[True, True, False]],
+        class_names=NAMES,
         kind="table",
     )
-    assert found.labels["label"].tolist() == ["dog", "cat"]
-    assert found.labels["runner_up"].tolist() == ["cat", "dog"]
-    assert found.summary["outside"] == 0
-    assert found.confusions.empty
+    found.write(tmp_path)
+    with open(tmp_path / "noise_by_class.csv", encoding="utf-8") as file:
+        rows = {
+            row["class"]: list(row.values()) for row in csv.DictReader(file)
+        }
+    assert rows["elk"] == ["elk", "0", "0", "0", "", "0", "", "", ""]
+
+
+def test_a_file_is_no_folder_for_the_tables(tmp_path):
+    place = tmp_path / "tables"
+    place.write_text("mine")
+    for asked in (place, place / "inside"):
+        with pytest.raises(ConfigError, match=f"a file, .*folder={asked}$"):
+            sample_audit(20).write(asked)
+    assert place.read_text() == "mine"

@@ -2,6 +2,7 @@ import csv
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from alim_keras.report import LabelRows
@@ -36,12 +37,8 @@ def test_each_column_by_hand():
     )
     assert found["outside"].tolist() == [False, True, False, True]
     assert found["undecided"].tolist() == [False, False, True, True]
-
-
-def test_the_suggested_set_adds_what_is_missing_to_a_half():
-    found = settled_labels(WEIGHTS, SETS)["suggested"]
     # .9 and .75 are enough; .1 needs dog; .3 needs class 3 (.7 then).
-    assert found.astype(int).tolist() == [
+    assert found["suggested"].astype(int).tolist() == [
         [1, 1, 0, 0],
         [0, 1, 1, 0],
         [0, 1, 0, 1],
@@ -69,10 +66,34 @@ def test_suggested_sets_at_the_edges(weights, given, expected):
     assert found["suggested"][0].astype(int).tolist() == expected
 
 
+@pytest.mark.parametrize(
+    "weights, given, label, runner_up, undecided",
+    [
+        # A tie goes to the set, and is undecided whatever its share.
+        ([0.0, 0.5, 0.5, 0.0], [0, 1, 1, 0], 1, 2, True),
+        ([0.5, 0.5], [0, 1], 1, 0, True),
+        ([0.5, 0.5], [1, 0], 0, 1, True),
+        ([0.25, 0.25, 0.25, 0.25], [0, 0, 1, 1], 2, 0, True),
+        ([0.125, 0.375, 0.375, 0.125], [1, 0, 0, 0], 1, 2, True),
+        # No tie: the set does not matter.
+        ([0.5, 0.25, 0.25], [0, 1, 1], 0, 1, False),
+        # Runners-up may be equal.
+        ([0.6, 0.2, 0.2], [1, 0, 0], 0, 1, False),
+    ],
+)
+def test_ties(weights, given, label, runner_up, undecided):
+    found = settled_labels([weights], [given])
+    assert found["label"].tolist() == [label]
+    assert found["runner_up"].tolist() == [runner_up]
+    assert found["outside"].tolist() == [not given[label]]
+    assert found["undecided"].tolist() == [undecided]
+
+
 def test_one_class_has_no_runner_up():
     found = settled_labels([[1.0]], [[1]])
     assert found["runner_up"].tolist() == [-1]
     assert found["margin"].tolist() == [1.0]
+    assert not found["undecided"][0]
     frame = _frame(np.array([[1.0]]), np.array([[True]]), ["only"])
     assert frame["runner_up"].isna().all()
 
@@ -83,11 +104,7 @@ def _frame(weights, sets, names):
     return rows.frame("folds")
 
 
-def test_the_file_is_read_back_as_the_same_sets_and_names(
-    tmp_path, monkeypatch
-):
-    # Blocks of three rows.
-    monkeypatch.setattr(module, "_ROWS", 3)
+def test_the_file_is_read_back_as_the_same_sets_and_names(tmp_path):
     path = tmp_path / "labels.csv"
     write_labels(path, _frame(WEIGHTS, SETS, NAMES))
     with open(path, encoding="utf-8", newline="") as file:
@@ -101,12 +118,8 @@ def test_the_file_is_read_back_as_the_same_sets_and_names(
     ):
         read = [[one in json.loads(row[name]) for one in NAMES] for row in rows]
         assert read == sets.tolist()
-    assert [row["label"] for row in rows] == [
-        NAMES[one] for one in settled["label"]
-    ]
-    assert [row["runner_up"] for row in rows] == [
-        NAMES[one] for one in settled["runner_up"]
-    ]
+    for name in ("label", "runner_up"):
+        assert [row[name] for row in rows] == [NAMES[n] for n in settled[name]]
     assert rows[1]["probability"] == "0.9000"
     assert rows[1]["margin"] == "0.8000"
     assert rows[1]["suspicion"] == "0.9000"
@@ -115,29 +128,8 @@ def test_the_file_is_read_back_as_the_same_sets_and_names(
     assert {row["source"] for row in rows} == {"folds"}
 
 
-@pytest.mark.parametrize(
-    "weights, given, label, runner_up",
-    [
-        ([0.5, 0.5], [0, 1], 1, 0),
-        ([0.5, 0.5], [1, 0], 0, 1),
-        ([0.25, 0.25, 0.25, 0.25], [0, 0, 1, 1], 2, 0),
-        # No tie: the set does not matter.
-        ([0.5, 0.25, 0.25], [0, 1, 1], 0, 1),
-        # Nor does it at a tie outside of it.
-        ([0.125, 0.375, 0.375, 0.125], [1, 0, 0, 0], 1, 2),
-    ],
-)
-def test_a_tie_goes_to_the_set(weights, given, label, runner_up):
-    found = settled_labels([weights], [given])
-    assert found["label"].tolist() == [label]
-    assert found["runner_up"].tolist() == [runner_up]
-    assert found["outside"].tolist() == [not given[label]]
-
-
 def test_a_table_writes_what_is_missing_as_an_empty_cell(tmp_path):
-    import pandas
-
-    frame = pandas.DataFrame(
+    frame = pd.DataFrame(
         {
             "name": ["-", None],
             "share": [0.25, float("nan")],
@@ -153,9 +145,34 @@ def test_a_table_writes_what_is_missing_as_an_empty_cell(tmp_path):
     ]
 
 
+def test_a_carriage_return_in_a_name_comes_back(tmp_path):
+    frame = pd.DataFrame({"name": ["a\rb"], "members": [["x\r", "y"]]})
+    module.write_table(tmp_path / "t.csv", frame)
+    with open(tmp_path / "t.csv", encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["name"] == "a\rb"
+    assert json.loads(row["members"]) == ["x\r", "y"]
+
+
 def test_rows_may_come_in_any_blocks():
     whole = _frame(WEIGHTS, SETS, NAMES)
     rows = LabelRows([f"id {i}" for i in range(4)], NAMES)
     for part in ([3, 1], [0, 2]):
         rows.add(np.array(part), WEIGHTS[part], SETS[part])
     assert rows.frame("folds").equals(whole)
+
+
+def test_an_untouched_row_is_its_set():
+    frame = _frame(np.zeros((1, 3)), np.array([[0, 1, 1]]), NAMES[:3])
+    assert frame["label"][0] == NAMES[1]
+    assert frame["probability"][0] == 0.5
+    assert frame["suspicion"][0] == 0
+    assert frame["undecided"][0]
+
+
+def test_blocks_cover_all_rows():
+    parts = list(module.blocks(10_000_001, 2))
+    assert len(parts) == 5 and parts[0][0] == 0
+    assert sum(map(len, parts)) == 10_000_001
+    assert list(module.blocks(0, 3)) == []
+    assert [len(p) for p in module.blocks(2, 1 << 30)] == [1, 1]

@@ -1,0 +1,1 @@
+"""The commands' own code: configuration, command line and run folder."""

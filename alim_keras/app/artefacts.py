@@ -1,0 +1,236 @@
+"""What a run leaves for others: models, labels and results.json."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import keras
+import numpy as np
+
+from alim_keras import report
+from alim_keras.app.build import eval_batches
+from alim_keras.callbacks import read_metrics
+from alim_keras.data import eval_dataset
+from alim_keras.files import PARTIAL
+from alim_keras.files import move_written
+from alim_keras.noise_rate import Estimate
+
+
+def write(folder, model, training, labels=True):
+    """Writes saved_model/, model.keras, labels.csv and classes.csv.
+
+    On JAX saved_model/ is left to `export_on_tensorflow`, which needs the
+    folder to itself.
+
+    Args:
+        folder: The `RunFolder`.
+        model: The model, with the weights to publish.
+        training: The `TrainingSet` it was trained on.
+        labels: Whether labels.csv and classes.csv are written.
+
+    Returns:
+        The mean over the classes of their test accuracy, or None where no
+        test image has a label.
+    """
+    if keras.config.backend() == "tensorflow":
+        write_saved_model(folder, model, training.class_names)
+    with _unfinished(folder) as partial:
+        path = os.path.join(partial, "model.keras")
+        model.save(path)
+        move_written(path, folder.file("model.keras"))
+    if not labels:
+        return None
+    settled = _write_labels(folder, model, training)
+    return _write_classes(folder, model, training, settled)
+
+
+def write_saved_model(folder, model, class_names):
+    """Exports the classifier; the folder appears only when it is whole."""
+    path = folder.file("saved_model")
+    with _unfinished(folder) as partial:
+        new, old = os.path.join(partial, "new"), os.path.join(partial, "old")
+        model.export(new, class_names=class_names)
+        if os.path.lexists(path):
+            os.replace(path, old)
+        os.replace(new, path)
+
+
+def export_on_tensorflow(folder):
+    """Lets a process on TensorFlow write saved_model/ of a JAX run.
+
+    Where TensorFlow cannot, a line says so; the rest of the run is whole.
+    """
+    command = ["-m", "alim_keras.export", folder.path, "--saved_model"]
+    done = subprocess.run(
+        # The run's own code has just run here.
+        [sys.executable, *command, "--trust_code"],
+        env={**os.environ, "KERAS_BACKEND": "tensorflow"},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        *_, last = ["no message", *done.stderr.strip().splitlines()]
+        print(
+            f"saved_model is left out. TensorFlow writes it, and said: {last}\n"
+            "To try again: KERAS_BACKEND=tensorflow python "
+            f"{' '.join(command)}",
+            flush=True,
+        )
+
+
+def beliefs(model, training):
+    """Yields rows, what a model believes of them, and the kind of belief.
+
+    They are the pseudo labels of the examples it was trained on, kind
+    "table", if it keeps some, and predictions for all others; known labels
+    that stand in place of sets are "known". In blocks, since all rows over
+    many classes are more than a host holds.
+
+    Yields:
+        Integers `(n,)`; float32 `(n, C)`, rows of zeros where no step has
+        touched the table; and strings `(n,)`.
+    """
+    kept = training.trained if model.keeps_pseudo_labels else ()
+    predicted = np.setdiff1d(np.arange(len(training)), kept)
+    for kind, rows in (("table", kept), ("prediction", predicted)):
+        for block in report.blocks(len(rows), training.num_classes):
+            part = rows[block]
+            if kind == "table":
+                table = model.pseudo_label_table
+                weights = table.dense_rows(block[0], block[-1] + 1)
+            else:
+                batches = eval_batches(training, part)
+                weights = model.predict(batches, verbose=0)
+            weights, kinds = np.array(weights), np.full(len(part), kind, object)
+            put_known(training, part, weights, kinds)
+            yield part, weights, kinds
+
+
+def put_known(training, rows, probabilities, kinds):
+    """Puts known labels that stand in place of sets in place of beliefs."""
+    if training.known_as_sets:
+        known = training.known[rows]
+        places = np.flatnonzero(known >= 0)
+        probabilities[places] = 0.0
+        probabilities[places, known[places]] = 1.0
+        kinds[places] = "known"
+
+
+def _write_labels(folder, model, training):
+    """Writes labels.csv; returns the settled labels, int64 `(N,)`."""
+    rows = report.LabelRows(training.ids, training.class_names)
+    sources = np.empty(len(training), object)
+    for part, weights, kinds in beliefs(model, training):
+        rows.add(part, weights, training.sets.rows(part) > 0)
+        sources[part] = kinds
+    report.write_labels(folder.file("labels.csv"), rows.frame(sources))
+    return rows.settled["label"]
+
+
+def _write_classes(folder, model, training, settled):
+    """Writes classes.csv; returns the mean test accuracy of the classes."""
+    test, labels = None, training.labels
+    if len(training.test_images):
+        batches = eval_dataset(
+            training.test_images, training.test_labels, training.num_classes
+        )
+        predicted = model.predict(batches, verbose=0).argmax(axis=1)
+        test = (training.test_labels, predicted)
+    return report.write_classes(
+        folder.file("classes.csv"),
+        training.class_names,
+        training.sets,
+        settled,
+        None if labels is None else labels[labels >= 0],
+        test,
+    )
+
+
+def results(config, folder, training, noise_rate, per_class_mean=None):
+    """Returns the content of results.json.
+
+    Args:
+        config: The `Config`.
+        folder: The `RunFolder`, with metrics.csv and the last checkpoint.
+        training: The `TrainingSet`.
+        noise_rate: eta that ALIM was told, a number, an `Estimate` or None.
+        per_class_mean: What `write` returned.
+    """
+    state, rows = folder.checkpoint.state, {}
+    for row in read_metrics(folder.file("metrics.csv")):
+        rows[int(row["epoch"])] = row
+    best = state["best"]
+    # Of a damaged metrics.csv the checkpoint still knows the selected epoch.
+    last = {best["epoch"]: best["logs"], **rows}.get(state["epochs"], {})
+
+    def number(name, row=last):
+        value = row.get(name)
+        return None if value in (None, "") else float(value)
+
+    estimate = noise_rate if isinstance(noise_rate, Estimate) else None
+    rates = [number("images_per_second", row) for row in rows.values()]
+    statistics = training.sets.statistics(training.labels)
+    return {
+        "test_accuracy": number("test_accuracy"),
+        "test_accuracy_selected": number("test_accuracy", best["logs"]),
+        "test_accuracy_per_class_mean": per_class_mean,
+        "selected_epoch": best["epoch"],
+        "selected_by": config.train.select,
+        "covering_rate": number("holdout_covering_rate"),
+        "approximated_accuracy": number("holdout_approximated_accuracy"),
+        "pseudo_label_accuracy": number("pseudo_label_accuracy"),
+        "outside": number("outside"),
+        "lambda": number("lambda"),
+        "noise_rate": estimate.value if estimate else noise_rate,
+        "noise_rate_estimate": estimate and estimate.as_dict(),
+        "realised_noise": statistics["realised_noise"],
+        "candidates_hash": training.sets.content_hash,
+        "epochs": state["epochs"],
+        "seed": config.run.seed,
+        "train_seconds": state["seconds"],
+        "images_per_second": sorted(rates)[len(rates) // 2] if rates else None,
+    }
+
+
+def describe(numbers):
+    """Returns results.json in sentences that leave out what is not known."""
+
+    def accuracy(name, sentence):
+        value = numbers[name]
+        return "" if value is None else sentence.format(value)
+
+    selected = ""
+    if numbers["selected_by"] != "last":
+        selected = ("Selected by {selected_by}: epoch {selected_epoch}").format(
+            **numbers
+        )
+        selected += accuracy("test_accuracy_selected", ", test accuracy {:.4f}")
+        selected += ". "
+    sentences = (
+        accuracy("test_accuracy", "Test accuracy {:.4f} after the last epoch. ")
+        + selected
+        + accuracy("pseudo_label_accuracy", "Training labels right: {:.4f}.")
+    )
+    return sentences.strip() or (
+        f"{numbers['epochs']} epochs; no true labels to measure accuracy by."
+    )
+
+
+@contextlib.contextmanager
+def _unfinished(folder):
+    """Yields a new folder in the run folder, which goes at the end.
+
+    An error of the disk that names no file gets the folder's name.
+    """
+    path = tempfile.mkdtemp(dir=folder.path, prefix=PARTIAL)
+    try:
+        yield path
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            raise OSError(error.errno, error.strerror, folder.path) from error
+        raise
+    finally:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,441 @@
+"""From the configuration to model, optimizer, batches and callbacks."""
+
+import dataclasses
+import math
+import os
+
+import keras
+import numpy as np
+
+from alim_keras import augment
+from alim_keras import backend
+from alim_keras import callbacks
+from alim_keras import layers
+from alim_keras import methods
+from alim_keras import metrics
+from alim_keras.app import load
+from alim_keras.app.config import Config
+from alim_keras.data import TrainingSet
+from alim_keras.data import eval_dataset
+from alim_keras.data import train_dataset
+from alim_keras.errors import CheckpointError
+from alim_keras.errors import ConfigError
+from alim_keras.networks import make_backbone
+
+# Flags that are arguments of the methods that have them.
+_METHOD_FLAGS = (
+    "mixup_weight mixup_alpha logit_adjustment embedding_dim queue_size "
+    "key_momentum prototype_momentum temperature prototype_temperature "
+    "contrastive_weight"
+).split()
+# The log that --select looks at.
+_CRITERIA = {
+    "last": None,
+    "cr": "holdout_covering_rate",
+    "aa": "holdout_approximated_accuracy",
+}
+
+
+def model(config, training, restored=False):
+    """Returns the method's model, not compiled.
+
+    `restored` says that a checkpoint will overwrite all weights, so that those
+    of `--weights` need not be at hand any more.
+    """
+    backbone, mean, std = backbone_of(config, training, restored)
+    method = method_class(config)
+    try:
+        return method(
+            backbone,
+            training.num_classes,
+            len(training.trained),
+            views=views(config, training),
+            mean=mean,
+            std=std,
+            table=table(config, training),
+            weight_decay=config.train.weight_decay,
+            seed=config.run.seed,
+            name=method.__name__.lower(),
+            **method_arguments(config),
+        )
+    except (TypeError, ValueError) as error:
+        options = config.method.method_options
+        if not options:
+            raise
+        raise ConfigError(f"{error} (--method_options={options})") from error
+
+
+def backbone_of(config, training, restored=False):
+    """Returns the backbone, and mean and deviation of its input."""
+    backbone, is_normalised = make_backbone(
+        network_name(config, training),
+        image_shape(config, training),
+        config.method.width,
+        None if restored else config.method.weights,
+    )
+    # A network that brings its own preprocessing wants [0, 255] untouched.
+    mean, std = 0.0, 1.0 / 255.0
+    if is_normalised:
+        mean, std = training.mean, training.std
+    return backbone, np.asarray(mean).tolist(), np.asarray(std).tolist()
+
+
+def views(config, training):
+    """Returns the weak and strong augmentation."""
+    side = image_shape(config, training)[:2]
+    seed, chosen = config.run.seed, config.views
+    if training.kind == "features":
+        return augment.FeatureViews(training.mean, training.std, seed=seed)
+    if chosen.augmentation == "autoaugment":
+        # Margin and square as published for 32 pixels, in proportion.
+        return augment.AutoAugmentViews(
+            image_size=side,
+            seed=seed,
+            padding=round(min(side) / 8),
+            flip=chosen.flip,
+            cutout=round(min(side) / 2),
+        )
+    return augment.Views(
+        image_size=side,
+        seed=seed,
+        crop_scale=(chosen.crop_scale, 1.0),
+        flip=chosen.flip,
+        jitter=(0.4, 0.4, 0.4, 0.1) if chosen.jitter else None,
+        grayscale_probability=0.2 if chosen.jitter else 0.0,
+        num_operations=chosen.strong_operations,
+        cutout=chosen.cutout,
+    )
+
+
+def image_shape(config, training):
+    """Returns the shape `(H, W, channels)` the network works at."""
+    height, width, channels = training.images.shape[1:]
+    if config.data.image_size and training.kind == "images":
+        height = width = config.data.image_size
+    return height, width, channels
+
+
+def table(config, training):
+    """Returns the pseudo-label table of the trained rows."""
+    size = (len(training.trained), training.num_classes)
+    options = {"table_dtype": config.machine.table_dtype}
+    options["name"] = "pseudo_label_table"
+    if config.machine.table == "dense":
+        return layers.PseudoLabelTable(*size, **options)
+    largest = int(training.sets.sizes.max())
+    return layers.SparsePseudoLabelTable(*size, max_set_size=largest, **options)
+
+
+def network_name(config, training):
+    """Returns `--network`, or the default for this kind of data."""
+    default = "mlp" if training.kind == "features" else "small_cnn"
+    return config.method.network or default
+
+
+def method_class(config):
+    """Returns the class of the method."""
+    return methods.find_method(config.method.method)
+
+
+def method_arguments(config):
+    """Returns the method's arguments that the settings give.
+
+    Flags that the method has no argument for are left out, those without a
+    value leave the method's own in force, and `--method_options` wins.
+    """
+    method, alim = method_class(config), config.alim
+    known = methods.arguments_of(method)
+    arguments = {
+        name: getattr(config.method, name)
+        for name in _METHOD_FLAGS
+        if name in known and getattr(config.method, name) is not None
+    }
+    arguments["pseudo_label_start"] = config.method.prototype_start
+    start = alim.pseudo_label_momentum_start
+    end = alim.pseudo_label_momentum_end
+    if start is not None:
+        pair = (start, start if end is None else end)
+        arguments["pseudo_label_momentum"] = pair
+    if alim.scores != "method" and "scores_from" in known:
+        arguments["scores_from"] = alim.scores
+    elif alim.scores == "prototypes":
+        raise ConfigError(
+            f"--method={config.method.method} has no prototypes. Received: "
+            "--scores=prototypes"
+        )
+    options = methods.parse_options(config.method.method_options, method)
+    return {**arguments, **options}
+
+
+def mixup_weight(config):
+    """Returns the weight of the mixup loss, the method's own if none is set."""
+    default = methods.arguments_of(method_class(config))["mixup_weight"]
+    return float(method_arguments(config).get("mixup_weight", default))
+
+
+def keeps_pseudo_labels(config):
+    """Returns whether the method has a table for ALIM to work on."""
+    targets = method_arguments(config).get("targets")
+    method = method_class(config)
+    return method.keeps_pseudo_labels or targets == "pseudo_labels"
+
+
+def compile_model(config, built):
+    """Compiles with SGD and the metrics that evaluation reads."""
+    # On JAX there is no other way to compile, and without it each operation
+    # runs on its own.
+    on_jax = keras.config.backend() == "jax"
+    built.compile(
+        optimizer=keras.optimizers.SGD(
+            config.train.learning_rate, momentum=config.train.momentum
+        ),
+        metrics=[metrics.CoveringRate(), metrics.ApproximatedAccuracy()],
+        jit_compile=config.machine.jit_compile or on_jax,
+        steps_per_execution=config.machine.steps_per_execution,
+    )
+    built.optimizer.build(built.trainable_variables)
+
+
+def learning_rate(config, epochs=None):
+    """Returns the rate of an epoch (from 0) as a function.
+
+    The authors' cosine: it ends at a thousandth of the rate it starts from,
+    and epochs count from 1, so that the last epoch runs at the floor.
+    """
+    epochs, rate = epochs or config.train.epochs, config.train.learning_rate
+    floor = rate * 1e-3 if config.train.lr_schedule == "cosine" else rate
+
+    def rate_of(epoch, _=None):
+        share = (1 + math.cos(math.pi * (epoch + 1) / epochs)) / 2
+        return floor + (rate - floor) * share
+
+    return rate_of
+
+
+def train_batches(config, training):
+    """Returns the training batches of this process."""
+    rows = training.trained
+    return train_dataset(
+        training.images[rows],
+        training.sets.take(rows),
+        batch_size=config.train.batch_size,
+        seed=config.run.seed,
+        shard=(backend.process_index(), backend.process_count()),
+    )
+
+
+def eval_batches(training, rows):
+    """Returns batches of training images and their candidate sets."""
+    sets = training.sets.take(rows)
+    return eval_dataset(training.images[rows], sets, training.num_classes)
+
+
+def run_callbacks(config, folder, training, finished_epochs, noise_rate):
+    """Returns the run's callbacks, in the order in which they must act.
+
+    The timer comes first, then the guard, so that nothing is written after a
+    loss that is not a number; the checkpoint last, so that it holds what all
+    others did.
+    """
+    steps = len(training.trained) // config.train.batch_size
+    chosen = [
+        callbacks.EpochTimer(steps * config.train.batch_size),
+        callbacks.NonFiniteGuard(),
+        keras.callbacks.LearningRateScheduler(learning_rate(config)),
+        *alim(config, training, noise_rate),
+        *evaluations(config, training),
+    ]
+    if not backend.is_chief():
+        # The others print and write.
+        return chosen
+    criterion = _CRITERIA[config.train.select]
+    return [
+        *chosen,
+        callbacks.Progress(config.run.progress),
+        callbacks.Selection(folder.checkpoint, criterion),
+        callbacks.MetricsLog(folder.file("metrics.csv"), finished_epochs),
+        folder.checkpoint,
+    ]
+
+
+def alim(config, training, noise_rate):
+    """Returns the ALIM callback in a list; empty without pseudo labels."""
+    if not keeps_pseudo_labels(config):
+        return []
+    rows, labels, known = training.trained, training.labels, None
+    if training.known_as_sets:
+        known = training.known[rows] >= 0
+    made = training.sets.provenance
+    protocol = made.get("protocol", "size")
+    is_epoch = config.alim.update == "epoch"
+    callback = callbacks.ALIM(
+        norm=config.alim.norm,
+        scale_factor=config.alim.scale_factor,
+        lam=config.alim.lam,
+        noise_rate=noise_rate,
+        warmup_epochs=config.alim.warmup_epochs,
+        update=config.alim.update,
+        data=eval_batches(training, rows) if is_epoch else None,
+        per_class=config.alim.lam_per_class,
+        protocol="pico" if protocol == "superclass" else protocol,
+        ambiguity=made.get("ambiguity"),
+        labels=None if labels is None else labels[rows],
+        known=known,
+    )
+    return [callback]
+
+
+def evaluations(config, training):
+    """Returns the evaluations on held-out sets and on the test set."""
+    every, chosen = config.train.evaluate_every, []
+    if len(training.held_out):
+        batches = eval_batches(training, training.held_out)
+        names = ("covering_rate", "approximated_accuracy")
+        names = {name: f"holdout_{name}" for name in names}
+        chosen.append(callbacks.Evaluation(batches, names, every))
+    if len(training.test_images):
+        batches = eval_dataset(
+            training.test_images, training.test_labels, training.num_classes
+        )
+        names = {"covering_rate": "test_accuracy", "loss": "test_loss"}
+        chosen.append(callbacks.Evaluation(batches, names, every))
+    return chosen
+
+
+def check(config, replicas=1):
+    """Raises, before any data are read, for settings that cannot work."""
+    alim, method = config.alim, config.method.method
+    machine, batch = config.machine, config.train.batch_size
+    if alim.lam not in (0, "adaptive") and not keeps_pseudo_labels(config):
+        raise ConfigError(
+            f"--method={method} keeps no pseudo labels, so ALIM has nothing to "
+            "adjust; use rc, proden, pico, crdpll, irnet or pico_plus, or "
+            f"--lam=0. Received: --lam={alim.lam}"
+        )
+    if alim.lam_per_class and alim.lam != "adaptive":
+        raise ConfigError(
+            f"--lam_per_class is for --lam=adaptive. Received: --lam={alim.lam}"
+        )
+    if config.train.select != "last" and not config.train.holdout:
+        raise ConfigError(
+            f"--select={config.train.select} judges epochs by images held out "
+            "of training; add --holdout=0.1. Received: --holdout=0"
+        )
+    if machine.replicas and machine.distribute != "mirrored":
+        raise ConfigError(
+            "--replicas needs --distribute=mirrored. Received: --replicas="
+            f"{machine.replicas} --distribute={machine.distribute}"
+        )
+    if batch % replicas:
+        raise ConfigError(
+            f"A batch must split evenly over {replicas} replicas. "
+            f"Received: --batch_size={batch}"
+        )
+    if replicas > 1 and mixup_weight(config) and batch // replicas % 2:
+        raise ConfigError(
+            "Mixup pairs neighbours, so each replica needs an even share of "
+            f"the batch. Received: --batch_size={batch} for {replicas} replicas"
+        )
+    if replicas > 1 and machine.steps_per_execution > 1:
+        raise ConfigError(
+            "--steps_per_execution above 1 does not work with more than one "
+            f"replica. Received: {machine.steps_per_execution}"
+        )
+
+
+def describe(config, built, training, replicas=1):
+    """Returns what the model is, how much memory it takes, and what is odd."""
+    trainable = sum(math.prod(v.shape) for v in built.trainable_variables)
+    variables = (*built.variables, *built.optimizer.variables)
+    state = sum(
+        math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in variables
+    )
+    held = training.images.nbytes + training.sets.nbytes
+    lines = [
+        f"Model: {config.method.method} on {network_name(config, training)}, "
+        f"{trainable:,} trainable parameters, all decayed by "
+        f"{config.train.weight_decay:g}; {replicas} replica(s)",
+        f"Memory: {state / 2**20:,.1f} MiB of weights, table and optimizer on "
+        f"each device, {held / 2**20:,.1f} MiB of images and sets, and the "
+        "activations of a step",
+    ]
+    warmup, epochs = config.alim.warmup_epochs, config.train.epochs
+    is_on = config.alim.lam != 0 and keeps_pseudo_labels(config)
+    if is_on and warmup >= epochs:
+        lines.append(
+            f"ALIM stays off: --warmup_epochs={warmup} is as long as the "
+            f"training, --epochs={epochs}. Give fewer, such as "
+            f"--warmup_epochs={epochs // 4}."
+        )
+    return "\n".join(lines)
+
+
+@dataclasses.dataclass
+class OpenRun:
+    """A run that was opened again; `epoch` counts from 1, of `epochs`."""
+
+    config: Config
+    training: TrainingSet
+    model: keras.Model
+    epoch: int
+    epochs: int
+
+
+def open_run(folder, command, options, checkpoint="selected"):
+    """Opens a finished or interrupted run from its folder, which is locked.
+
+    Args:
+        folder: The `RunFolder`.
+        command: The train command, a `cli.Command`.
+        options: Settings with `data_dir` and `images`, which stand in place
+            of the run's where not None, and `trust_code`.
+        checkpoint: `"selected"` or `"last"`: which epoch's weights.
+
+    Returns:
+        An `OpenRun`.
+    """
+    text, candidates = folder.read_text("run.flags"), folder.candidates()
+    for name, content in (("run.flags", text), ("candidates.npz", candidates)):
+        if content is None:
+            raise CheckpointError(
+                f"There is no {name} in {folder.path}. The train command with "
+                "this --run_dir writes it again."
+            )
+    config = command.read(text).config.replace(run_dir=folder.path)
+    for name in ("data_dir", "images"):
+        if getattr(options, name) is not None:
+            config = config.replace(**{name: getattr(options, name)})
+    for name, value in (
+        ("method", config.method.method),
+        ("format", config.table.format),
+    ):
+        if value and ":" in value and not options.trust_code:
+            raise ConfigError(
+                f"The run's run.flags names code of its own, --{name}={value}, "
+                "which would run with your rights. Read it, then add "
+                "--trust_code."
+            )
+    keras.config.set_dtype_policy(config.machine.precision)
+    training = load.training_set(
+        config, candidates=candidates, normalisation=folder.normalisation()
+    )
+    built = model(config, training, restored=True)
+    compile_model(config, built)
+    which = "best" if checkpoint == "selected" else "last"
+    folder.checkpoint.restore(built, which)
+    state = folder.checkpoint.state
+    epoch = state["best"]["epoch"] if which == "best" else state["epochs"]
+    return OpenRun(config, training, built, epoch, state["epochs"])
+
+
+def check_begun(folder):
+    """Raises unless the folder holds at least one finished epoch."""
+    if os.path.isfile(folder.path):
+        raise ConfigError(
+            f"RUN must be the folder of a run. Received: {folder.path}, a file"
+        )
+    if not folder.checkpoint.exists():
+        raise CheckpointError(
+            f"There is no checkpoint in {folder.path}. Give the folder of a "
+            "run that finished at least one epoch."
+        )

@@ -1,0 +1,397 @@
+"""The command line of every command: flags, flagfiles, presets and help.
+
+absl lets the last value of a flag win. So the lines are given to it in order
+of strength: the preset's, the flagfile's, then the command line's. A preset is
+a flagfile of the package, known by its name; its comment `# setting: ...` says
+which published setting it is for.
+"""
+
+import dataclasses
+import inspect
+import pathlib
+import re
+import shutil
+import textwrap
+
+from absl import flags
+
+import alim_keras
+from alim_keras.app.config import TRAINING
+from alim_keras.app.config import Config
+from alim_keras.app.values import path
+from alim_keras.app.values import switch
+from alim_keras.app.values import text
+from alim_keras.errors import ConfigError
+from alim_keras.errors import did_you_mean
+
+COMMAND_LINE, DEFAULT = "command line", "default"
+# What --dataset=NAME alone means, for the data sets of the paper.
+PUBLISHED = ("cifar10", "cifar100", "cifar100h", "cub200")
+
+
+@dataclasses.dataclass(frozen=True)
+class CommandLineConfig:
+    """Command line.
+
+    Attributes:
+        preset: A published setting, by its name; a wrong name lists all.
+            Without it --dataset chooses that of the data set; none forbids it.
+        flagfile: A file of flags, one --name=value a line: weaker than the
+            command line, stronger than the preset.
+        print_config: Print every flag, its value and where it came from.
+        verbose: Show the traceback of an error, not one line.
+        help: Show the flags that matter most.
+        helpfull: Show every flag.
+        version: Print the version.
+    """
+
+    preset: str | None = text()
+    flagfile: str | None = path()
+    print_config: bool = switch(default=False)
+    verbose: bool = switch(default=False)
+    help: bool = switch(default=False)
+    helpfull: bool = switch(default=False)
+    version: bool = switch(default=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command and its flags.
+
+    Args:
+        name: String, such as `"train"`.
+        doc: What it does, one paragraph.
+        groups: Tuple of dataclasses of settings, see `app.config`.
+        words: Names of the words that must follow the command. A last name in
+            brackets, `"[paths...]"`, stands for any number.
+        examples: Tuple of strings, command lines without `python -m`.
+        first: The flags that `--help` shows. Defaults to the first group's.
+    """
+
+    name: str
+    doc: str
+    groups: tuple
+    words: tuple = ()
+    examples: tuple = ()
+    first: tuple = ()
+
+    def parse(self, arguments):
+        """Reads the words of a command line, a list of strings; a `Line`."""
+        own, files = _split_flagfiles(arguments)
+        layers = [line for file in files for line in read_flagfile(file)[0]]
+        layers.append((COMMAND_LINE, own))
+        values, origins, words = self._apply(layers)
+        preset, origin, setting = values["preset"], origins["preset"], {}
+        dataset = values.get("dataset")
+        if origin == DEFAULT and dataset in PUBLISHED:
+            preset, origin = dataset, f"implied by --dataset={dataset}"
+        if preset not in (None, "none"):
+            lines, setting = read_preset(preset)
+            values, origins, words = self._apply([*lines, *layers])
+        values["preset"], origins["preset"] = preset, origin
+        if not any(values[name] for name in ("help", "helpfull", "version")):
+            words = self._name_words(words)
+        warnings = _outside_setting(preset, setting, values)
+        return Line(self, values, origins, words, warnings)
+
+    def read(self, content):
+        """Reads the content of a run.flags, which includes no other file."""
+        lines = [line.strip() for line in content.splitlines()]
+        lines = [line for line in lines if line and not line.startswith("#")]
+        _, files = _split_flagfiles(lines)
+        if files:
+            raise ConfigError(f"run.flags includes another file, {files[0]}")
+        return Line(self, *self._apply([("run.flags", lines)]))
+
+    def all_groups(self):
+        """Returns the groups of all flags, the common ones last."""
+        return (*self.groups, CommandLineConfig)
+
+    def _apply(self, layers):
+        """Returns values, origins and further words.
+
+        `layers` is a list of (origin, list of strings), the weakest first.
+        """
+        parsed = flags.FlagValues()
+        parsed.set_gnu_getopt()
+        for group in self.all_groups():
+            for field, help_text in help_texts(group):
+                parser = field.metadata["parser"]
+                is_switch = parser.syntactic_help == "true or false"
+                flag = flags.Flag(
+                    *(parser, None, field.name, field.default, help_text),
+                    boolean=is_switch,
+                )
+                flags.DEFINE_flag(flag, parsed, group.__name__)
+        origins = dict.fromkeys(parsed, DEFAULT)
+        counts = dict.fromkeys(parsed, 0)
+        words = []
+        for origin, line in layers:
+            try:
+                _, *more = parsed([self.name, *line])
+            except flags.UnrecognizedFlagError as error:
+                close = did_you_mean(error.flagname, parsed)
+                close = close.replace("mean ", "mean --").replace(
+                    "or ", "or --"
+                )
+                raise ConfigError(
+                    f"Unknown flag --{error.flagname}.{close} --helpfull lists "
+                    f"all. ({origin})"
+                ) from None
+            except (flags.Error, ValueError) as error:
+                raise ConfigError(f"{error} ({origin})") from None
+            if more and origin != COMMAND_LINE:
+                raise ConfigError(
+                    "Expected a line --name=value, a comment or nothing. "
+                    f"Received: {' '.join(line)!r} ({origin})"
+                )
+            words += more
+            for name, count in counts.items():
+                if parsed[name].present > count:
+                    origins[name] = origin
+                    counts[name] = parsed[name].present
+        values = {name: parsed[name].value for name in parsed}
+        return values, origins, words
+
+    def _name_words(self, words):
+        last = self.words[-1] if self.words else ""
+        fixed = self.words[:-1] if last.startswith("[") else self.words
+        if len(words) < len(fixed):
+            raise ConfigError(
+                f"Expected {' '.join(self.words).upper()} after alim_keras."
+                f"{self.name}. Received: {' '.join(words) or 'nothing'}"
+            )
+        named = dict(zip(fixed, words))
+        if fixed != self.words:
+            named[last.strip("[.]")] = words[len(fixed) :]
+        elif len(words) > len(fixed):
+            raise ConfigError(
+                f"Unexpected word {words[len(fixed)]!r}: flags are written "
+                "--name=value, switches --name or --noname."
+            )
+        return named
+
+    def help(self, full=False):
+        """Returns the text of `--help` or `--helpfull`."""
+        width = min(shutil.get_terminal_size().columns, 88)
+        wrap = textwrap.TextWrapper(
+            width, initial_indent=" " * 6, subsequent_indent=" " * 6
+        )
+        words = "".join(f" {name.upper()}" for name in self.words)
+        lines = [f"python -m alim_keras.{self.name}{words} [--flag=value ...]"]
+        lines += ["", *textwrap.wrap(self.doc, width), "", "Examples:"]
+        lines += [f"  python -m alim_keras.{one}" for one in self.examples]
+        own = [field.name for field in dataclasses.fields(self.groups[0])]
+        for group in self.all_groups():
+            heading = ["", f"{_title(group)}:"]
+            for field, text_ in help_texts(group):
+                if not full and field.name not in (self.first or own):
+                    continue
+                fits = field.metadata["parser"].syntactic_help
+                usage = f"  --{field.name}=<{fits}>"
+                if isinstance(field.default, bool):
+                    usage = f"  --[no]{field.name}"
+                if field.default is not None:
+                    text_ += f" Default: {field.default}."
+                lines += [*heading, usage, *wrap.wrap(text_)]
+                heading = []
+        if not full:
+            lines += ["", "--helpfull shows every flag."]
+        return "\n".join(lines) + "\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """A command line that was read.
+
+    `values` and `origins` are dicts from a flag's name to its value and to
+    "command line", "flagfile FILE:LINE", "preset NAME (FILE:LINE)" or
+    "default"; `words` are the words that are no flags, by name.
+    """
+
+    command: Command
+    values: dict
+    origins: dict
+    words: dict
+    warnings: tuple = ()
+
+    @property
+    def config(self):
+        """The `Config` of training's flags."""
+        return Config.from_flags(self.values)
+
+    @property
+    def options(self):
+        """The command's own settings, an instance of its first group."""
+        return self.group(self.command.groups[0])
+
+    def group(self, group):
+        """Returns an instance of a dataclass of settings."""
+        names = [field.name for field in dataclasses.fields(group)]
+        return group(**{name: self.values[name] for name in names})
+
+    def refuse_typed(self, names, why):
+        """Raises for flags that go unread, but not for those in files."""
+        for name in names:
+            if self.origins.get(name) == COMMAND_LINE:
+                raise ConfigError(
+                    f"--{name} {why}; leave it out. Received: "
+                    f"{flag_text(name, self.values[name])}"
+                )
+
+    def describe(self):
+        """Returns every flag with its value and origin, for --print_config."""
+        lines = []
+        for group in self.command.all_groups():
+            lines += ["", f"# {_title(group)}"]
+            for field in dataclasses.fields(group):
+                name, value = field.name, self.values[field.name]
+                line = f"--{name} (not set)"
+                if value is not None:
+                    line = flag_text(name, value)
+                lines.append(f"{line:<39} # {self.origins[name]}")
+        return "\n".join(lines[1:]) + "\n"
+
+
+def flag_text(name, value):
+    """Returns the flag as it is written on a command line."""
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no{name}"
+    # str of a float is the shortest text that reads back as the same float.
+    return f"--{name}={value}"
+
+
+def flags_as_text(config):
+    """Returns the content of run.flags: a flagfile that repeats the run.
+
+    Every flag that has a value stands there, the preset's and the defaults
+    too: a later version with other defaults or presets repeats the same run.
+    The run folder is left out, since each repetition has its own.
+    """
+    lines = [
+        "# Repeats this run: python -m alim_keras.train "
+        "--flagfile=THIS_FILE --run_dir=NEW_FOLDER",
+        "--preset=none",
+    ]
+    values = config.as_dict()
+    for group in TRAINING:
+        lines += ["", f"# {_title(group)}"]
+        for name in (field.name for field in dataclasses.fields(group)):
+            if values[name] is not None and name != "run_dir":
+                lines.append(flag_text(name, values[name]))
+    return "\n".join(lines) + "\n"
+
+
+def help_texts(group):
+    """Returns pairs (field, help) of a dataclass of settings.
+
+    Its docstring holds the help, under "Attributes:".
+    """
+    listed = inspect.getdoc(group).partition("Attributes:\n")[2]
+    names_and_texts = re.split(r"^    (\w+): ", listed, flags=re.MULTILINE)[1:]
+    texts = dict(zip(names_and_texts[::2], names_and_texts[1::2]))
+    fields = dataclasses.fields(group)
+    return [(field, " ".join(texts[field.name].split())) for field in fields]
+
+
+def preset_folder():
+    """Returns the folder of the presets: in the wheel, or the checkout's."""
+    package = pathlib.Path(alim_keras.__file__).resolve().parent
+    installed = package / "flagfiles"
+    return installed if installed.is_dir() else package.parent / "flags"
+
+
+def preset_names():
+    """Returns the sorted names of the presets, without the base files."""
+    stems = (file.stem for file in preset_folder().glob("*.flags"))
+    return sorted(name for name in stems if not name.endswith("_base"))
+
+
+def read_preset(name):
+    """Reads the preset of a name; see `read_flagfile`."""
+    known = preset_names()
+    if name not in known:
+        raise ConfigError(
+            f"Unknown preset {name!r}.{did_you_mean(name, known)} Presets: "
+            f"{', '.join(known)}. A file of your own goes to --flagfile."
+        )
+    file = preset_folder() / f"{name}.flags"
+    return read_flagfile(file, f"preset {name} ({{}})")
+
+
+def read_flagfile(file, label="flagfile {}", chain=()):
+    """Reads a flagfile and what it includes, the weakest first.
+
+    Returns:
+        `(layers, setting)`: a list of `(origin, [line])`, and a dict of flag
+        to text, the published setting that a comment states.
+    """
+    file = pathlib.Path(file).expanduser().resolve()
+    if file in chain:
+        names = " -> ".join(one.name for one in (*chain, file))
+        raise ConfigError(f"The flagfile {file} includes itself: {names}")
+    try:
+        content = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        is_missing = isinstance(error, OSError)
+        reason = error.strerror if is_missing else "no UTF-8 text"
+        raise ConfigError(
+            f"The flagfile {file} cannot be read: {reason}"
+        ) from None
+    own, included, setting, own_setting = [], [], {}, {}
+    for number, line in enumerate(map(str.strip, content.splitlines()), 1):
+        if line.startswith("# setting: "):
+            pairs = [pair.partition("=") for pair in line.split()[2:]]
+            own_setting = {name: value for name, _, value in pairs}
+        elif line.startswith("--flagfile="):
+            inner = file.parent / pathlib.Path(line[11:]).expanduser()
+            lines, setting = read_flagfile(inner, label, (*chain, file))
+            included += lines
+        elif line and not line.startswith(("#", "//")):
+            own.append((label.format(f"{file.name}:{number}"), [line]))
+    return [*included, *own], own_setting or setting
+
+
+def _split_flagfiles(arguments):
+    """Returns the command line without --flagfile, and the files."""
+    own, files, rest = [], [], iter(arguments)
+    for word in rest:
+        name, equals, file = word.partition("=")
+        if name not in ("--flagfile", "-flagfile"):
+            own.append(word)
+            continue
+        files.append(file if equals else next(rest, ""))
+        if not files[-1]:
+            raise ConfigError("--flagfile needs a file: --flagfile=FILE")
+    return own, files
+
+
+def _outside_setting(preset, setting, values):
+    """Returns warnings for a preset used outside its published setting."""
+    differing = _differences(setting, values)
+    if not differing:
+        return ()
+    stated = " ".join(f"{k}={v}" for k, v in setting.items())
+    start = (
+        f"the preset {preset} is the published setting for {stated}, but this "
+        f"run has {' '.join(f'{name}={values[name]}' for name in differing)}"
+    )
+    for other in preset_names():
+        other_setting = read_preset(other)[1]
+        if other_setting and not _differences(other_setting, values):
+            return (f"{start}; for that there is --preset={other}.",)
+    return (f"{start}; no preset is published for that.",)
+
+
+def _differences(setting, values):
+    # Of a preset's setting, the values are names and numbers.
+    return [
+        name
+        for name, value in setting.items()
+        if value != str(values[name])
+        and (isinstance(values[name], str) or float(value) != values[name])
+    ]
+
+
+def _title(group):
+    return group.__doc__.splitlines()[0].rstrip(".")

@@ -1,0 +1,394 @@
+"""Every setting of a run: its default, bounds and help, each in one place.
+
+A frozen dataclass holds the settings that `--help` lists under one heading,
+and `app.cli` makes a flag of each field; the class's docstring holds their
+help. Only this folder and the commands see a `Config`; functions of the library
+take the values that they need.
+"""
+
+import dataclasses
+
+from alim_keras.app.values import choice
+from alim_keras.app.values import code
+from alim_keras.app.values import dataset
+from alim_keras.app.values import file_or_text
+from alim_keras.app.values import noise_rate
+from alim_keras.app.values import number
+from alim_keras.app.values import path
+from alim_keras.app.values import switch
+from alim_keras.app.values import text
+from alim_keras.app.values import whole
+from alim_keras.errors import ConfigError
+from alim_keras.errors import did_you_mean
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """Run.
+
+    Attributes:
+        run_dir: Folder of the run; the same command continues what is there.
+            Without it: runs/<dataset>-<method>-seed<seed>-<six digits>.
+        seed: Every random draw is a function of it.
+        progress: How progress is shown.
+    """
+
+    run_dir: str | None = path()
+    seed: int = whole(0, low=0, high=2**31 - 1)
+    progress: str = choice("bar", ("bar", "line", "none"))
+
+
+@dataclasses.dataclass(frozen=True)
+class DataConfig:
+    """Data.
+
+    Attributes:
+        dataset: digits (built in), a TFDS name such as cifar10, cifar100h or
+            fashion_mnist; or labels of your own: a table (.csv, .tsv, .jsonl,
+            .parquet, .npz, Label Studio's .json), or a folder with a folder of
+            images for each class.
+        data_dir: Where the data lie: a prepared TFDS folder, an .npz or a
+            folder of IDX files. Without it the usual places are searched.
+        download: Let TFDS fetch a data set that is not here.
+        train_size: Use so many training images, stratified where all true
+            labels are known. Without it: all.
+        imbalance: Thin the classes out after --train_size, so that the first
+            has this many times the images of the last.
+        image_size: Side in pixels to which images are resized. Without it: as
+            they are; image files of several sizes, 224.
+    """
+
+    dataset: str = dataset(default="digits")
+    data_dir: str | None = path()
+    download: bool = switch(default=True)
+    train_size: int | None = whole(None, low=1)
+    imbalance: float | None = number(None, low=1)
+    image_size: int | None = whole(None, low=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class TableConfig:
+    """Labels of your own.
+
+    Attributes:
+        images: Folder of the images. Without it: the table's own folder.
+        format: Which reader takes the table: a name, or FILE.py:function, your
+            own, from a path to a data frame of votes. Without it: chosen by
+            the file's ending and keys.
+        layout: Form of the table: a list of candidates for each item, a column
+            for each annotator, a row for each answer, or a column of 0 and 1
+            for each class. auto recognises it by the names of the columns.
+        id_column: Column of the items. Without it: found by name.
+        candidates_column: Column of --layout=list with the candidates, for
+            example suggested, in a labels.csv of the audit.
+        annotator_column: Column of --layout=long that says who answered.
+        label_column: Column of --layout=long with the answer.
+        class_names: The classes: a file with a name on each line, a number C
+            for 0 to C-1, or names separated by commas. Without it: those found.
+        where: Conditions on columns, with commas between them, such as
+            split=train,votes>2 (also != and <): other rows are left out.
+        min_votes: How many annotators must have named a class for it to be a
+            candidate; 1 takes the union.
+        min_confidence: Leave out answers whose confidence is lower.
+        none_of_these: Answers that stand for no class, separated by commas,
+            such as none,other. What then is empty goes by --empty_set.
+        empty_set: What to do with an item without candidates: refuse the
+            table, make all classes candidates, or leave the item out.
+        duplicates: What to do with an item whose rows have different sets:
+            refuse the table, unite them, or take the first.
+        on_bad_image: What to do if image files are missing or unreadable: name
+            them and stop, or leave their items out.
+        known_labels: A CSV file with the columns id and label: true labels of
+            some training items, for reports and for --noise_rate=auto.
+        known_as_sets: Train on each true label of --known_labels in place of
+            its set.
+        test_labels: A CSV file with the columns id and label: items to test
+            on. Those that --dataset names too are left out of training.
+    """
+
+    images: str | None = path()
+    format: str | None = code()
+    layout: str = choice("auto", ("auto", "list", "wide", "long", "multi_hot"))
+    id_column: str | None = text()
+    candidates_column: str | None = text()
+    annotator_column: str | None = text()
+    label_column: str | None = text()
+    class_names: str | None = file_or_text()
+    where: str | None = text()
+    min_votes: int = whole(1, low=1)
+    min_confidence: float | None = number(None)
+    none_of_these: str | None = text()
+    empty_set: str = choice("error", ("error", "all", "drop"))
+    duplicates: str = choice("error", ("error", "union", "first"))
+    on_bad_image: str = choice("error", ("error", "skip"))
+    known_labels: str | None = path()
+    known_as_sets: bool = switch(default=False)
+    test_labels: str | None = path()
+
+
+@dataclasses.dataclass(frozen=True)
+class CandidatesConfig:
+    """Candidate sets.
+
+    Attributes:
+        protocol: How candidate sets are simulated: flip swaps the true label
+            out at rate --noise_level; pico drops it and redraws empty sets;
+            superclass is pico within the true superclass. Without it: the one
+            the data set is published with, mostly flip.
+        ambiguity: q: the probability that a wrong label is a candidate.
+        noise_level: eta of the simulation: how often the true label is not a
+            candidate.
+        candidates_file: Read the candidate sets of --dataset from this table
+            or .npz file, and simulate none.
+        save_candidates: Write the candidate sets to this file.
+        legacy_stream: Draw the sets with the random stream of the authors'
+            code, bit for bit.
+    """
+
+    protocol: str | None = choice(None, ("flip", "pico", "superclass"))
+    ambiguity: float = number(0.3, low=0, high=1)
+    noise_level: float = number(0.3, low=0, high=1)
+    candidates_file: str | None = path()
+    save_candidates: str | None = path()
+    legacy_stream: bool = switch(default=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class ViewsConfig:
+    """Views.
+
+    Attributes:
+        augmentation: PiCO's views, as the flags below say, or CRDPLL's: a crop
+            with a reflected margin, and for strong views a black square and
+            AutoAugment's policy for CIFAR-10, which read --flip only.
+        crop_scale: Smallest share of the image's area that a random crop
+            takes.
+        flip: Share of the views that are mirrored left to right. 0 where that
+            changes the meaning, as for digits.
+        jitter: Change brightness, contrast, saturation and hue.
+        strong_operations: Random operations of a strong view.
+        cutout: Largest side of the strong view's cutout, as share of the
+            width.
+    """
+
+    augmentation: str = choice("simaugment", ("simaugment", "autoaugment"))
+    crop_scale: float = number(0.5, low=0, high=1, is_open="low")
+    flip: float = number(0.0, low=0, high=1)
+    jitter: bool = switch(default=False)
+    strong_operations: int = whole(3, low=0)
+    cutout: float = number(0.5, low=0, high=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class AlimConfig:
+    """ALIM.
+
+    Attributes:
+        norm: How a weighted prediction becomes a pseudo label: its largest
+            entry, or all of it to the power 1/K. Without it: as the method.
+        scale_factor: K of --norm=scale, exponent 1/K.
+        lam: Weight of the labels outside the set: a number, adaptive (the
+            quantile of the candidate ratio at the noise rate), or instance (in
+            closed form for each example). 0 is the method without ALIM.
+        lam_per_class: Take the quantile of --lam=adaptive within the examples
+            that share a likeliest class outside their sets.
+        noise_rate: The noise rate that ALIM is told: a number; oracle (the
+            simulated --noise_level); or an estimate: em or gmm (from the
+            held-out part, as epochs end), cv (from three short trainings
+            before), annotated (from --known_labels) or annotated:FILE; or
+            auto, which takes one of them. Without it: oracle for simulated
+            sets, auto for those of a file.
+        warmup_epochs: e0: epochs before labels outside the set get weight.
+        update: When pseudo labels are recomputed: in every step (the authors'
+            code) or after every epoch (Algorithm 1 of the paper).
+        scores: The P of Eq. 3 and 6: the classifier's (paper), the prototypes'
+            (authors' code), or what the method chooses.
+        pseudo_label_momentum_start: phi of the pseudo labels' moving average,
+            at the start. Without it: the method's own.
+        pseudo_label_momentum_end: phi at the end. Without it: as at the start.
+    """
+
+    norm: str | None = choice(None, ("onehot", "scale"))
+    scale_factor: float = number(1.0, low=0, is_open="low")
+    lam: float | str = number(
+        "adaptive", low=0, high=1, words=("adaptive", "instance")
+    )
+    lam_per_class: bool = switch(default=False)
+    noise_rate: float | str | None = noise_rate()
+    warmup_epochs: int = whole(15, low=0)
+    update: str = choice("step", ("step", "epoch"))
+    scores: str = choice("method", ("method", "classifier", "prototypes"))
+    pseudo_label_momentum_start: float | None = number(None, low=0, high=1)
+    pseudo_label_momentum_end: float | None = number(None, low=0, high=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class MethodConfig:
+    """Method and network.
+
+    Attributes:
+        method: cc, rc, proden, lwc, lws, gce, mse, mae, sce, exp, pico, crdpll,
+            irnet, pico_plus, or FILE.py:Class for one of your own.
+        method_options: Arguments of the method that have no flag:
+            name=value,name=value.
+        network: small_cnn, cifar_resnet18, cifar_wide_resnet34_10, convnet9,
+            or a model of keras.applications by its name; mlp for feature
+            vectors. Without it: small_cnn or mlp.
+        width: Channels of the first stage. Without it: the network's own.
+        weights: Weights that the backbone starts from: a file, or imagenet for
+            a model of keras.applications. Without it: random.
+        mixup_weight: Weight of the mixup loss. Without it: the method's own, 1
+            for pico and 0 for most.
+        mixup_alpha: The mixup coefficient is drawn from Beta(alpha, alpha).
+        logit_adjustment: tau: adds tau x log of each class's share among the
+            pseudo labels to the logits of the loss, where classes are rare.
+        contrastive_weight: Weight of the contrastive loss.
+        temperature: tau of the contrastive loss.
+        prototype_temperature: Temperature of the prototypes' softmax. Without
+            it: the method's own.
+        prototype_momentum: Moving average of the prototypes.
+        prototype_start: First epoch, from 1, that updates the pseudo labels.
+        key_momentum: Moving average of the key encoder.
+        queue_size: Embeddings kept for the contrastive loss.
+        embedding_dim: Width of an embedding.
+    """
+
+    method: str = code(default="pico")
+    method_options: str | None = text()
+    network: str | None = text()
+    width: int | None = whole(None, low=1)
+    weights: str | None = file_or_text()
+    mixup_weight: float | None = number(None, low=0)
+    mixup_alpha: float = number(4.0, low=0, is_open="low")
+    logit_adjustment: float = number(0.0, low=0)
+    contrastive_weight: float = number(0.5, low=0)
+    temperature: float = number(0.07, low=0, is_open="low")
+    prototype_temperature: float | None = number(None, low=0, is_open="low")
+    prototype_momentum: float = number(0.99, low=0, high=1)
+    prototype_start: int = whole(1, low=1)
+    key_momentum: float = number(0.999, low=0, high=1)
+    queue_size: int = whole(1024, low=1)
+    embedding_dim: int = whole(128, low=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """Optimisation and evaluation.
+
+    Attributes:
+        epochs: Passes over the training set.
+        batch_size: Images in a step, all replicas.
+        learning_rate: Step size of SGD at the start.
+        lr_schedule: How the learning rate falls: once an epoch along a cosine
+            to a thousandth, or not.
+        momentum: Momentum of SGD.
+        weight_decay: Added to the gradient as weight_decay x weight, for every
+            weight (the coupled form).
+        holdout: Share of the training set held out, with its noisy sets, for
+            covering rate and approximated accuracy.
+        select: Which epoch is reported as selected: the last, or the best
+            covering rate or approximated accuracy on the held-out part.
+        evaluate_every: Evaluate in every epoch whose number this divides, and
+            in the last; --select chooses among these.
+    """
+
+    epochs: int = whole(80, low=1)
+    batch_size: int = whole(64, low=1)
+    learning_rate: float = number(0.05, low=0, is_open="low")
+    lr_schedule: str = choice("cosine", ("cosine", "constant"))
+    momentum: float = number(0.9, low=0, high=1, is_open="high")
+    weight_decay: float = number(0.001, low=0)
+    holdout: float = number(0.1, low=0, high=1, is_open="high")
+    select: str = choice("last", ("last", "cr", "aa"))
+    evaluate_every: int = whole(1, low=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class MachineConfig:
+    """Machine.
+
+    Attributes:
+        backend: Keras backend. JAX is for accelerators; TensorFlow is the
+            faster one on a CPU.
+        distribute: mirrored: one replica on each device of this machine.
+            multi_worker: one in each of many processes, with --backend=jax;
+            see docs/distributed.md.
+        replicas: Replicas of --distribute=mirrored. On a CPU this many logical
+            devices, for a trial. Without it: one for each device.
+        precision: Keras dtype policy. Losses and tables stay in float32.
+        table: How pseudo labels are kept. sparse is for many classes: the
+            candidates' weights, the strongest others' and a remainder.
+        table_dtype: How the table stores a weight.
+        jit_compile: Compile the step with XLA; JAX always does.
+        steps_per_execution: Steps that run in one call of the compiled
+            function.
+        deterministic: Deterministic operations on a GPU too, slower.
+    """
+
+    backend: str = choice("tensorflow", ("tensorflow", "jax"))
+    distribute: str = choice("none", ("none", "mirrored", "multi_worker"))
+    replicas: int | None = whole(None, low=1)
+    precision: str = choice(
+        "float32", ("float32", "mixed_bfloat16", "mixed_float16")
+    )
+    table: str = choice("dense", ("dense", "sparse"))
+    table_dtype: str = choice("float32", ("float32", "float16"))
+    jit_compile: bool = switch(default=False)
+    steps_per_execution: int = whole(1, low=1)
+    deterministic: bool = switch(default=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Everything that decides a training run.
+
+    Example:
+
+    >>> config = Config().replace(epochs=3, lam=0.0)
+    >>> config.train.epochs, config.alim.lam
+    (3, 0.0)
+    """
+
+    run: RunConfig = RunConfig()
+    data: DataConfig = DataConfig()
+    table: TableConfig = TableConfig()
+    candidates: CandidatesConfig = CandidatesConfig()
+    views: ViewsConfig = ViewsConfig()
+    alim: AlimConfig = AlimConfig()
+    method: MethodConfig = MethodConfig()
+    train: TrainConfig = TrainConfig()
+    machine: MachineConfig = MachineConfig()
+
+    @classmethod
+    def from_flags(cls, values):
+        """Returns the configuration of a mapping from flag to value.
+
+        Flags that are no setting of a training are passed over, and settings
+        without a flag keep their default.
+        """
+        known = cls().as_dict()
+        return cls().replace(**{k: v for k, v in values.items() if k in known})
+
+    def replace(self, **values):
+        """Returns a copy with other values, each under its flag's name.
+
+        Raises:
+            ConfigError: There is no such setting.
+        """
+        groups = {}
+        for name, group in vars(self).items():
+            mine = {k: values.pop(k) for k in vars(group).keys() & values}
+            groups[name] = dataclasses.replace(group, **mine)
+        for name in values:
+            near = did_you_mean(name, self.as_dict())
+            raise ConfigError(f"There is no setting {name}.{near}")
+        return Config(**groups)
+
+    def as_dict(self):
+        """Returns a flat dict from a flag's name to its value."""
+        groups = vars(self).values()
+        return {k: v for group in groups for k, v in vars(group).items()}
+
+
+# The dataclasses whose flags a training takes, in the order of the help.
+TRAINING = tuple(type(field.default) for field in dataclasses.fields(Config))

@@ -1,0 +1,389 @@
+"""The noise rate that ALIM is told in a run, and the trainings that find it.
+
+The estimators are those of `alim_keras.noise_rate`; the estimate in force
+stands in the run folder, so that a continued run finds it.
+"""
+
+import dataclasses
+
+import keras
+import numpy as np
+from scipy.special import softmax
+
+from alim_keras import backend
+from alim_keras import files
+from alim_keras import methods
+from alim_keras import noise_rate
+from alim_keras import report
+from alim_keras.app import build
+from alim_keras.app.run_folder import fingerprint
+from alim_keras.data import known_data
+from alim_keras.data import tables
+from alim_keras.data import train_dataset
+from alim_keras.errors import CheckpointError
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.errors import first_five
+
+# In the run folder: the estimate, and what it was made for; and predictions of
+# networks that did not see the labels.
+FILE = "noise_rate.json"
+FOLDS_FILE = "folds.npz"
+_ESTIMATORS = {"em": noise_rate.em, "gmm": noise_rate.gmm}
+# A fold's training takes at most so many epochs, unless they have fewer steps
+# than the second number.
+_EPOCHS, _STEPS = 12, 240
+
+
+def prepare(config, folder, training):
+    """Returns what the run tells ALIM: a number, an estimator, or None.
+
+    `annotated` and `cv` are estimated here, once, before the training; `em`
+    and `gmm` by the returned estimator, as epochs end. Each estimate is
+    printed and kept.
+
+    Raises:
+        ConfigError: There is nothing to estimate from.
+        DataError: The file of true labels is unsound.
+    """
+    asked, record = requested(config), Record(config, folder, training)
+    if asked in (None, "oracle") or isinstance(asked, float):
+        return record.final()
+    if asked == "auto":
+        asked, why = _choose(config, training)
+        _tell(f"--noise_rate=auto takes {asked}: {why}")
+    if asked in _ESTIMATORS:
+        _check_held_out(asked, config, training)
+        record.estimator = noise_rate.HeldOut(
+            build.eval_batches(training, training.held_out),
+            _ESTIMATORS[asked],
+        )
+        return record
+    estimate = None
+    if asked == "cv" or folder.checkpoint.exists():
+        # Of a file of true labels that grew meanwhile, a run that goes on
+        # takes the old state, and only such a run.
+        estimate = record.read()
+    if estimate is None:
+        estimate = _estimate_once(asked, config, training)
+        record.write(estimate)
+    record.show(estimate)
+    return estimate.value
+
+
+def requested(config):
+    """Returns `--noise_rate`, with the default that fits the sets.
+
+    None if nobody asked and nobody needs it.
+    """
+    if config.alim.noise_rate is not None:
+        return config.alim.noise_rate
+    is_table = known_data.is_table(config.data.dataset)
+    if not config.candidates.candidates_file and not is_table:
+        return "oracle"
+    is_needed = config.alim.lam in ("adaptive", "instance")
+    return "auto" if is_needed and build.keeps_pseudo_labels(config) else None
+
+
+class Record:
+    """The estimate in force: in the run folder, and in a printed line.
+
+    It is an estimator itself, where `estimator` is set: its first estimate is
+    shown, and each is written.
+    """
+
+    def __init__(self, config, folder, training):
+        self.config, self.folder, self.training = config, folder, training
+        self.estimator, self.is_shown = None, False
+        # A file that an earlier wish left in the folder does not count.
+        made_for = fingerprint(config.as_dict()), training.sets.content_hash
+        self.made_for = list(made_for)
+        statistics = training.sets.statistics(training.labels)
+        self.realised = statistics["realised_noise"]
+
+    def final(self):
+        """Returns the number or `Estimate` in force, or None."""
+        asked = requested(self.config)
+        if asked is None or isinstance(asked, float):
+            return asked
+        if asked != "oracle":
+            return self.read()
+        level = self.training.sets.provenance.get("noise_level")
+        if level is None and self.config.alim.lam in ("adaptive", "instance"):
+            raise ConfigError(
+                "--noise_rate=oracle needs simulated candidate sets, whose "
+                "noise level is known; give --noise_rate=auto to estimate it, "
+                "or a guess such as --noise_rate=0.2."
+            )
+        return level
+
+    def read(self):
+        """Returns the `Estimate` that is kept, or None."""
+        content = self.folder.read_if_sound(FILE)
+        if content is None or content.get("made_for") != self.made_for:
+            return None
+        return noise_rate.Estimate.from_dict(content["estimate"])
+
+    def write(self, estimate):
+        """Writes an estimate, in place of the one before."""
+        if backend.is_chief():
+            content = {"estimate": estimate.as_dict()}
+            content |= {"realised": self.realised, "made_for": self.made_for}
+            self.folder.write(FILE, content)
+
+    def show(self, estimate):
+        """Prints an estimate in one line."""
+        known = ""
+        if self.realised is not None:
+            known = f" Realised: {self.realised:.3f} (uses true labels)."
+        _tell(estimate.describe() + known)
+
+    def estimate(self, model, epoch):
+        """Returns the `Estimate` at the end of an epoch."""
+        estimate = self.estimator.estimate(model, epoch)
+        self.write(estimate)
+        if not self.is_shown:
+            self.show(estimate)
+        self.is_shown = True
+        return estimate
+
+
+def _tell(text):
+    if backend.is_chief():
+        print(text, flush=True)
+
+
+def _choose(config, training):
+    # Answers that take the place of sets are mostly those of a review list, of
+    # items whose sets looked wrong: they do not stand for all.
+    known = training.known
+    is_sample = known is not None and not training.known_as_sets
+    num_labels = int(np.sum(known >= 0)) if is_sample else 0
+    # Full sets cannot be wrong.
+    sizes = training.sets.sizes[training.held_out]
+    num_held_out = int((sizes < training.num_classes).sum())
+    asked, why = noise_rate.choose(num_held_out, num_labels)
+    if asked == "cv" and config.machine.distribute == "multi_worker":
+        return "em", "many processes train, and cv is for one."
+    return asked, why
+
+
+def _check_held_out(name, config, training):
+    if not len(training.held_out):
+        raise ConfigError(
+            f"--noise_rate={name} looks at images held out of training; add "
+            "--holdout=0.1, or use --noise_rate=cv. Received: --holdout=0"
+        )
+    if not build.keeps_pseudo_labels(config):
+        raise ConfigError(
+            f"--noise_rate={name} is estimated for ALIM as epochs end, and "
+            f"--method={config.method.method} keeps no pseudo labels for it; "
+            "use --noise_rate=cv to know the rate all the same."
+        )
+
+
+def _estimate_once(asked, config, training):
+    """Returns an `Estimate` that is made before the training."""
+    if asked != "cv":
+        rows, labels = _annotations(asked.partition(":")[2], training)
+        # The sets as they were given, where known labels stand in for some.
+        given = training.candidates.take(rows).dense()
+        return noise_rate.annotated(labels, given)
+    if config.machine.distribute == "multi_worker":
+        raise ConfigError(
+            "--noise_rate=cv trains in one process; use --noise_rate=em, or "
+            "the result of cv in a run of one process, --noise_rate=NUMBER. "
+            "Received: --distribute=multi_worker"
+        )
+    rows = training.trained
+    return noise_rate.cv(
+        CrossFit(config, training, "Estimating the noise rate: "),
+        training.sets.take(rows).dense(),
+        seed=config.run.seed,
+        groups=_groups_of(training, rows),
+    )
+
+
+def _annotations(path, training):
+    """Returns rows and labels of a file, or of `--known_labels`."""
+    if not path:
+        if training.known is None:
+            raise ConfigError(
+                "--noise_rate=annotated needs --known_labels=FILE, or a file "
+                "of its own: --noise_rate=annotated:FILE"
+            )
+        rows = np.flatnonzero(training.known >= 0)
+        return rows, training.known[rows]
+    ids, labels = tables.read_known_labels(path, training.class_names)
+    ids = np.asarray(ids, str)
+    strange = ids[~np.isin(ids, training.listed)]
+    if len(strange):
+        raise DataError(
+            f"{path}: {len(strange)} of {len(ids)} ids are not in "
+            f"{training.name}: {first_five(strange)}"
+        )
+    # A run may train on a part of the items.
+    kept = np.isin(ids, training.ids)
+    return training.rows_of(ids[kept]), np.asarray(labels)[kept]
+
+
+class CrossFit:
+    """`fit_predict` of `noise_rate.out_of_fold`, from the run's settings.
+
+    The network, its input, views, optimizer and batches are the run's, the
+    batches smaller where a part does not fill one; the method is the plain
+    `PartialLabelModel` with lambda 0 and Eq. 5, which every network can be
+    trained with. One model serves all folds: it starts each from the same
+    initial weights.
+
+    Args:
+        config: The `Config`.
+        training: The `TrainingSet`; rows count within its `trained`.
+        purpose: String, the beginning of each printed line.
+        epochs: Of each training. Defaults to few: 12, or more where these
+            have fewer than 240 steps, but never more than the run's.
+    """
+
+    def __init__(self, config, training, purpose, epochs=None):
+        self.config, self.training = config, training
+        self.purpose, self.epochs = purpose, epochs
+        self._fold = 0
+        backend.set_random_seed(config.run.seed)
+        backbone, mean, std = build.backbone_of(config, training)
+        self._model = model = methods.PartialLabelModel(
+            backbone,
+            training.num_classes,
+            len(training.trained),
+            views=build.views(config, training),
+            mean=mean,
+            std=std,
+            table=build.table(config, training),
+            # Labels of the last few epochs: the training is short.
+            pseudo_label_momentum=(0.5, 0.5),
+            weight_decay=config.train.weight_decay,
+            seed=config.run.seed,
+            name="cross_fit",
+        )
+        model.pseudo_label_table.use_onehot.assign(0.0)
+        build.compile_model(config, model)
+        variables = (*model.variables, *model.optimizer.variables)
+        self._start = [(v, v.numpy()) for v in variables]
+        self._infer = noise_rate.inference(model)
+
+    def __call__(self, train_rows, predict_rows):
+        """Returns the logits of `predict_rows`, float32 `(n, C)`."""
+        config, training = self.config, self.training
+        for variable, value in self._start:
+            variable.assign(value)
+        rows = training.trained[train_rows]
+        # The run fills a batch, and a part of its items may not.
+        batch_size = min(config.train.batch_size, len(rows))
+        wanted = max(_EPOCHS, -(-_STEPS // (len(rows) // batch_size)))
+        epochs = self.epochs or min(config.train.epochs, wanted)
+        self._fold += 1
+        line = f"network {self._fold}: {epochs} epochs on {len(rows):,} items"
+        if batch_size < config.train.batch_size:
+            line += f", in batches of {batch_size}, since they do not fill one"
+        if epochs < wanted and not self.epochs:
+            line += (
+                f" ({wanted} epochs would be right, but --epochs={epochs}: "
+                "the estimate may be far too low)"
+            )
+        _tell(self.purpose + line)
+        rate = build.learning_rate(config, epochs)
+        self._model.fit(
+            train_dataset(
+                training.images[rows],
+                training.sets.take(rows),
+                batch_size=batch_size,
+                seed=config.run.seed,
+            ),
+            epochs=epochs,
+            verbose=0,
+            callbacks=[keras.callbacks.LearningRateScheduler(rate)],
+        )
+        batches = build.eval_batches(training, training.trained[predict_rows])
+        logits = [self._infer(x["image"]) for x, _ in batches]
+        return np.concatenate(list(map(keras.ops.convert_to_numpy, logits)))
+
+
+def fold_probabilities(run, folder, folds, epochs=None):
+    """Returns predictions of networks that were trained without the item.
+
+    Nor were they trained on a copy of it. They are kept in the run folder, if
+    it can be written to: a second audit need not train again.
+
+    Args:
+        run: The `OpenRun`.
+        folder: The `RunFolder`.
+        folds: Integer from 2, how many networks.
+        epochs: Of each training. Defaults to as many as the run's.
+
+    Returns:
+        float32 `(N, C)`.
+    """
+    training, count = run.training, len(run.training)
+    if folds > count:
+        raise ConfigError(
+            f"There are {count} items, so at most as many folds. Received: "
+            f"--folds={folds}"
+        )
+    epochs = epochs or run.config.train.epochs
+    made_for = [
+        fingerprint(run.config.as_dict()),
+        training.sets.content_hash,
+        f"{folds} folds of {epochs} epochs, identical items in one",
+    ]
+    logits = _stored(folder, made_for, training.sets.shape)
+    if logits is None:
+        # The part that the run holds out is to be judged too.
+        everything = dataclasses.replace(
+            training, trained=np.arange(count), held_out=np.arange(0)
+        )
+        logits = noise_rate.out_of_fold(
+            CrossFit(run.config, everything, "Out-of-fold ", epochs),
+            count,
+            folds,
+            run.config.run.seed,
+            _groups_of(training, np.arange(count)),
+        ).astype("float32", copy=False)
+        path = folder.file(FOLDS_FILE)
+        try:
+            with files.replacing(path) as file:
+                np.savez(file, logits=logits, made_for=made_for)
+        except OSError as error:
+            print(f"{path} cannot be kept for another audit: {error.strerror}")
+    # In their place and in blocks: there are many.
+    for block in report.blocks(*logits.shape):
+        part = slice(block[0], block[-1] + 1)
+        logits[part] = softmax(logits[part], axis=1)
+    return logits
+
+
+def _stored(folder, made_for, shape):
+    """Returns the logits of an earlier audit, if they are of this wish."""
+    path = folder.file(FOLDS_FILE)
+    try:
+        if folder.existing(FOLDS_FILE) is None:
+            return None
+        content = tables.read_npz(path)
+        logits, kept_for = content["logits"], content["made_for"]
+    except (CheckpointError, DataError, KeyError):
+        print(f"{path} cannot be read: its networks are trained again")
+        return None
+    fits = logits.shape == tuple(shape) and logits.dtype == np.float32
+    return logits if fits and kept_for.tolist() == made_for else None
+
+
+def _groups_of(training, rows):
+    """Returns the groups of copies that folds must not split, int64 `(n,)`."""
+    if training.copies is None:
+        return None
+    groups = np.unique(training.copies[rows], return_inverse=True)[1]
+    twins = int((np.bincount(groups)[groups] > 1).sum())
+    if twins:
+        _tell(
+            f"{twins:,} items are identical to another one; as far as a fold "
+            "can hold them, such come into one"
+        )
+    return groups

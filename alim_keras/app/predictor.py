@@ -1,0 +1,290 @@
+"""A trained model as one function, and the items that it is to predict."""
+
+import dataclasses
+import json
+import os
+import zipfile
+from collections.abc import Callable
+
+import keras
+import numpy as np
+
+from alim_keras import methods
+from alim_keras.backend import serving
+from alim_keras.data import own_data
+from alim_keras.data import tables
+from alim_keras.data import validation
+from alim_keras.data.candidates import CandidateSets
+from alim_keras.data.checks import check_ids
+from alim_keras.data.images import DiskImages
+from alim_keras.data.matching import list_images
+from alim_keras.errors import CheckpointError
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.errors import first_five
+from alim_keras.errors import one_line
+
+_GRAPH = "saved_model.pb"
+_ADVICE = (
+    "Give the folder of a finished run, its model.keras or its saved_model "
+    "folder; python -m alim_keras.export RUN_FOLDER makes both."
+)
+# How a damaged model, or one of classes that are not here, fails to load.
+_UNREADABLE = (
+    *(OSError, ValueError, TypeError, KeyError, IndexError, ImportError),
+    *(RuntimeError, EOFError, zipfile.BadZipFile),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Predictor:
+    """A classifier, its C classes, and the form of its input.
+
+    `probabilities` is a function from `(B, *input_shape)`, uint8 or float32,
+    to float32 `(B, C)`; `input_shape` is `(H, W, channels)` as the training
+    images had it, or `(d,)` for feature vectors.
+    """
+
+    probabilities: Callable
+    class_names: tuple
+    input_shape: tuple
+
+    @property
+    def takes_features(self):
+        """Whether it takes feature vectors, not images."""
+        return len(self.input_shape) == 1
+
+    @property
+    def form(self):
+        """Side and channels of the images it takes."""
+        height, width, channels = self.input_shape
+        return max(height, width), channels
+
+
+def load_predictor(path, class_names=None, rename=False):
+    """Loads a model for prediction.
+
+    Of a run folder it takes `saved_model/`, which needs no classes of the
+    user's own, or, on Keras's JAX backend, `model.keras`.
+
+    Args:
+        path: A run folder, a `.keras` file or the folder of a SavedModel.
+        class_names: Sequence of C strings. Defaults to the names that the
+            model or its run keeps, or else the numbers.
+        rename: Whether `class_names` may differ from the kept names: each is
+            then another word for the class in its place.
+
+    Raises:
+        CheckpointError: There is no model, or it cannot be read.
+        ConfigError: `class_names` are not as many as the model's classes, or
+            not the model's own.
+
+    Example:
+
+    ```python
+    predictor = load_predictor("runs/digits-pico-seed0")
+    predictor.probabilities(images).argmax(axis=1)
+    ```
+    """
+    path = _find(os.path.abspath(os.path.expanduser(path)))
+    is_graph = os.path.isdir(path)
+    load = serving.load_served_model if is_graph else _load_keras
+    kept, trained_on = _of_run(path)
+    try:
+        function, shape = load(path)
+        if len(shape) == 3 and trained_on[2:] == tuple(shape[2:]):
+            # Files are then decoded as they were for training.
+            shape = trained_on
+        num_classes = function(np.zeros((1, *shape), "float32")).shape[1]
+    except CheckpointError:
+        raise
+    except _UNREADABLE as error:
+        raise CheckpointError(
+            f"{path} cannot be loaded; it may be damaged: {one_line(error)}. "
+            f"{_ADVICE} A saved_model needs no classes of your own."
+        ) from error
+    names = tuple(map(str, class_names or kept or range(num_classes)))
+    if len(names) != num_classes:
+        raise ConfigError(
+            f"The model in {path} has {num_classes} classes; name each of "
+            f"them. Received: {len(names)} class names, {first_five(names)}"
+        )
+    if kept and names != kept and not rename:
+        raise ConfigError(
+            f"The classes of the model in {path} are {first_five(kept)}, and "
+            f"--class_names are others, or in another order: "
+            f"{first_five(names)}. Leave --class_names out; --rename gives the "
+            "classes other words, in the model's order."
+        )
+    return Predictor(function, names, tuple(shape))
+
+
+def _find(path):
+    """Returns the .keras file or the SavedModel folder that is meant."""
+    graph = os.path.join(path, "saved_model")
+    model = os.path.join(path, "model.keras")
+    places = [(os.path.join(graph, _GRAPH), graph), (model, model)]
+    if keras.config.backend() != "tensorflow":
+        places.reverse()
+    places.append((os.path.join(path, _GRAPH), path))
+    if path.endswith(".keras"):
+        places.append((path, path))
+    for file, chosen in places:
+        if os.path.isfile(file):
+            return chosen
+    raise CheckpointError(f"There is no model in {path}. {_ADVICE}")
+
+
+def _load_keras(path):
+    model = keras.saving.load_model(path, compile=False)
+    if not isinstance(model, methods.PartialLabelModel):
+        raise CheckpointError(f"{path} is not a model of alim_keras")
+    network = model.inference_network()
+    shape = tuple(model.image_shape)
+
+    def probabilities(batch):
+        return np.asarray(network.predict_on_batch(batch.astype("float32")))
+
+    return probabilities, shape[-1:] if model.takes_features else shape
+
+
+def _of_run(path):
+    """Returns class names and shape of the training images, if they are known.
+
+    They stand in the assets of a SavedModel, and in run.json beside it.
+    """
+    names, shape = (), ()
+    try:
+        file = os.path.join(os.path.dirname(path), "run.json")
+        with open(file, encoding="utf-8") as opened:
+            data = json.load(opened)["data"]
+        names, shape = tuple(data["class_names"]), tuple(data["image_shape"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    assets = os.path.join(path, "assets", "class_names.txt")
+    if os.path.isfile(assets):
+        with open(assets, encoding="utf-8") as opened:
+            names = tuple(opened.read().splitlines())
+    return names, shape
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """Items of one kind: `ids`, `values` (an array or `DiskImages`), `sets`."""
+
+    ids: object
+    values: object
+    sets: CandidateSets | None = None
+
+    def batches(self, size, skipped):
+        """Yields rows and their values; only one batch is in memory.
+
+        `skipped` is a dict from an id to its error, to which images that
+        cannot be read are added; None refuses them.
+        """
+        for start in range(0, len(self.ids), size):
+            rows = np.arange(start, min(start + size, len(self.ids)))
+            problems = {}
+            if isinstance(self.values, DiskImages):
+                values = self.values.read(rows, problems)
+            else:
+                values = np.asarray(self.values[rows])
+            if problems and skipped is None:
+                error = next(iter(problems.values()))
+                raise DataError(
+                    f"{error}; --on_bad_image=skip leaves such images out"
+                ) from error
+            for place, error in problems.items():
+                skipped[self.ids[rows[place]]] = error
+            sound = np.setdiff1d(np.arange(len(rows)), list(problems))
+            if len(sound):
+                yield rows[sound], values[sound]
+
+
+def inputs_of_paths(paths, predictor):
+    """Returns `Inputs` of files and folders, in the order given.
+
+    Images take their path as id.
+    """
+    paths = [os.path.expanduser(path) for path in paths]
+    missing = [path for path in paths if not os.path.exists(path)]
+    if missing:
+        raise DataError(
+            f"{len(missing)} of {len(paths)} files or folders do not exist: "
+            f"{first_five(missing)}"
+        )
+    inputs = []
+    for path in paths:
+        if path.lower().endswith((".npz", ".npy")):
+            inputs.append(_of_array(path, predictor))
+            continue
+        if predictor.takes_features or path.lower().endswith(".csv"):
+            raise DataError(
+                f"{path}: the model takes images, or arrays in .npz and .npy "
+                f"files, of the shape {predictor.input_shape}. Give a table of "
+                "images as --candidates_file"
+            )
+        names = [path]
+        if os.path.isdir(path):
+            listed = list_images(path).files
+            names = [os.path.join(path, name) for name in listed]
+        if inputs and isinstance(inputs[-1].values, DiskImages):
+            # Files beside files are read in common batches.
+            names = [*inputs.pop().ids, *names]
+        inputs.append(Inputs(names, DiskImages(names, *predictor.form)))
+    return inputs
+
+
+def inputs_of_table(path, predictor, **reading):
+    """Returns `Inputs` of a table of candidate sets; see `data.load_table`."""
+    size = None if predictor.takes_features else predictor.form[0]
+    reading["class_names"] = predictor.class_names
+    table = own_data.load_table(path, image_size=size, **reading)
+    if isinstance(table.images, DiskImages):
+        values = table.images.with_form(*predictor.form)
+    else:
+        values = _checked(table.images, table.ids, predictor, path)
+    return [Inputs(table.ids, values, table.candidates)]
+
+
+def _of_array(path, predictor):
+    """Reads an .npy file, or an .npz file with values and perhaps ids."""
+    name, ids = "features" if predictor.takes_features else "images", None
+    if path.lower().endswith(".npz"):
+        content = tables.read_npz(path, (name, "ids"))
+        if name not in content:
+            raise DataError(
+                f"{path}: there is no array {name!r}, which the model takes"
+            )
+        values, ids = content[name], content.get("ids")
+    else:
+        try:
+            values = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise DataError(f"{path}: cannot be read: {error}") from error
+    count = len(values) if values.ndim else 0
+    if ids is None:
+        ids = [str(row) for row in range(count)]
+    else:
+        ids = check_ids(path, ids, count)
+    return Inputs(ids, _checked(values, ids, predictor, path))
+
+
+def _checked(values, ids, predictor, path):
+    """Returns values if they have the form that the model takes."""
+    try:
+        if predictor.takes_features:
+            values = validation.validate_features(values, ids)
+            values = values.reshape(len(values), -1)
+        else:
+            values = values[..., None] if values.ndim == 3 else values
+            values = validation.validate_images(values, ids)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+    if values.shape[-1] != predictor.input_shape[-1]:
+        what = "features" if predictor.takes_features else "channels"
+        raise DataError(
+            f"{path}: the model takes {predictor.input_shape[-1]} {what}. "
+            f"Received: {values.shape[-1]} {what}"
+        )
+    return values

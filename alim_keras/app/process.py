@@ -1,0 +1,253 @@
+"""The process of a command: environment, signals, warnings and exit code."""
+
+import contextlib
+import importlib
+import os
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+import warnings
+
+import alim_keras
+from alim_keras.errors import AlimError
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.errors import DataWarning
+from alim_keras.errors import EnvironmentLacksError
+from alim_keras.errors import original
+
+# oneDNN: TensorFlow leaves it off on processors without AVX-512 VNNI or AMX,
+# where it still makes a ResNet step about a third faster. It changes results
+# in the last digits, so it is set by the commands only, never by the library.
+_FAST = {"TF_ENABLE_ONEDNN_OPTS": "1"}
+# On a machine without a GPU even level 2 complains that CUDA does not start.
+# What really fails is raised as an exception at any level.
+_QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
+_UNEXPECTED, _INTERRUPTED = 1, 130
+_LONGEST_QUOTE = 300
+
+
+def run(command, main, arguments=None, keras=True):
+    """Runs a command and returns its exit code.
+
+    Args:
+        command: A `cli.Command`.
+        main: Function of the `Line`; it returns `None` or an exit code. What
+            needs Keras is imported inside it, so that `--help`,
+            `--print_config` and a wrong flag answer at once.
+        arguments: List of strings. Defaults to `sys.argv[1:]`.
+        keras: Whether Keras is imported before `main`. Defaults to `True`.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    # Known before the line is parsed, for an error in the parsing itself.
+    verbose = "--verbose" in arguments
+    name = f"alim_keras.{command.name}"
+    try:
+        with _interrupts_raised(), _plain_warnings(name):
+            line = command.parse(arguments)
+            values, verbose = line.values, line.values["verbose"]
+            if values["help"] or values["helpfull"]:
+                return _print(command.help(values["helpfull"]))
+            if values["version"]:
+                return _print(f"alim_keras {alim_keras.__version__}\n")
+            for warning in line.warnings:
+                report(name, f"warning: {warning}")
+            if values["print_config"]:
+                return _print(line.describe())
+            is_asked = line.origins.get("backend", "default") != "default"
+            backend = values["backend"] if is_asked else None
+            set_environment(backend, verbose)
+            if keras:
+                import_keras(backend, verbose)
+            return main(line) or 0
+    except KeyboardInterrupt as error:
+        code, failure = _INTERRUPTED, error
+        message = "interrupted; the same command continues the work."
+    except Exception as error:
+        code, message = explain(error, verbose)
+        failure = error
+    if verbose:
+        traceback.print_exception(failure)
+    report(name, message)
+    return code
+
+
+def explain(error, verbose=False):
+    """Returns the exit code and the one line for an exception."""
+    if not isinstance(error, AlimError):
+        # tf.data hands on the text of an error only.
+        error = original(error) or error
+    if isinstance(error, AlimError):
+        return error.exit_code, f"error: {_joined(error)}"
+    lacks = EnvironmentLacksError.exit_code
+    # The frameworks' messages run to pages.
+    kind, quote = type(error).__name__, _joined(error)
+    if len(quote) > _LONGEST_QUOTE:
+        quote = f"{quote[:_LONGEST_QUOTE]} ..."
+    # By name: JAX has no class for it, and TensorFlow may not be loaded.
+    is_full = kind == "ResourceExhaustedError" or "RESOURCE_EXHAUSTED" in quote
+    if is_full or isinstance(error, MemoryError):
+        return lacks, (
+            "error: out of memory. A smaller --batch_size, --queue_size or "
+            f"--width needs less. ({quote})"
+        )
+    package = (getattr(error, "name", None) or "alim_keras").split(".")[0]
+    if isinstance(error, ModuleNotFoundError) and package != "alim_keras":
+        # JAX is a user's choice and stands in no requirement.
+        wanted = "jax" if package == "jax" else "-r requirements.txt"
+        return lacks, (
+            f"error: the package {package} is not installed: "
+            f"python -m pip install {wanted}"
+        )
+    if isinstance(error, OSError) and error.strerror:
+        place = f": {error.filename}" if error.filename else ""
+        missing = isinstance(error, FileNotFoundError)
+        code = DataError.exit_code if missing else lacks
+        return code, f"error: {error.strerror}{place}"
+    hint = "" if verbose else " (--verbose shows the traceback)"
+    return _UNEXPECTED, f"unexpected error: {kind}: {quote}{hint}"
+
+
+def _joined(error):
+    return " ".join(str(error).split())
+
+
+def report(name, line):
+    """Prints a line on stderr, after what stdout has so far."""
+    sys.stdout.flush()
+    print(f"{name}: {line}", file=sys.stderr, flush=True)
+
+
+def set_environment(backend=None, verbose=False):
+    """Sets a command's environment variables, before Keras is imported.
+
+    The user's own values win, but for KERAS_BACKEND, for which a flag is the
+    stronger wish. `verbose` leaves TensorFlow's log as it is.
+    """
+    if backend is not None:
+        os.environ["KERAS_BACKEND"] = backend
+    for name, value in {**_FAST, **({} if verbose else _QUIET)}.items():
+        os.environ.setdefault(name, value)
+
+
+def import_keras(backend=None, verbose=False):
+    """Imports Keras without the messages of TensorFlow's C++ on stderr."""
+    if "keras" not in sys.modules:
+        # TensorFlow's first messages come before it reads any log level.
+        quiet = contextlib.nullcontext() if verbose else without_stderr()
+        with interrupts_deferred(), quiet:
+            importlib.import_module("keras")
+            # Keras imports it on any backend, if installed, once a layer is
+            # copied.
+            with contextlib.suppress(ImportError):
+                importlib.import_module("tensorflow")
+    running = sys.modules["keras"].config.backend()
+    if backend not in (None, running):
+        raise ConfigError(
+            f"Keras was loaded with another backend, {running}, before the "
+            f"flag was read; set KERAS_BACKEND={backend} before this process "
+            f"starts. Received: --backend={backend}"
+        )
+
+
+# Whether a signal may interrupt now, and whether one came.
+_state = {"deferred": False, "received": False}
+
+
+def _on_signal(*_):
+    if _state["received"] and not _state["deferred"]:
+        # A second Ctrl-C while the first is answered: files are written whole
+        # or not at all, so the process may end at any point.
+        os._exit(_INTERRUPTED)
+    _state["received"] = True
+    if not _state["deferred"]:
+        raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _interrupts_raised():
+    """Raises `KeyboardInterrupt` in the block for Ctrl-C and SIGTERM."""
+    usual = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            usual[number] = signal.signal(number, _on_signal)
+    _state["received"] = False
+    try:
+        yield
+    finally:
+        # After an interrupt the process is about to end: another one must
+        # not show a traceback.
+        if not _state["received"]:
+            for number, handler in usual.items():
+                signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def interrupts_deferred():
+    """Raises an interrupt of the block only after the block.
+
+    While TensorFlow is imported Ctrl-C is sometimes swallowed.
+    """
+    _state["deferred"] = True
+    try:
+        yield
+    finally:
+        _state["deferred"] = False
+    if _state["received"]:
+        raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def without_stderr():
+    """Keeps what C++ code writes to stderr; shows it if an error is raised."""
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as kept:
+        stderr = os.dup(2)
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(stderr, kept.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+
+def show_progress(done, total):
+    """Writes how much is done on stderr, if a person can see it."""
+    if sys.stderr.isatty():
+        end = "\r" if done < total else "\n"
+        print(f"{done:,} of {total:,}", end=end, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _plain_warnings(name):
+    """Shows each warning about data once, as a line without a place in code."""
+    usual, shown = warnings.showwarning, set()
+
+    def show(message, category, *place, **more):
+        if not issubclass(category, DataWarning):
+            usual(message, category, *place, **more)
+        elif str(message) not in shown:
+            shown.add(str(message))
+            report(name, f"warning: {_joined(message)}")
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
+
+
+def _print(content):
+    try:
+        sys.stdout.write(content)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # A pager that was closed early; Python would complain at its own end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

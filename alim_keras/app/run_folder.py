@@ -1,0 +1,444 @@
+"""The run folder: its lock, run.json, and whether a run may go on in it."""
+
+import contextlib
+import errno
+import fcntl
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import shlex
+import stat
+import subprocess
+import sys
+
+import numpy as np
+
+import alim_keras
+from alim_keras import backend
+from alim_keras import files
+from alim_keras.app import cli
+from alim_keras.app.config import Config
+from alim_keras.callbacks import RunCheckpoint
+from alim_keras.data import CandidateSets
+from alim_keras.data import known_data
+from alim_keras.data.matching import list_images
+from alim_keras.errors import CheckpointError
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.noise_rate import Estimate
+
+# Settings that may differ between a run and its continuation: they choose
+# where and how it runs, not what it computes.
+FREE = frozenset(
+    "run_dir data_dir download progress save_candidates candidates_file "
+    "images".split()
+)
+# Settings that name files of labels.
+_FILES = "candidates_file known_labels test_labels class_names".split()
+# How a folder that may not be written to refuses.
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_PACKAGES = (
+    "keras tensorflow tensorflow-datasets numpy scikit-learn absl-py"
+).split()
+# So many files of images are read for their digest.
+_SAMPLE = 1000
+
+
+class BusyError(CheckpointError):
+    """Another process works in the run folder."""
+
+
+class RunFolder:
+    """Paths of a run, and its identity.
+
+    Somebody else may have written the folder: what is read here must be a
+    regular file, never a link or a pipe.
+    """
+
+    def __init__(self, path):
+        self.path = os.path.abspath(path)
+        self.checkpoint = RunCheckpoint(self.file("checkpoints"))
+
+    def file(self, *names):
+        """Returns a path in the folder."""
+        return os.path.join(self.path, *names)
+
+    def existing(self, name):
+        """Returns the path of a regular file here, or None if it is missing.
+
+        Raises:
+            CheckpointError: It is a link, a folder, a pipe or a device.
+        """
+        path = self.file(name)
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(mode):
+            raise CheckpointError(
+                f"{path} must be a regular file, and it is a link, a folder "
+                "or a device. Remove it, if you did not make it."
+            )
+        return path
+
+    @contextlib.contextmanager
+    def lock(self, to_read=False):
+        """Keeps a second process off the folder; freed even by `kill -9`.
+
+        Args:
+            to_read: Whether the caller can do without writing here. Then a
+                folder that cannot be written to needs no lock: files in it
+                are only ever replaced whole.
+
+        Raises:
+            BusyError: Another process works here.
+            ConfigError: This is a file, or cannot be written to.
+        """
+        if os.path.exists(self.path) and not os.path.isdir(self.path):
+            raise ConfigError(
+                "--run_dir must be a folder, new or of an earlier run, and "
+                f"this is a file. Received: --run_dir={self.path}"
+            )
+        is_new = not os.path.isdir(self.path)
+        try:
+            os.makedirs(self.path, exist_ok=True)
+            self.existing(".lock")
+            # Neither through a link that appeared meanwhile, nor waiting for
+            # the other end of a pipe, nor emptying what is there.
+            how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+            handle = os.open(self.file(".lock"), how, 0o666)
+        except OSError as error:
+            if error.errno not in _FORBIDDEN:
+                raise
+            if not to_read:
+                raise ConfigError(
+                    f"{self.path} cannot be written to: {error.strerror}. "
+                    "Give another folder, or a copy of this one that you may "
+                    "write to."
+                ) from error
+            yield
+            return
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            files.remove_partial(self.path)
+            yield
+        except BlockingIOError as error:
+            raise BusyError(
+                f"Another process is training in {self.path}. Wait for "
+                "it, or give this run its own --run_dir."
+            ) from error
+        finally:
+            os.close(handle)
+            # A run that was refused before it began leaves no folder.
+            if is_new and os.listdir(self.path) == [".lock"]:
+                os.remove(self.file(".lock"))
+                os.rmdir(self.path)
+
+    def read_text(self, name):
+        """Returns the text of a file here, or None if it is missing."""
+        path = self.existing(name)
+        try:
+            return path and pathlib.Path(path).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{path} cannot be read: {error}") from error
+
+    def read(self, name):
+        """Returns the dict in a JSON file here, or None if it is missing."""
+        text = self.read_text(name)
+        try:
+            content = None if text is None else json.loads(text)
+        except ValueError:
+            content = ()
+        if content is not None and not isinstance(content, dict):
+            raise CheckpointError(
+                f"{self.file(name)} is damaged. Remove this file: the same "
+                "train command goes on without it and writes it again."
+            )
+        return content
+
+    def read_if_sound(self, name):
+        """Returns the dict in a JSON file here; None if missing or damaged."""
+        try:
+            return self.read(name)
+        except CheckpointError as error:
+            print(f"{error} It is left out of account.", flush=True)
+            return None
+
+    def write(self, name, content):
+        """Writes a JSON file here, whole or not at all."""
+        text = json.dumps(content, indent=2, allow_nan=False)
+        files.write_atomically(self.file(name), text + "\n")
+
+    def candidates(self):
+        """Returns the `CandidateSets` of the run, or None if missing."""
+        path = self.existing("candidates.npz")
+        try:
+            return None if path is None else CandidateSets.load(path)
+        except DataError as error:
+            raise CheckpointError(
+                f"{path} is damaged ({error}). Remove it: the train command "
+                "of run.flags with this --run_dir writes it again."
+            ) from error
+
+    def begun(self):
+        """Returns run.json if there is work here that could be spoilt."""
+        run = self.read("run.json")
+        is_begun = self.checkpoint.exists() or self.finished() is not None
+        return run if is_begun else None
+
+    def finished(self):
+        """Returns the results of a finished run, or None."""
+        return self.read_if_sound("results.json")
+
+    def normalisation(self):
+        """Returns mean and deviation of a run that goes on, or None.
+
+        They belong to the network; those of the data may have changed since
+        with the order or the number of the images.
+        """
+        identity = (self.begun() or {}).get("identity")
+        return identity and (tuple(identity["mean"]), tuple(identity["std"]))
+
+    def check_same(self, config):
+        """Raises if the run that is here was started with other settings.
+
+        Of a finished run, whose data are not read again, also if a file of
+        labels is not what it was given.
+        """
+        run, settings = self.begun(), config.as_dict()
+        if run is None:
+            return
+        # A setting that an older version did not have stood at its default.
+        before = {**Config().as_dict(), **run.get("settings", {})}
+        for name, value in settings.items():
+            if name not in FREE and before[name] != value:
+                self._refuse(
+                    f"with {_flag(name, before[name])}", _flag(name, value)
+                )
+        if self.finished() is None:
+            return
+        digests, now = run.get("files", {}), _digests_of_files(settings)
+        for name in sorted({*now, *digests}):
+            # A file that is no longer there shows no change.
+            is_lost = name not in now and settings[name] is not None
+            if now.get(name) != digests.get(name) and not is_lost:
+                path = settings[name] or before[name]
+                raise CheckpointError(
+                    f"The run in {self.path} is finished, and {path} has "
+                    "changed since. To train on what is given now, choose "
+                    "another --run_dir. Received: "
+                    f"{_flag(name, settings[name])}"
+                )
+
+    def check_data(self, training):
+        """Raises if the run that is here was started with other data."""
+        run, now = self.begun(), _identity(training)
+        before = {} if run is None else run.get("identity", {})
+        for name, what in (
+            ("items", "with other items"),
+            ("tests", "with another test set"),
+            ("known", "with other true labels"),
+            ("images", "with other pixels under the same names"),
+        ):
+            if before.get(name, now[name]) != now[name]:
+                if name == "items" and before["listed"] != now["listed"]:
+                    what += f", {before['listed']:,} and not {now['listed']:,}"
+                self._refuse(what)
+        sets = training.sets.content_hash
+        if run is not None and run["candidates_hash"] != sets:
+            hashes = f"{run['candidates_hash'][:12]}..., not {sets[:12]}..."
+            self._refuse(f"with the candidate sets {hashes}")
+
+    def _refuse(self, how, received=""):
+        received = received and f" Received: {received}"
+        raise CheckpointError(
+            f"The run in {self.path} was started {how}. Continue it with the "
+            "same settings and files, or choose another --run_dir."
+            f"{received}"
+        )
+
+    def write_identity(self, config, training, noise_rate):
+        """Writes what says which run this is and repeats it, where missing.
+
+        `noise_rate` is a number, an `Estimate` or None.
+        """
+        record = _record(config, training, noise_rate)
+        if self.existing("run.json") is None:
+            self.write("run.json", record)
+        if self.existing("candidates.npz") is None:
+            training.sets.save(self.file("candidates.npz"))
+        names = "".join(f"{name}\n" for name in training.class_names)
+        for name, text in (
+            ("class_names.txt", names),
+            ("run.flags", cli.flags_as_text(config)),
+        ):
+            if self.existing(name) is None:
+                files.write_atomically(self.file(name), text)
+
+
+def fingerprint(settings):
+    """Returns six hexadecimal digits that stand for what a run computes.
+
+    Args:
+        settings: Dict of every setting's value, `Config.as_dict()`.
+    """
+    fixed = {k: v for k, v in settings.items() if k not in FREE}
+    text = json.dumps(fixed, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+def check_agreement(config, folder, candidates):
+    """Raises, in every process, unless all are set to do the same run."""
+    epochs = 0
+    if folder.checkpoint.exists():
+        folder.checkpoint.read_state()
+        epochs = folder.checkpoint.state["epochs"]
+    mine = int(fingerprint(config.as_dict()), 16)
+    sets = int(candidates.content_hash[:7], 16)
+    everyones = backend.gather_processes([mine, sets, epochs])
+    for column, error, what in (
+        (0, ConfigError, "was started with other settings"),
+        (1, DataError, "has other images or candidate sets"),
+        (2, CheckpointError, f"sees other finished epochs in {folder.path}"),
+    ):
+        others = np.flatnonzero(everyones[:, column] != everyones[0, column])
+        if len(others):
+            raise error(
+                f"Worker {others[0]} {what} than worker 0. Give all workers "
+                "the same flags, data and version, and one --run_dir on a file "
+                "system that they share."
+            )
+
+
+def _identity(training):
+    """Returns what a run's numbers rest on beside its candidate sets.
+
+    Of the pixels of image files it holds all sizes, and the content of a
+    sample; not their times, since a folder that was copied is the same.
+    """
+    images, pixels = training.images, hashlib.sha256()
+    if isinstance(images, np.ndarray):
+        pixels.update(np.ascontiguousarray(images))
+    else:
+        sizes = [size for _, size, _ in training.stamps() or ()]
+        pixels.update(np.array(sizes, np.int64))
+        for row in range(0, len(images), max(1, len(images) // _SAMPLE)):
+            path = images.path(row)
+            pixels.update(files.digest(path).encode() if path else b"")
+    return {
+        "mean": list(training.mean),
+        "std": list(training.std),
+        "listed": len(training.listed),
+        "items": _digest_of_rows(training.listed),
+        "tests": _digest_of_rows(training.test_ids, training.test_labels),
+        "known": _digest_of_rows(training.ids, training.labels),
+        "images": pixels.hexdigest(),
+    }
+
+
+def _record(config, training, noise_rate):
+    """Returns the content of run.json."""
+    settings, counts = config.as_dict(), None
+    if training.all_labels_known:
+        counts = np.bincount(training.labels, minlength=training.num_classes)
+        counts = counts.tolist()
+    return {
+        "command": shlex.join(sys.orig_argv),
+        "settings": settings,
+        "seed": config.run.seed,
+        "candidates_hash": training.sets.content_hash,
+        "candidates": training.sets.provenance,
+        "noise_rate": noise_rate.as_dict()
+        if isinstance(noise_rate, Estimate)
+        else noise_rate,
+        "notes": list(training.notes),
+        "identity": _identity(training),
+        "files": _digests_of_files(settings),
+        "data": {
+            "name": training.name,
+            "training_images": len(training),
+            "trained_on": len(training.trained),
+            "test_images": len(training.test_images),
+            "imbalance": config.data.imbalance,
+            "training_images_per_class": counts,
+            "image_shape": list(training.images.shape[1:]),
+            "class_names": list(training.class_names),
+        },
+        "versions": versions(),
+        "machine": machine(),
+    }
+
+
+def machine():
+    """Returns what kind of machine this is."""
+    return {
+        "system": platform.platform(),
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "gpus": backend.gpu_names(),
+    }
+
+
+def versions():
+    """Returns versions of Python, this package and those it stands on."""
+    versions = {"python": platform.python_version()}
+    versions["alim_keras"] = alim_keras.__version__
+    for package in _PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            versions[package] = None
+    git = ["git", "describe", "--always", "--dirty"]
+    place = os.path.dirname(os.path.abspath(__file__))
+    try:
+        done = subprocess.run(git, cwd=place, capture_output=True, text=True)
+        versions["commit"] = done.stdout.strip() or None
+    except OSError:
+        versions["commit"] = None
+    return versions
+
+
+def _flag(name, value):
+    return f"--{name}=none" if value is None else cli.flag_text(name, value)
+
+
+def _digests_of_files(settings):
+    """Returns a digest of each file of labels that the settings name.
+
+    Of a folder with a folder for each class, its list of images is digested.
+    """
+    names = list(_FILES)
+    if known_data.is_table(settings["dataset"]):
+        names.append("dataset")
+    digests = {}
+    for name in names:
+        path = settings.get(name)
+        if path and os.path.isdir(path):
+            digests[name] = _digest_of_rows(list_images(path).files)
+        elif path and os.path.isfile(path):
+            about = os.stat(path)
+            key = (about.st_size, about.st_mtime_ns)
+            digests[name] = _digest_of_file(path, key)
+    return digests
+
+
+@functools.lru_cache
+def _digest_of_file(path, key):
+    """Returns a digest; a comparison asks for that of one file many times."""
+    del key
+    return files.digest(path)
+
+
+def _digest_of_rows(ids, labels=None):
+    """Returns a digest that does not depend on the order of the rows."""
+    ids = np.asarray(ids, str)
+    order = np.argsort(ids)
+    text = "\0".join(ids[order].tolist())
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape"))
+    if labels is not None:
+        digest.update(np.asarray(labels, np.int64)[order].tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,145 @@
+"""The kinds of value that a setting can have: fields of dataclasses.
+
+`epochs: int = whole(80, low=1)` is a field whose metadata hold the parser of
+its flag. absl's own number parsers let `nan` through their bounds.
+"""
+
+import dataclasses
+import functools
+import math
+import os
+
+from absl import flags
+
+from alim_keras.errors import did_you_mean
+
+_WORDS = {
+    **dict.fromkeys(("true", "t", "1", "yes"), True),
+    **dict.fromkeys(("false", "f", "0", "no"), False),
+}
+_TABLES = tuple(
+    ".csv .tsv .txt .jsonl .ndjson .json .parquet .npz .npy".split()
+)
+_NOISE_RATES = ("oracle", "auto", "em", "cv", "gmm", "annotated")
+
+
+class Parser(flags.ArgumentParser):
+    """Turns the text of a flag, one line, into its value.
+
+    `convert` returns None for a text that does not fit; `words` are some that
+    do, for suggestions.
+    """
+
+    def __init__(self, convert, syntactic_help, words=()):
+        self.convert = convert
+        self.syntactic_help = syntactic_help
+        self.words = words
+
+    def parse(self, argument):
+        """Returns the value; ValueError with what was expected, if none."""
+        if not isinstance(argument, str):
+            # A default, which is a value already.
+            return argument
+        text = argument.strip()
+        # A line break would split the value when run.flags is read again.
+        value = self.convert(text) if len(text.splitlines()) == 1 else None
+        if value is None:
+            near = did_you_mean(text, self.words)
+            raise ValueError(f"expected {self.syntactic_help}.{near}")
+        return value
+
+
+def _field(convert, syntactic_help, words=(), default=None):
+    parser = Parser(convert, syntactic_help, words)
+    return dataclasses.field(default=default, metadata={"parser": parser})
+
+
+def _absolute(path):
+    # A shell leaves the ~ of --data_dir=~/x alone; and run.flags is read again
+    # from other folders.
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def _file_or_text(text):
+    return _absolute(text) if os.path.isfile(_absolute(text)) else text
+
+
+def _code(text):
+    file, _, name = text.rpartition(":")
+    return f"{_absolute(file)}:{name}" if file.endswith(".py") else text
+
+
+def _dataset(text):
+    # Not at the top: data reads tables with pandas, which takes half a second
+    # that --help can do without.
+    from alim_keras.data import known_data
+
+    name = known_data.plain_name(text)
+    # Before a folder here, what everybody calls cifar10.
+    is_folder = os.path.isdir(_absolute(text)) and name not in known_data.KNOWN
+    is_path = is_folder or text.lower().endswith(_TABLES)
+    return _absolute(text) if is_path else name
+
+
+def _noise_rate(text):
+    word, colon, file = text.partition(":")
+    if word == "annotated" and file.strip():
+        return f"annotated:{_absolute(file.strip())}"
+    return _number(text, float, 0, 1, None, _NOISE_RATES)
+
+
+def _number(text, kind, low, high, is_open, words):
+    if text in words:
+        return text
+    try:
+        value = kind(text)
+    except ValueError:
+        return None
+    low = -math.inf if low is None else low
+    high = math.inf if high is None else high
+    # Written so that nan, which fails every comparison, does not fit.
+    fits = low <= value <= high and math.isfinite(value)
+    outside = {"low": low, "high": high}.get(is_open)
+    return value if fits and value != outside else None
+
+
+def number(default, low=None, high=None, is_open=None, words=(), kind=float):
+    """Returns a field with a finite number, or one of a few words.
+
+    `is_open` is `"low"` or `"high"` where that bound itself does not fit.
+    """
+    fits = "a whole number" if kind is int else "a number"
+    if high is not None:
+        left = "(" if is_open == "low" else "["
+        fits += f" in {left}{low}, {high}{')' if is_open == 'high' else ']'}"
+    elif low is not None:
+        fits += f" {'above' if is_open else 'of at least'} {low}"
+    convert = functools.partial(
+        _number, kind=kind, low=low, high=high, is_open=is_open, words=words
+    )
+    return _field(convert, " or ".join((fits, *words)), words, default)
+
+
+def choice(default, words):
+    """Returns a field with one of some words."""
+    convert = {word: word for word in words}.get
+    return _field(convert, "|".join(words), words, default)
+
+
+whole = functools.partial(number, kind=int)
+switch = functools.partial(
+    _field, lambda text: _WORDS.get(text.lower()), "true or false", ()
+)
+text = functools.partial(_field, str, "text", ())
+path = functools.partial(_field, _absolute, "path", ())
+file_or_text = functools.partial(_field, _file_or_text, "file or text", ())
+code = functools.partial(_field, _code, "name or FILE.py:NAME", ())
+dataset = functools.partial(
+    _field, _dataset, "name, table, .npz file or folder", ()
+)
+noise_rate = functools.partial(
+    _field,
+    _noise_rate,
+    f"a number in [0, 1], {', '.join(_NOISE_RATES)}[:FILE]",
+    _NOISE_RATES,
+)

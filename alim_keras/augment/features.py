@@ -1,0 +1,129 @@
+"""The weak and the strong view of a batch of feature vectors."""
+
+import math
+
+import keras
+import numpy as np
+
+from alim_keras.augment.views import RandomViews
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class FeatureViews(RandomViews):
+    """Weak and strong random views of feature vectors, as `Views` of images.
+
+    The weak view is the vector itself: methods for partial labels train on
+    tabular data without augmentation. The strong view, for methods that
+    compare two views, replaces a random share of the features by their means
+    and adds normal noise to the others.
+
+    Args:
+        mean: Number or d numbers, the features' means, divided by 255 as
+            everywhere in the package, so that `ImageData.mean` and a model's
+            `mean` fit. Defaults to `0.0`.
+        std: Positive number or d numbers, the features' standard deviations,
+            likewise. Defaults to `1 / 255`: features that have been
+            standardised.
+        seed: Non-negative integer below 2**32. Defaults to `0`.
+        dropout: Float in [0, 1], the share of features that a strong view
+            replaces by their means. Defaults to `0.2`.
+        noise: Non-negative float, the standard deviation of a strong view's
+            noise, in units of each feature's own. Defaults to `0.1`.
+        weak_noise: Non-negative float, the same for the weak view. Defaults
+            to `0.0`.
+
+    Raises:
+        ConfigError: If an argument is outside its range.
+
+    Example:
+
+    >>> features = np.random.default_rng(0).normal(3.0, 2.0, (8, 1, 1, 5))
+    >>> mean, std = features.mean(axis=0).ravel(), features.std(axis=0).ravel()
+    >>> views = alim_keras.augment.FeatureViews(mean / 255, std / 255, seed=1)
+    >>> views.strong(features, epoch=0, index=np.arange(8)).shape
+    (8, 1, 1, 5)
+    """
+
+    limits = {
+        "dropout": {"low": 0, "high": 1},
+        "noise": {"low": 0},
+        "weak_noise": {"low": 0},
+    }
+
+    def __init__(
+        self,
+        mean=0.0,
+        std=1.0 / 255.0,
+        seed=0,
+        dropout=0.2,
+        noise=0.1,
+        weak_noise=0.0,
+    ):
+        super().__init__(
+            seed=seed, dropout=dropout, noise=noise, weak_noise=weak_noise
+        )
+        self.mean = np.asarray(mean, float).tolist()
+        self.std = np.asarray(std, float).tolist()
+        if not (
+            np.all(np.isfinite(self.mean))
+            and np.all(np.isfinite(self.std))
+            and np.all(np.asarray(self.std) > 0)
+            and {np.ndim(self.mean), np.ndim(self.std)} <= {0, 1}
+        ):
+            raise ConfigError(
+                "Arguments `mean` and `std` must be numbers, one or one for "
+                "each feature, finite, and `std` positive. Received: "
+                f"mean={self.mean}, std={self.std}"
+            )
+
+    def make_weak(self, features, draw):
+        return self._noisy(features, self.weak_noise, draw)
+
+    def make_strong(self, features, draw):
+        result = self._noisy(features, self.noise, draw)
+        if self.dropout == 0:
+            return result
+        return keras.ops.where(
+            _each(features, draw, "/dropout") < self.dropout,
+            _scaled(self.mean),
+            result,
+        )
+
+    def _noisy(self, features, noise, draw):
+        if noise == 0:
+            return features
+        drawn = _each(features, draw, "/noise")
+        # Never -1, where the inverse is infinite; 1 is not drawn.
+        level = keras.ops.maximum(2.0 * drawn - 1.0, 2.0**-23 - 1.0)
+        normal = math.sqrt(2.0) * keras.ops.erfinv(level)
+        return features + noise * _scaled(self.std) * normal
+
+    def _checked(self, images):
+        images = keras.ops.convert_to_tensor(images)
+        shape = tuple(images.shape)
+        if len(shape) not in (2, 4) or set(shape[1:-1]) - {1} or not shape[-1]:
+            raise DataError(
+                "FeatureViews: feature vectors are expected in the shape "
+                f"(batch, 1, 1, features). Received: shape={shape}"
+            )
+        for name in ("mean", "std"):
+            size = np.size(getattr(self, name))
+            if size not in (1, shape[-1]):
+                raise DataError(
+                    f"FeatureViews: `{name}` is of {size} features, and the "
+                    f"vectors have {shape[-1]}. Received: shape={shape}"
+                )
+        return keras.ops.cast(images, "float32")
+
+
+def _each(features, draw, part):
+    """Uniform numbers, one for each feature, in the features' shape."""
+    drawn = draw(features.shape[-1], part)
+    return keras.ops.reshape(drawn, (-1, *features.shape[1:]))
+
+
+def _scaled(values):
+    """Means or deviations in the features' own units."""
+    return keras.ops.convert_to_tensor(255.0 * np.asarray(values), "float32")

@@ -1,1 +1,0 @@
-"""What a training step costs, beside a plain step of the same network."""

@@ -1,0 +1,296 @@
+"""Callbacks of a training run: timing, evaluation, printing, selection."""
+
+import csv
+import io
+import math
+import os
+import sys
+import time
+import warnings
+
+import keras
+import numpy as np
+
+from alim_keras.errors import NonFiniteError
+from alim_keras.files import write_atomically
+
+# Logs shown in an epoch's line, in this order: log, label, format.
+SHOWN = (
+    ("loss", "loss", "{:.3f}"),
+    ("cls_loss", "cls", "{:.3f}"),
+    ("cont_loss", "cont", "{:.3f}"),
+    ("mix_loss", "mix", "{:.3f}"),
+    ("lambda", "lambda", "{:.3f}"),
+    ("outside", "outside", "{:.1%}"),
+    ("pseudo_label_accuracy", "pseudo labels right*", "{:.1%}"),
+    ("covering_rate", "covering", "{:.1%}"),
+    ("holdout_covering_rate", "held out: covering", "{:.1%}"),
+    ("holdout_approximated_accuracy", "approximated", "{:.1%}"),
+    ("test_accuracy", "test*", "{:.1%}"),
+    ("images_per_second", "", "{:.0f} images/s"),
+)
+
+
+class EpochTimer(keras.callbacks.Callback):
+    """Logs `images_per_second` of the training steps alone.
+
+    List it before the callbacks that work between epochs. It waits for the
+    device, so steps that were only dispatched are counted in full.
+
+    Args:
+        images_per_epoch: Number of images an epoch trains on.
+    """
+
+    def __init__(self, images_per_epoch):
+        super().__init__()
+        self.images_per_epoch = images_per_epoch
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._began = time.monotonic()
+
+    def on_epoch_end(self, epoch, logs=None):
+        # Reading a weight waits until the last step has written it.
+        self.model.trainable_variables[-1].numpy()
+        seconds = max(time.monotonic() - self._began, 1e-9)
+        logs["images_per_second"] = self.images_per_epoch / seconds
+
+
+class NonFiniteGuard(keras.callbacks.Callback):
+    """Stops a training whose losses or weights are no longer numbers.
+
+    The mean loss of an epoch is NaN or infinite if one step's was. List it
+    before all callbacks that write, so that no broken checkpoint replaces a
+    good one.
+
+    Raises:
+        NonFiniteError: At the end of the epoch, naming loss or weight.
+    """
+
+    def on_epoch_end(self, epoch, logs=None):
+        # The parts of the loss before their sum.
+        by_part = sorted((logs or {}).items(), key=lambda log: log[0] == "loss")
+        for name, value in by_part:
+            is_loss = name == "loss" or name in self.model.training_logs
+            if is_loss and not math.isfinite(value):
+                self._stop(f"Loss {name}", epoch)
+        # Pooling and ReLU may swallow a NaN on its way to the loss; the
+        # averages of batch normalisation keep it.
+        for variable in (
+            *self.model.trainable_variables,
+            *self.model.backbone.non_trainable_variables,
+        ):
+            if not np.isfinite(variable.numpy()).all():
+                self._stop(f"Weight {variable.path}", epoch)
+
+    def _stop(self, what, epoch):
+        intact = ""
+        if epoch:
+            intact = f" The checkpoint of epoch {epoch}, if any, is intact."
+        raise NonFiniteError(
+            f"{what} became NaN or infinite in epoch {epoch + 1}. Look for "
+            "images that are not numbers, or use a smaller learning rate in a "
+            f"new run.{intact}"
+        )
+
+
+class Evaluation(keras.callbacks.Callback):
+    """Adds a data set's loss and compiled metrics to the logs of an epoch.
+
+    Args:
+        data: Batches `(x, y)`; see `alim_keras.data.eval_dataset`.
+        names: Dict from the model's metric names to names in the logs, for
+            example `{"accuracy": "test_accuracy"}`.
+        every: Evaluate in the epochs, counted from 1, whose number this
+            divides, and in the last; the others log NaN. Defaults to `1`.
+    """
+
+    def __init__(self, data, names, every=1):
+        super().__init__()
+        self.data = data
+        self.names = names
+        self.every = every
+
+    def on_epoch_end(self, epoch, logs=None):
+        if (epoch + 1) % self.every and epoch + 1 < self.params["epochs"]:
+            logs.update(dict.fromkeys(self.names.values(), math.nan))
+            return
+        results = self.model.evaluate(self.data, verbose=0, return_dict=True)
+        for metric, name in self.names.items():
+            logs[name] = results[metric]
+
+
+class Progress(keras.callbacks.Callback):
+    """Prints a line per epoch: losses, lambda, rates, images/s, time left.
+
+    Also adds `learning_rate` and `seconds` to the logs.
+    Numbers marked * use true labels, which training never sees.
+
+    Args:
+        style: `"bar"` (a line per epoch, and within the epoch a share done if
+            `file` is a terminal), `"line"` or `"none"`. Defaults to `"bar"`.
+        file: Where to print. Defaults to `sys.stdout`.
+    """
+
+    # It reads no logs within an epoch: Keras need not wait for them.
+    async_safe = True
+
+    def __init__(self, style="bar", file=None):
+        super().__init__()
+        self.file = file or sys.stdout
+        self.style = style
+        self.live = style == "bar" and self.file.isatty()
+
+    def on_train_begin(self, logs=None):
+        self._first = None
+        if self.style != "none":
+            print(
+                "* uses true labels, which training never sees", file=self.file
+            )
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._began = self._drawn = time.monotonic()
+        if self._first is None:
+            self._first = (epoch, self._began)
+
+    def on_train_batch_end(self, batch, logs=None):
+        now = time.monotonic()
+        if self.live and now - self._drawn > 0.5:
+            self._drawn = now
+            share = (batch + 1) / (self.params["steps"] or batch + 1)
+            self.file.write(f"\r  {share:4.0%} of the epoch")
+            self.file.flush()
+
+    def on_epoch_end(self, epoch, logs=None):
+        seconds = time.monotonic() - self._began
+        optimizer = self.model.optimizer
+        logs["learning_rate"] = float(optimizer.learning_rate.numpy())
+        logs["seconds"] = seconds
+        if self.style == "none":
+            return
+        first, began = self._first
+        epochs = self.params["epochs"]
+        pace = (time.monotonic() - began) / (epoch + 1 - first)
+        parts = [f"epoch {epoch + 1}/{epochs}"]
+        parts += [
+            f"{label} {form.format(logs[name])}".strip()
+            for name, label, form in SHOWN
+            if not math.isnan(logs.get(name, math.nan))
+        ]
+        parts.append(f"{duration(pace * (epochs - epoch - 1))} left")
+        start = "\r\x1b[K" if self.live else ""
+        print(start + "  ".join(parts), file=self.file, flush=True)
+
+
+def duration(seconds):
+    """Returns seconds as hours:minutes:seconds."""
+    minutes, seconds = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}"
+
+
+class MetricsLog(keras.callbacks.Callback):
+    """Writes the logs of every epoch to a CSV file, replaced whole each time.
+
+    Columns: `epoch` (from 1), `step` (optimizer steps so far), then the logs
+    by name, empty where a log is NaN: it was not computed in this epoch.
+    After a restart the rows of unfinished epochs are dropped, and rows that a
+    damaged file has lost are missing, with a warning.
+
+    Args:
+        path: The file.
+        finished_epochs: Epochs whose rows are kept from an earlier start of
+            the run. Defaults to `0`.
+    """
+
+    def __init__(self, path, finished_epochs=0):
+        super().__init__()
+        self.path = path
+        self.rows = []
+        if finished_epochs:
+            self.rows = [
+                row
+                for row in read_metrics(path)
+                if int(row["epoch"]) <= finished_epochs
+            ]
+            if len(self.rows) < finished_epochs:
+                warnings.warn(
+                    f"{path} is damaged or missing: it has "
+                    f"{len(self.rows)} of the {finished_epochs} finished "
+                    "epochs. The training goes on from its checkpoint; the "
+                    "numbers of the other epochs are lost.",
+                    stacklevel=2,
+                )
+
+    def on_epoch_end(self, epoch, logs=None):
+        step = int(self.model.optimizer.iterations.numpy())
+        logs = {
+            name: "" if math.isnan(value) else float(value)
+            for name, value in sorted(logs.items())
+        }
+        self.rows.append({"epoch": epoch + 1, "step": step, **logs})
+        out = io.StringIO()
+        writer = csv.DictWriter(
+            out,
+            list(self.rows[-1]),
+            restval="",
+            extrasaction="ignore",
+            lineterminator="\n",
+        )
+        writer.writeheader()
+        writer.writerows(self.rows)
+        write_atomically(self.path, out.getvalue())
+
+
+def read_metrics(path):
+    """Reads a metrics file; a list of dicts of strings, one per epoch.
+
+    Rows that are cut short or hold something else than numbers are left out.
+    """
+    rows = []
+    if not os.path.exists(path):
+        return rows
+    with open(path, encoding="utf-8", errors="replace", newline="") as file:
+        try:
+            for row in csv.DictReader(file):
+                if row.get("epoch", "").isdigit() and all(
+                    map(_sound, row.values())
+                ):
+                    rows.append(row)
+        except csv.Error:
+            pass
+    return rows
+
+
+def _sound(cell):
+    """Returns whether a cell is empty or a number."""
+    try:
+        return cell == "" or math.isfinite(float(cell))
+    except (TypeError, ValueError):
+        return False
+
+
+class Selection(keras.callbacks.Callback):
+    """Keeps the weights of the best epoch so far, by one of the logs.
+
+    The test set selects nothing: give the name of a log that comes from
+    candidate sets held out of training. Ties go to the earlier epoch.
+
+    Args:
+        checkpoint: The `RunCheckpoint` that writes the weights.
+        criterion: Name of a log where larger is better, or None, which
+            selects the last epoch.
+    """
+
+    def __init__(self, checkpoint, criterion=None):
+        super().__init__()
+        self.checkpoint = checkpoint
+        self.criterion = criterion
+
+    def on_epoch_end(self, epoch, logs=None):
+        value = logs[self.criterion] if self.criterion else epoch
+        if math.isnan(value):
+            # Not evaluated in this epoch.
+            return
+        best = self.checkpoint.state.get("best")
+        if best is None or value > best["value"]:
+            self.checkpoint.mark_best(epoch, float(value), dict(logs))

@@ -1,1 +1,0 @@
-"""Grids of runs: methods by noise by seeds, and their tables and plot."""

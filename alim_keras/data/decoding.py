@@ -1,0 +1,346 @@
+"""One image file: its head, its pixels, and their one square size."""
+
+import concurrent.futures
+import functools
+import io
+import itertools
+import os
+import stat
+import warnings
+
+import numpy as np
+
+from alim_keras.errors import DataError
+from alim_keras.errors import EnvironmentLacksError
+
+# Formats that are tried; others (PostScript, say) would run programs.
+_FORMATS = (
+    "JPEG",
+    "PNG",
+    "GIF",
+    "BMP",
+    "WEBP",
+    "TIFF",
+    "PPM",
+    "JPEG2000",
+    "AVIF",
+)
+_GREY = ("1", "L", "LA", "La", "F", "I", "I;16", "I;16L", "I;16B", "I;16N")
+_COLOUR = ("P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV")
+_ORIENTATION = 0x0112
+# A JPEG is decoded at an eighth, a quarter or half of its size where that
+# leaves at least twice the size wanted; the filter then averages the rest.
+_SPARE = 2
+# An image whose longer side is so many times the shorter one is cropped to the
+# middle before it is scaled: 60,000 x 1 pixels would else take gigabytes.
+_LONG = 8
+_MARGIN = 3
+_OF_PILLOW = "PIL\\."
+_REMEDY = "replace it or leave it out"
+
+
+class UnreadableError(Exception):
+    """An image that Pillow opens but that cannot be used; gives the reason."""
+
+
+@functools.cache
+def pillow():
+    """Returns the module `PIL.Image`, or raises how to install it."""
+    try:
+        import PIL.Image
+    except ImportError as error:
+        raise EnvironmentLacksError(
+            "Decoding and resizing images needs Pillow: pip install Pillow"
+        ) from error
+    PIL.Image.init()
+    return PIL.Image
+
+
+def hush():
+    """Hides Pillow's warnings about odd files; what fails is an exception.
+
+    The filter stays: one that is taken back after each image would not be
+    safe among threads.
+    """
+    for action, _, _, module, _ in warnings.filters:
+        if getattr(module, "pattern", module) == _OF_PILLOW:
+            return
+        if action != "ignore":
+            break
+    warnings.filterwarnings("ignore", module=_OF_PILLOW)
+
+
+@functools.cache
+def _formats():
+    return tuple(name for name in _FORMATS if name in pillow().OPEN)
+
+
+def is_encoded(source):
+    """Returns whether an image is encoded bytes, not a path."""
+    return isinstance(source, bytes | bytearray | memoryview)
+
+
+def open_source(source):
+    """Returns a path's open file, or encoded bytes as one; neither is empty.
+
+    Raises:
+        UnreadableError: It is empty, or no regular file.
+        OSError: It cannot be opened.
+    """
+    if is_encoded(source):
+        if not len(source):
+            raise UnreadableError("it is empty (zero bytes)")
+        return io.BytesIO(source)
+    status = os.stat(source)
+    # A pipe would wait for somebody to write into it.
+    if stat.S_ISREG(status.st_mode) and not status.st_size:
+        raise UnreadableError("it is empty (zero bytes)")
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+        raise UnreadableError("it is not a regular file")
+    return open(source, "rb")
+
+
+def open_image(file):
+    """Returns the image of an open file; reads its head only.
+
+    Raises:
+        UnreadableError: Its kind of pixels is not supported.
+        Exception: Whatever Pillow raises; see `explain`.
+    """
+    image = pillow().open(file, formats=_formats())
+    if image.mode not in _GREY and image.mode not in _COLOUR:
+        raise UnreadableError(f"pixels of mode {image.mode} are not supported")
+    if image.mode in ("I", "F") and not _has_16_bits(image):
+        # Nothing says which value is white there, and images of one data set
+        # must not be scaled each by its own values.
+        kind = "floats" if image.mode == "F" else "integers of 32 bits"
+        raise UnreadableError(
+            f"its pixels are {kind}, save it with 8 or 16 bits for each channel"
+        )
+    return image
+
+
+def _has_16_bits(image):
+    # Pillow opens PNM as 32 bits, once PNG too, and these cannot hold more.
+    is_less = image.mode == "I" and image.format in ("PNG", "PPM")
+    return is_less or image.mode.startswith("I;16")
+
+
+def _orientation(image):
+    """Returns the EXIF orientation, 1 to 8; 1 where there is none."""
+    try:
+        value = image.getexif().get(_ORIENTATION, 1)
+    except Exception:
+        # Damaged EXIF is no reason to refuse the pixels.
+        return 1
+    return value if value in range(1, 9) else 1
+
+
+def head(source):
+    """Returns (width, height, channels) of an image, as it is shown.
+
+    Channels are 1 for grey images, also those with a grey palette, else 3.
+
+    Raises:
+        Exception: It cannot be read; see `explain`.
+    """
+    with open_source(source) as file:
+        image = open_image(file)
+        width, height = image.size
+        # Of the head only: looking for it in a PNG reads all pixels.
+        if "exif" in image.info and _orientation(image) > 4:
+            width, height = height, width
+        channels = 1 if image.mode in _GREY else 3
+        if image.mode == "P":
+            palette = image.getpalette() or [0, 1, 2]
+            if palette[0::3] == palette[1::3] == palette[2::3]:
+                channels = 1
+    return width, height, channels
+
+
+def explain(error):
+    """Returns in a few words why an image cannot be read."""
+    import PIL
+
+    name = type(error).__name__
+    if isinstance(error, UnreadableError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "memory does not suffice for it"
+    if isinstance(error, PIL.UnidentifiedImageError):
+        return "it is not an image of a known format"
+    if name == "DecompressionBombError":
+        limit = 2 * pillow().MAX_IMAGE_PIXELS
+        return f"it has more pixels than is safe to decode, {limit:,}"
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return "there is no such file"
+    if isinstance(error, IsADirectoryError):
+        return "it is a folder"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    lines = str(error).strip().splitlines()
+    text = lines[0].strip() if lines else name
+    if isinstance(error, EOFError) or "truncated" in text.lower():
+        return "it is cut short"
+    return f"it is damaged: {text}"
+
+
+def decode(source, size, channels=3, name=None, enlarge=True, remedy=_REMEDY):
+    """Returns an image file's pixels, brought to one square size.
+
+    Grey, palette, CMYK and YCbCr images are converted, transparent ones laid
+    on white, 16-bit ones shifted to 8 bits, images turned as their EXIF
+    orientation says; of an animation it is the first frame. Floats and
+    integers of 32 bits are refused.
+
+    Args:
+        source: Path, or the encoded bytes.
+        size: Integer, the side of the result; see `square`: the shorter side
+            is scaled to it, the middle of the longer one kept.
+        channels: 1 or 3. Defaults to `3`.
+        name: String, its name in messages. Defaults to the path.
+        enlarge: Whether an image whose shorter side is below `size` is
+            enlarged; else that side is kept. Defaults to `True`.
+        remedy: String, what a message ends with.
+
+    Returns:
+        uint8 `(size, size, channels)`.
+
+    Raises:
+        DataError: The file is missing, empty, cut short or no image. It
+            names the file and the reason.
+
+    Example:
+
+    >>> decode("photos/cat.jpg", 224).shape
+    (224, 224, 3)
+    """
+    hush()
+    try:
+        with open_source(source) as file, open_image(file) as image:
+            if not enlarge:
+                size = min(size, *image.size)
+            return _pixels(image, size, channels)
+    except Exception as error:
+        # Damaged files make Pillow raise nearly everything.
+        if name is None:
+            is_bytes = is_encoded(source)
+            name = "an encoded image" if is_bytes else os.fspath(source)
+        raise DataError(
+            f"{name}: cannot be read as an image: {explain(error)}; {remedy}"
+        ) from error
+
+
+def _pixels(image, size, channels):
+    full = image.size
+    is_smaller = False
+    if image.format in ("JPEG", "MPO"):
+        wanted = _scaled_size(full, size)
+        image.draft(None, tuple(_SPARE * side for side in wanted))
+        is_smaller = image.size != full
+    image.load()
+    if not is_smaller:
+        # A TIFF is turned as it is loaded.
+        full = image.size
+    turn = _orientation(image)
+    image = _plain(image, channels)
+    if turn > 1:
+        kinds = pillow().Transpose
+        turns = (
+            kinds.FLIP_LEFT_RIGHT,
+            kinds.ROTATE_180,
+            kinds.FLIP_TOP_BOTTOM,
+            kinds.TRANSPOSE,
+            kinds.ROTATE_270,
+            kinds.TRANSVERSE,
+            kinds.ROTATE_90,
+        )
+        image = image.transpose(turns[turn - 2])
+        full = full[::-1] if turn > 4 else full
+    return square(image, size, full)
+
+
+def _plain(image, channels):
+    """Returns the image in mode "L" or "RGB"."""
+    mode = "L" if channels == 1 else "RGB"
+    if image.mode == mode and "transparency" not in image.info:
+        return image
+    if _has_16_bits(image):
+        # They lose the lower eight.
+        levels = (np.asarray(image).astype(np.int64) >> 8).clip(0, 255)
+        return pillow().fromarray(levels.astype(np.uint8)).convert(mode)
+    if image.mode in ("La", "RGBa"):
+        image = image.convert("LA" if image.mode == "La" else "RGBA")
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        white = pillow().new("RGBA", image.size, "white")
+        white.alpha_composite(image)
+        image = white.convert("RGB")
+    return image.convert(mode)
+
+
+def _scaled_size(size, image_size):
+    """Returns (width, height) with the shorter side scaled to `image_size`."""
+    scale = image_size / min(size)
+    return tuple(max(image_size, round(side * scale)) for side in size)
+
+
+def square(image, image_size, full_size=None):
+    """Returns the middle square of an image, scaled to `image_size`.
+
+    The shorter side is scaled to `image_size` (bilinear, with the filter
+    widened on shrinking) and the middle of the longer side is kept. Of a
+    long strip only the middle is scaled.
+
+    Args:
+        image: A `PIL.Image.Image` of mode "L" or "RGB".
+        image_size: Integer.
+        full_size: Pair (width, height) to reckon with where the image was
+            made smaller already. Defaults to its own.
+
+    Returns:
+        uint8 `(image_size, image_size, channels)`.
+    """
+    size = _scaled_size(full_size or image.size, image_size)
+    if max(size) > _LONG * image_size:
+        # A square around the middle, with what the filter reads beside it.
+        width, height = image.size
+        side = _MARGIN * min(width, height)
+        side += (max(width, height) - side) % 2
+        left, top = max(0, (width - side) // 2), max(0, (height - side) // 2)
+        image = image.crop(
+            (left, top, min(width, left + side), min(height, top + side))
+        )
+        size = _scaled_size(image.size, image_size)
+    if size != image.size:
+        image = image.resize(size, pillow().Resampling.BILINEAR)
+    left, top = (size[0] - image_size) // 2, (size[1] - image_size) // 2
+    image = image.crop((left, top, left + image_size, top + image_size))
+    pixels = np.asarray(image, np.uint8)
+    return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def resize_all(images, image_size):
+    """Returns images brought to one square size, on all processors.
+
+    Args:
+        images: uint8 `(n, height, width, channels)`, or a list of arrays
+            `(height, width, channels)` of different sizes.
+        image_size: Integer, or None to leave an array as it is.
+
+    Returns:
+        uint8 `(n, image_size, image_size, channels)`.
+    """
+    if image_size is None:
+        return images
+    # Pillow works outside Python's global lock.
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        sizes = itertools.repeat(image_size)
+        return np.stack(list(pool.map(_resize_array, images, sizes)))
+
+
+def _resize_array(pixels, image_size):
+    if pixels.shape[:2] == (image_size, image_size):
+        return pixels
+    flat = pixels[..., 0] if pixels.shape[-1] == 1 else pixels
+    return square(pillow().fromarray(flat), image_size)

@@ -1,0 +1,221 @@
+"""Simulated candidate sets: the three protocols of the published tables.
+
+Two settings govern them: the ambiguity q, with which a wrong class enters a
+set, and the noise level eta, with which the true class is missing from it.
+
+- `flip` (ALIM and IRNet, CIFAR-10 and CIFAR-100): every wrong class enters
+  with probability q, the true class always; then, with probability eta, the
+  true class changes places with a class drawn uniformly from outside the
+  set. The set size is unchanged and the noise is eta. A set that holds every
+  class cannot be made noisy: it is left clean and counted.
+- `pico` (PiCO+, and ALIM's CUB-200): every wrong class enters with
+  probability q and the true class with 1 - eta; an empty row is drawn again.
+  Sets shrink, and the realised noise is below eta when q is small.
+- `superclass` (CIFAR-100H): as `pico`, but only classes of the true class's
+  superclass can enter.
+
+References:
+- [Xu et al., 2023, ALIM](https://arxiv.org/abs/2301.12077)
+- [Wang et al., 2022, PiCO+](https://arxiv.org/abs/2201.08984)
+"""
+
+import numpy as np
+
+from alim_keras.data import legacy_stream
+from alim_keras.data.candidates import CandidateSets
+from alim_keras.data.checks import default_ids
+from alim_keras.data.checks import generator
+from alim_keras.data.validation import validate_labels
+from alim_keras.errors import ConfigError
+from alim_keras.errors import check_choice
+from alim_keras.errors import check_number
+
+PROTOCOLS = ("flip", "pico", "superclass")
+STREAMS = ("default", "legacy")
+# Rows are drawn in blocks of about this many numbers, to bound the memory.
+_BLOCK = 1 << 22
+
+
+def simulate_candidates(
+    labels,
+    num_classes,
+    *,
+    ambiguity,
+    noise_level,
+    protocol="flip",
+    seed=0,
+    stream="default",
+    superclasses=None,
+    ids=None,
+    class_names=None,
+):
+    """Draws a noisy candidate set for every example from its true label.
+
+    The sets are a function of the seed, the settings and the examples given,
+    so those of a subset are not those of the whole set restricted to it:
+    choose the examples first, then draw. With `stream="default"` the order
+    of the rows does not matter, because draws go to the sorted ids; with
+    `stream="legacy"` it does, as in the authors' code.
+
+    Args:
+        labels: Integers `(num_examples,)`, the true classes, from 0.
+        num_classes: Integer, the number of classes.
+        ambiguity: Float in [0, 1], q: the probability of a wrong class.
+        noise_level: Float in [0, 1], eta: how often the truth is left out.
+        protocol: `"flip"`, `"pico"` or `"superclass"`.
+        seed: Integer >= 0.
+        stream: `"default"` draws from a `numpy.random.Generator` (PCG64)
+            seeded with (seed, protocol). `"legacy"` gives the sets of the
+            authors' code, bit for bit, from (seed, labels) in their order.
+        superclasses: Integers `(num_classes,)`, each class's superclass;
+            only for `"superclass"`, see `superclasses_of`.
+        ids: Strings `(num_examples,)`, unique. Defaults to the row numbers,
+            `"train_00000"` and so on.
+        class_names: Strings `(num_classes,)`. Defaults to the numbers.
+
+    Returns:
+        A `CandidateSets`; its `provenance` holds all settings.
+
+    Raises:
+        ConfigError: A setting out of its range, an unknown protocol, or
+            settings under which a set can never hold any class.
+        DataError: Labels out of range, ids not unique.
+
+    Example:
+
+    >>> sets = simulate_candidates(
+    ...     [0, 1, 2], 3, ambiguity=0.0, noise_level=0.0)
+    >>> sets.dense().astype(int).tolist()
+    [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    """
+    q = check_number("ambiguity", ambiguity, 0, 1)
+    eta = check_number("noise_level", noise_level, 0, 1)
+    seed = check_number("seed", seed, 0, whole=True)
+    check_choice("protocol", protocol, PROTOCOLS)
+    check_choice("stream", stream, STREAMS)
+    labels = validate_labels(labels, num_classes, ids=ids)
+    ids = default_ids(len(labels)) if ids is None else np.asarray(ids, str)
+    groups = _groups(protocol, superclasses, num_classes)
+    if protocol != "flip":
+        _check_not_empty(q, eta, groups, labels)
+
+    if stream == "legacy":
+        draw = legacy_stream.flip if protocol == "flip" else legacy_stream.rows
+        sets, left_clean = draw(labels, num_classes, q, eta, seed, groups)
+    else:
+        order = np.argsort(ids, kind="stable")
+        draw = _flip if protocol == "flip" else _rows
+        rng = generator(seed, f"candidates/{protocol}")
+        ordered, left_clean = draw(
+            labels[order], num_classes, q, eta, rng, groups
+        )
+        sets = np.empty_like(ordered)
+        sets[order] = ordered
+
+    inside = sets[np.arange(len(labels)), labels]
+    return CandidateSets.from_dense(
+        sets,
+        ids=ids,
+        class_names=class_names,
+        source="the simulated sets",
+        provenance={
+            "kind": "simulated",
+            "protocol": protocol,
+            "ambiguity": q,
+            "noise_level": eta,
+            "seed": seed,
+            "stream": stream,
+            "realised_noise": float(1.0 - inside.mean()),
+            "left_clean": left_clean,
+        },
+    )
+
+
+def _groups(protocol, superclasses, num_classes):
+    """Returns each class's group: a class's set stays inside its group."""
+    if protocol != "superclass":
+        return np.zeros(num_classes, np.int64)
+    if superclasses is None:
+        raise ConfigError(
+            "protocol='superclass' needs a data set with superclasses, such "
+            "as cifar100h; use protocol='flip' or 'pico' for this one. "
+            "Received: superclasses=None"
+        )
+    groups = np.asarray(superclasses)
+    if groups.shape != (num_classes,) or groups.dtype.kind not in "iu":
+        raise ConfigError(
+            f"`superclasses` must hold one integer for each of the "
+            f"{num_classes} classes. Received: shape={groups.shape}, "
+            f"dtype={groups.dtype}"
+        )
+    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
+
+
+def _check_not_empty(q, eta, groups, labels):
+    """Refuses settings under which some example's row is always empty."""
+    alone = np.bincount(groups)[groups[labels]] == 1
+    if eta == 1.0 and (q == 0.0 or alone.any()):
+        raise ConfigError(
+            "Every row would be empty: the true class is always left out and "
+            "no other class can enter. Raise `ambiguity` or lower "
+            f"`noise_level`. Received: ambiguity={q}, noise_level={eta}"
+        )
+
+
+def _blocks(num_examples, num_classes):
+    step = max(1, _BLOCK // num_classes)
+    for start in range(0, num_examples, step):
+        yield slice(start, min(start + step, num_examples))
+
+
+def _flip(labels, num_classes, q, eta, rng, groups):
+    """The `flip` protocol; returns the sets and how many were left clean."""
+    del groups
+    everyone = np.arange(len(labels))
+    sets = np.empty((len(labels), num_classes), bool)
+    for rows in _blocks(len(labels), num_classes):
+        draws = rng.random((rows.stop - rows.start, num_classes))
+        np.less(draws, q, out=sets[rows])
+    sets[everyone, labels] = True
+    noisy = np.flatnonzero(rng.random(len(labels)) < eta)
+    position = rng.random(len(labels))[noisy]
+    outside = num_classes - sets[noisy].sum(1)
+    ranks = (position * outside).astype(np.int64)
+    able = outside > 0
+    legacy_stream.swap_in(sets, noisy[able], labels[noisy[able]], ranks[able])
+    return sets, int(np.sum(~able))
+
+
+def _rows(labels, num_classes, q, eta, rng, groups):
+    """The `pico` and `superclass` protocols.
+
+    An empty row is not drawn again and again: its first candidate comes from
+    the law of "the first success, given that there is one", the classes
+    after it from their own probabilities. That is the same distribution, in
+    one draw, however small q is.
+    """
+    everyone = np.arange(len(labels))
+    sets = np.empty((len(labels), num_classes), bool)
+    for rows in _blocks(len(labels), num_classes):
+        truth = labels[rows]
+        draws = rng.random((len(truth), num_classes))
+        sets[rows] = draws < q
+        sets[rows] &= groups[truth][:, None] == groups[None, :]
+        own = np.arange(len(truth))
+        sets[everyone[rows], truth] = draws[own, truth] < 1.0 - eta
+
+    empty = np.flatnonzero(~sets.any(1))
+    for part in _blocks(len(empty), num_classes):
+        rows = empty[part]
+        truth = labels[rows]
+        own = np.arange(len(rows))
+        chance = np.where(groups[truth][:, None] == groups[None, :], q, 0.0)
+        chance[own, truth] = 1.0 - eta
+        # log1p and expm1 keep the digits of a very small q.
+        success = -np.expm1(np.cumsum(np.log1p(-chance), axis=1))
+        threshold = rng.random(len(rows)) * success[:, -1]
+        first = (success <= threshold[:, None]).sum(1)
+        later = np.arange(num_classes)[None, :] > first[:, None]
+        sets[rows] = (rng.random(chance.shape) < chance) & later
+        sets[rows, first] = True
+    return sets, 0

@@ -1,0 +1,336 @@
+"""What a method remembers beside the pseudo labels, as Keras weights."""
+
+import keras
+import numpy as np
+
+from alim_keras import backend
+from alim_keras import ops
+from alim_keras.ops import TINY
+
+NO_CLASS = -1
+# Epochs that a `Plateau` remembers.
+LENGTH = 256
+
+
+class _Memory(keras.layers.Layer):
+    """A float32 layer without trainable weights, built at once.
+
+    `arguments` names the constructor's arguments, which become attributes.
+    """
+
+    arguments = ()
+
+    def __init__(self, *values, **kwargs):
+        super().__init__(**{"dtype": "float32", **kwargs})
+        for name, value in zip(self.arguments, values, strict=True):
+            setattr(self, name, value)
+        self.built = True
+
+    def _weight(self, name, shape, initializer="zeros", dtype="float32"):
+        return self.add_weight(
+            name=name,
+            shape=shape,
+            initializer=initializer,
+            trainable=False,
+            dtype=dtype,
+        )
+
+    def get_config(self):
+        own = {name: getattr(self, name) for name in self.arguments}
+        return {**super().get_config(), **own}
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class Prototypes(_Memory):
+    """Class means of the embeddings on the unit sphere, a moving average.
+
+    A class that was never assigned keeps its zero row; one that stops being
+    assigned keeps its last mean.
+
+    Args:
+        num_classes: C.
+        embedding_dim: D.
+        momentum: Of the moving average. Defaults to `0.99`.
+
+    Call arguments:
+        embeddings: Tensor `(B, D)` of unit rows.
+
+    Returns:
+        Cosine similarities to all prototypes, `(B, C)` float32.
+
+    Weights (none trainable):
+        means: `(C, D)`.
+    """
+
+    arguments = ("num_classes", "embedding_dim", "momentum")
+
+    def __init__(self, num_classes, embedding_dim, momentum=0.99, **kwargs):
+        super().__init__(num_classes, embedding_dim, momentum, **kwargs)
+        self.means = self._weight("means", (num_classes, embedding_dim))
+
+    def call(self, embeddings):
+        return keras.ops.matmul(
+            keras.ops.cast(embeddings, "float32"),
+            keras.ops.transpose(self.means),
+        )
+
+    def update(self, embeddings, labels):
+        """Takes in a replica's unit rows `(B, D)` and their classes `(B,)`."""
+        embeddings, labels = backend.all_gather(embeddings, labels)
+        self.means.assign(
+            ops.prototype_update(self.means, embeddings, labels, self.momentum)
+        )
+
+
+def _random_unit_rows(shape, dtype=None):
+    # Fixed numbers: all replicas and all runs start from the same queue.
+    rows = np.random.default_rng(0).standard_normal(shape)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return keras.ops.convert_to_tensor(rows, dtype=dtype)
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class EmbeddingQueue(_Memory):
+    """Earlier embeddings, first in, first out; the newest rows come last.
+
+    It takes batches of any size. It starts full of random unit vectors of
+    class -1, which are negatives of every anchor.
+
+    Args:
+        size: Q, the number of embeddings kept.
+        embedding_dim: D.
+
+    Weights (none trainable):
+        embeddings: `(Q, D)` float32.
+        labels: `(Q,)` integers, the pseudo classes.
+    """
+
+    arguments = ("size", "embedding_dim")
+
+    def __init__(self, size, embedding_dim, **kwargs):
+        super().__init__(size, embedding_dim, **kwargs)
+        self.embeddings = self._weight(
+            "embeddings", (size, embedding_dim), _random_unit_rows
+        )
+        no_class = keras.initializers.Constant(NO_CLASS)
+        self.labels = self._weight("labels", (size,), no_class, backend.INTEGER)
+
+    def enqueue(self, embeddings, labels):
+        """Appends a global batch: embeddings `(B, D)` and labels `(B,)`."""
+        ops = keras.ops
+        embeddings = ops.cast(embeddings, "float32")
+        labels = ops.cast(labels, backend.INTEGER)
+        both = ops.concatenate([self.embeddings, embeddings], axis=0)
+        self.embeddings.assign(both[-self.size :])
+        both = ops.concatenate([self.labels, labels], axis=0)
+        self.labels.assign(both[-self.size :])
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class ClassPrior(_Memory):
+    """The share of each class: a moving average of the targets.
+
+    True labels are not needed: the pseudo labels stand in for them.
+
+    Args:
+        num_classes: C.
+        momentum: Of the average, per step. Defaults to `0.99`.
+
+    Weights (none trainable):
+        prior: `(C,)`, sums to 1; uniform at the start.
+
+    Reference:
+    - [Menon et al., 2021](https://arxiv.org/abs/2007.07314) (logit adjustment)
+    """
+
+    arguments = ("num_classes", "momentum")
+
+    def __init__(self, num_classes, momentum=0.99, **kwargs):
+        super().__init__(num_classes, momentum, **kwargs)
+        uniform = keras.initializers.Constant(1.0 / num_classes)
+        self.prior = self._weight("prior", (num_classes,), uniform)
+
+    def update(self, targets):
+        """Takes in a batch's targets `(B, C)`, of all replicas."""
+        mean = keras.ops.mean(backend.all_gather(targets), axis=0)
+        m = self.momentum
+        self.prior.assign(m * self.prior + (1.0 - m) * mean)
+
+    def log(self):
+        """Returns the logarithm of the shares, `(C,)`."""
+        prior = keras.ops.convert_to_tensor(self.prior)
+        return keras.ops.log(keras.ops.maximum(prior, 1e-6))
+
+
+class _ExampleRows(_Memory):
+    """A table `(N, C)` beside the pseudo labels, zero at first."""
+
+    arguments = ("num_examples", "num_classes")
+    table_dtype = "float32"
+
+    def __init__(self, num_examples, num_classes, **kwargs):
+        super().__init__(num_examples, num_classes, **kwargs)
+        shape = (num_examples, num_classes)
+        self.table = self._weight("table", shape, dtype=self.table_dtype)
+
+    def _read(self, index):
+        rows = backend.gather_rows(self.table, index)
+        return keras.ops.cast(rows, "float32")
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class AddedLabels(_ExampleRows):
+    """Which labels were added to which candidate set, for good (IRNet).
+
+    Args:
+        num_examples: N.
+        num_classes: C.
+
+    Weights (none trainable):
+        table: `(N, C)` int8, `N C` bytes: 1 where a label was added.
+    """
+
+    # TensorFlow scatters int8 on a GPU, bool with int64 indices not.
+    table_dtype = "int8"
+
+    def joined(self, index, candidates):
+        """Returns a batch's sets with the added labels, `(B, C)` float32."""
+        candidates = keras.ops.cast(candidates, "float32")
+        return keras.ops.maximum(candidates, self._read(index))
+
+    def add(self, index, label, chosen):
+        """Adds a label to the set of each example that `chosen` marks.
+
+        All are tensors `(B,)`; `index` holds no example twice.
+        """
+        label = keras.ops.cast(label, backend.INTEGER)
+        label = keras.ops.where(chosen, label, NO_CLASS)
+        index, label = backend.all_gather(index, label)
+        # -1 is a row of zeros.
+        new = keras.ops.one_hot(label, self.num_classes, dtype="float32")
+        backend.scatter_rows(self.table, index, self.joined(index, new))
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class LeveragedWeights(_ExampleRows):
+    """The weights v of the leveraged weighted losses, for all N examples.
+
+    Args:
+        num_examples: N.
+        num_classes: C.
+
+    Weights (none trainable):
+        table: `(N, C)`, `4 N C` bytes. A row sums to 1 over the candidates
+            and to 1 over the others; a row that was never touched is zero
+            and counts as `1 / C` everywhere.
+
+    Reference:
+    - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
+    """
+
+    def rows(self, index):
+        """Returns the weights of a batch, `(B, C)`."""
+        rows = self._read(index)
+        untouched = keras.ops.max(rows, axis=-1, keepdims=True) <= 0.0
+        return keras.ops.where(untouched, 1.0 / self.num_classes, rows)
+
+    def refresh(self, index, scores, candidates):
+        """Sets a batch's rows from P and S `(B, C)`; returns them.
+
+        `index` `(B,)` holds no example twice.
+        """
+        rows = 0.0
+        for part in (candidates * scores, (1.0 - candidates) * scores):
+            total = keras.ops.sum(part, axis=-1, keepdims=True)
+            rows = rows + part / keras.ops.maximum(total, TINY)
+        index, all_rows = backend.all_gather(index, rows)
+        backend.scatter_rows(self.table, index, all_rows)
+        return rows
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class Reliability(_Memory):
+    """The reliable examples, chosen between epochs by distances (PiCO+).
+
+    Args:
+        num_examples: N.
+
+    Weights (none trainable):
+        distance: `(N,)` float32, each example's when it was last seen; `nan`
+            before that.
+        reliable: `(N,)` float32, 1 or 0. All are reliable at first.
+    """
+
+    arguments = ("num_examples",)
+
+    def __init__(self, num_examples, **kwargs):
+        super().__init__(num_examples, **kwargs)
+        nan = keras.initializers.Constant(float("nan"))
+        self.distance = self._weight("distance", (num_examples,), nan)
+        self.reliable = self._weight("reliable", (num_examples,), "ones")
+
+    def of(self, index):
+        """Returns whether the examples of a batch are reliable, `(B,)`."""
+        return backend.gather_rows(self.reliable, index) > 0.5
+
+    def record(self, index, distance):
+        """Notes the distances of a batch, tensors `(B,)`."""
+        index, distance = backend.all_gather(index, distance)
+        backend.scatter_rows(self.distance, index, distance)
+
+    def select(self, share):
+        """Makes the examples with the smallest distances the reliable ones.
+
+        `floor(share * n)` of the n whose distance is known; an example that
+        was never seen stays reliable, as nothing speaks against it.
+        """
+        distance = self.distance.numpy()
+        (seen,) = np.nonzero(np.isfinite(distance))
+        order = seen[np.argsort(distance[seen], kind="stable")]
+        reliable = np.ones((self.num_examples,), "float32")
+        reliable[order[int(share * len(order)) :]] = 0.0
+        self.reliable.assign(reliable)
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class Plateau(_Memory):
+    """The shares of the last epochs, and whether they stopped rising (IRNet).
+
+    Weights (none trainable), so that an interrupted run decides as another:
+        history: `(256,)` float32, the shares of the last epochs, the newest
+            last; `nan` before the first.
+        counts: Pair of float32: how many examples of the current epoch
+            belong to the share, and how many there were.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        nan = keras.initializers.Constant(float("nan"))
+        self.history = self._weight("history", (LENGTH,), nan)
+        self.counts = self._weight("counts", (2,))
+
+    def record(self, belongs):
+        """Takes in a step's examples: float32 `(B,)`, 1 in the share, or 0."""
+        belongs = backend.all_gather(belongs)
+        size = keras.ops.sum(keras.ops.ones_like(belongs))
+        new = keras.ops.stack([keras.ops.sum(belongs), size])
+        self.counts.assign(self.counts + new)
+
+    def close_epoch(self):
+        """Moves the share of the epoch that has ended into the history."""
+        inside, count = self.counts.numpy()
+        if count:
+            kept = self.history.numpy()[1:]
+            self.history.assign(np.append(kept, inside / count))
+            self.counts.assign([0.0, 0.0])
+
+    def is_reached(self, window, gain):
+        """Whether the average share rose by less than `gain`.
+
+        The average over the last `window` epochs, at most 128, is compared
+        with that over as many before; False where there were none.
+        """
+        history = self.history.numpy().astype("float64")[-2 * window :]
+        rise = history[window:].mean() - history[:window].mean()
+        # A comparison with NaN is False.
+        return bool(rise < gain)

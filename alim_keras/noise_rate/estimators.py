@@ -1,0 +1,411 @@
+"""Estimators of the noise rate, on top of `em`."""
+
+import dataclasses
+
+import keras
+import numpy as np
+from scipy.special import log_softmax
+
+from alim_keras import backend
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.noise_rate.em import Estimate
+from alim_keras.noise_rate.em import check_pairs
+from alim_keras.noise_rate.em import em
+
+FOLDS = 3
+# With so many true labels their share of wrong sets says more than estimates
+# from predictions, which take sets for independent of the image.
+ENOUGH_LABELS = 50
+# Sets that are not full, from which em's interval is narrow enough: mostly 0.05
+# or less to either side.
+ENOUGH_HELD_OUT = 1000
+# Ashman's D above which two normal distributions count as two groups, and
+# their gain over one in BIC ("very strong evidence").
+APART = 2.0
+GAIN = 10.0
+# Fewest values that a mixture is fitted to, and most.
+_FEWEST = 20
+_MOST = 100_000
+
+
+def choose(num_held_out, num_labels=0):
+    """Chooses an estimator.
+
+    Args:
+        num_held_out: How many examples are held out whose set is not full.
+        num_labels: How many true labels are given. Defaults to `0`.
+
+    Returns:
+        A pair: `"annotated"`, `"em"` or `"cv"`, and why, a sentence.
+
+    Example:
+
+    >>> choose(5000)[0], choose(200)[0]
+    ('em', 'cv')
+    """
+    if num_labels:
+        return "annotated", (
+            f"{num_labels} true labels are given, and they need no assumption "
+            "about sets or network."
+        )
+    if num_held_out >= ENOUGH_HELD_OUT:
+        return "em", (
+            f"{num_held_out} held-out sets are enough for a narrow interval, "
+            "and cost nothing more."
+        )
+    return "cv", (
+        f"{num_held_out} held-out sets are too few for a narrow interval "
+        f"(below {ENOUGH_HELD_OUT}), so all training sets take part."
+    )
+
+
+def annotated(labels, candidates):
+    """Estimates eta as the share of looked-up labels outside their set.
+
+    The examples must be a random sample of the training set. The interval is
+    Wilson's, which holds its level for small counts too, and at 0 of n.
+
+    Args:
+        labels: Integers `(n,)`, true classes.
+        candidates: Multi-hot array `(n, C)`, the noisy sets of the same
+            examples.
+
+    Returns:
+        An `Estimate`. `details` holds `labels`, `wrong` and
+        `more_labels_to_halve`: how many further labels would halve the
+        interval, if the share stayed.
+
+    Raises:
+        DataError: If there is no label, or shapes differ.
+
+    Example:
+
+    >>> estimate = annotated([0, 1, 1, 0], [[1, 0]] * 4)
+    >>> estimate.value, round(estimate.low, 3), round(estimate.high, 3)
+    (0.5, 0.15, 0.85)
+
+    Reference:
+    - [Wilson, 1927](https://doi.org/10.1080/01621459.1927.10502953)
+    """
+    labels = np.asarray(labels, "int64")
+    candidates = np.asarray(candidates) > 0
+    count = len(labels)
+    if not count or candidates.shape[:1] != (count,):
+        raise DataError(
+            "At least one true label and as many candidate sets were "
+            f"expected. Received: {count} labels, sets {candidates.shape}"
+        )
+    wrong = int((~candidates[np.arange(count), labels]).sum())
+    low, high = wilson(wrong, count)
+    more = _labels_for(wrong / count, (high - low) / 4) - count
+    return Estimate(
+        value=wrong / count,
+        low=low,
+        high=high,
+        method="annotated",
+        reason=f"{wrong} of {count} true labels that were given are not in "
+        f"their set; {more} more labels would halve the interval.",
+        details={
+            "labels": count,
+            "wrong": wrong,
+            "more_labels_to_halve": more,
+        },
+    )
+
+
+def wilson(successes, count):
+    """Returns the ends of Wilson's 95 % interval of a share."""
+    # Only here: it takes half a second to import.
+    from scipy.stats import binomtest
+
+    interval = binomtest(successes, count).proportion_ci(method="wilson")
+    # Exact at the ends, where the arithmetic leaves 1e-17.
+    low = 0.0 if successes == 0 else float(interval.low)
+    return low, 1.0 if successes == count else float(interval.high)
+
+
+def _labels_for(share, half_width):
+    """Returns the fewest labels whose Wilson interval is so narrow."""
+    z2 = 1.959963984540054**2  # Of the normal distribution, at 97.5 %.
+    # z^2 (p (1 - p) n + z^2 / 4) <= half_width^2 (n + z^2)^2, solved for n.
+    a = half_width**2
+    b = z2 * (2 * a - share * (1 - share))
+    c = z2**2 * (a - 0.25)
+    return int(np.ceil((-b + np.sqrt(b * b - 4 * a * c)) / (2 * a)))
+
+
+def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0, groups=None):
+    """Predicts every example by a network that was trained without it.
+
+    Args:
+        fit_predict: Function of two sorted int64 arrays of rows, those to
+            train on and those to predict, that returns the logits of the
+            latter, `(n, C)`. It is called once for each fold.
+        num_examples: N.
+        folds: k, at least 2. Defaults to `3`.
+        seed: Of the split. Defaults to `0`.
+        groups: Integers `(N,)` from 0: examples with the same number, such as
+            identical images, come into one fold, so that no network is asked
+            about an example whose twin it was trained on. A group of more
+            than N/k examples is split up all the same. Defaults to None:
+            every example for itself.
+
+    Returns:
+        A float array `(N, C)`.
+
+    Raises:
+        ConfigError: If there are not 2 to N folds.
+
+    Example:
+
+    >>> def fit_predict(train_rows, predict_rows):
+    ...     return np.zeros((len(predict_rows), 3)) + len(train_rows)
+    >>> out_of_fold(fit_predict, 4, folds=2)[:, 0]
+    [2.0, 2.0, 2.0, 2.0]
+    """
+    if not 2 <= folds <= num_examples:
+        raise ConfigError(
+            "Cross-validation needs from 2 folds to one for each of the "
+            f"{num_examples} examples. Received: folds={folds}"
+        )
+    logits = None
+    for train_rows, rows in _split(num_examples, folds, seed, groups):
+        answer = np.asarray(fit_predict(train_rows, rows))
+        if logits is None:
+            logits = np.empty((num_examples, answer.shape[1]), answer.dtype)
+        logits[rows] = answer
+    return logits
+
+
+def _split(num_examples, folds, seed, groups):
+    """Returns pairs of int64 arrays: rows to train on, and to predict."""
+    # Only here: it takes a second to import.
+    from sklearn.model_selection import GroupKFold
+
+    each = np.arange(num_examples)
+    _, groups = np.unique(
+        each if groups is None else groups, return_inverse=True
+    )
+    # One picture in the place of many, say, that are lost: in one fold they
+    # would leave too little to train on.
+    large = np.bincount(groups)[groups] * folds > num_examples
+    groups = np.where(large, num_examples + each, groups)
+    # Groups of one size go to folds in the order of their numbers.
+    stream = np.random.default_rng([seed, 0xF01D])
+    groups = stream.permutation(2 * num_examples)[groups]
+    return list(GroupKFold(folds).split(each, groups=groups))
+
+
+def cv(fit_predict, candidates, folds=FOLDS, seed=0, groups=None):
+    """Estimates eta by `em` on out-of-fold predictions of the training set.
+
+    All training examples take part, so the interval is narrow where few are
+    held out; it costs k trainings, each on (k - 1)/k of the examples.
+
+    Args:
+        fit_predict: See `out_of_fold`.
+        candidates: Multi-hot array `(N, C)` of the training set.
+        folds: k. Defaults to `3`.
+        seed: Of the split. Defaults to `0`.
+        groups: Integers `(N,)`: which examples come into one fold, see
+            `out_of_fold`. A network that was trained on an example's twin
+            knows the twin's set. Defaults to None.
+
+    Returns:
+        An `Estimate`, whose `posterior` is about all N examples.
+    """
+    logits = out_of_fold(fit_predict, len(candidates), folds, seed, groups)
+    estimate = em(logits, candidates)
+    return dataclasses.replace(
+        estimate,
+        method="cv",
+        reason=f"{estimate.reason[:-1]} ({folds} networks, each trained "
+        "without the images it predicts).",
+        details={**estimate.details, "folds": folds},
+    )
+
+
+def gmm(logits, candidates, seed=0):
+    """Estimates eta as the weight of the lower of two normal components.
+
+    The mixture is one of the logarithms of Eq. 6's value, `log max(S P) /
+    max((1 - S) P)`. Where the network has learnt enough, wrong sets form a
+    group of their own at the low end; `noise_posterior` says when two
+    components count as two groups. Otherwise their weights mean nothing (a
+    mixture cuts any skewed distribution in two), and `em` on the same
+    predictions answers instead: it needs no separation, since it weighs each
+    set by how sure the network is of it.
+
+    Args:
+        logits: Float array `(n, C)`, see `em`.
+        candidates: Multi-hot array `(n, C)`.
+        seed: Of the mixture's start. Defaults to `0`.
+
+    Returns:
+        An `Estimate`; `separated` says whether the mixture was used. The
+        interval is Wilson's of that share of the sets. `details` holds
+        `ashman_d`, `bic_gain`, `means` and `deviations`, lower group first.
+
+    Raises:
+        DataError: As `em`.
+
+    References:
+    - [Li et al., 2020](https://arxiv.org/abs/2002.07394) (mixture of losses)
+    - [Ashman et al., 1994](https://doi.org/10.1086/117248) (D)
+    """
+    logits, candidates = check_pairs(logits, candidates)
+    log_p = log_softmax(logits, axis=1)
+    inside = np.where(candidates, log_p, -np.inf).max(axis=1)
+    outside = np.where(candidates, -np.inf, log_p).max(axis=1)
+    posterior, details, why = _two_groups(inside - outside, seed)
+    if posterior is None:
+        fallback = em(logits, candidates)
+        return dataclasses.replace(
+            fallback,
+            separated=False,
+            reason=f"{why}, so em answers instead of the mixture.",
+            details=fallback.details | details,
+        )
+    count, value = len(logits), float(posterior.mean())
+    low, high = wilson(round(value * count), count)
+    return Estimate(
+        value=value,
+        low=min(low, value),
+        high=max(high, value),
+        method="gmm",
+        reason=f"the ratios of {count} sets fall into two groups, "
+        f"{details['ashman_d']:.1f} deviations apart (Ashman's D).",
+        separated=True,
+        posterior=posterior,
+        details=details,
+    )
+
+
+def noise_posterior(ratios, seed=0):
+    """Returns the probability that each set is wrong, from Eq. 6's values.
+
+    Two normal components of the logarithms count as two groups if their BIC
+    is better than that of one by at least 10; if Ashman's D, `|m1 - m2| /
+    sqrt((s1^2 + s2^2) / 2)`, is above 2; and if the sets of the lower group
+    disagree with the network and those of the upper agree (a mean below and
+    one above 0).
+
+    Args:
+        ratios: Array `(n,)`, as `ops.candidate_ratio` returns them; `nan` for
+            an example that was not seen, `inf` for a full set.
+        seed: Of the mixture's start. Defaults to `0`.
+
+    Returns:
+        A float64 array `(n,)`, or None where the ratios do not fall into two
+        groups. 0 for a full set, 1 where nothing is known.
+
+    Example:
+
+    >>> ratios = np.exp(np.r_[np.linspace(-6, -4, 50), np.linspace(4, 6, 50)])
+    >>> np.round(noise_posterior(ratios)[[0, 99]])
+    [1.0, 0.0]
+    """
+    ratios = np.asarray(ratios, "float64")
+    logs = np.log(np.where(ratios > 0, ratios, np.nan))
+    return _two_groups(logs, seed)[0]
+
+
+def _two_groups(logs, seed):
+    """Returns the posterior of the lower group or None, measures, and why not.
+
+    `inf` stands for a full set, which is right, `nan` for nothing known.
+    """
+    # Only here: it takes a second to import.
+    from sklearn.mixture import GaussianMixture
+
+    usable = np.isfinite(logs)
+    values = logs[usable][:, None]
+    if len(values) < _FEWEST or np.ptp(values) < 1e-9:
+        return None, {}, "there are too few different sets for a mixture"
+    sample = values
+    if len(values) > _MOST:
+        sample = np.random.default_rng([seed, 0x905]).choice(values, _MOST)
+    one, two = (
+        GaussianMixture(n, random_state=seed, reg_covar=1e-4).fit(sample)
+        for n in (1, 2)
+    )
+    order = np.argsort(two.means_[:, 0])
+    means = two.means_[order, 0]
+    deviations = np.sqrt(two.covariances_[order, 0, 0])
+    gain = float(one.bic(sample) - two.bic(sample))
+    apart = float((means[1] - means[0]) / np.sqrt((deviations**2).mean()))
+    details = {
+        "ashman_d": apart,
+        "bic_gain": gain,
+        "means": means.tolist(),
+        "deviations": deviations.tolist(),
+    }
+    why = ""
+    if gain < GAIN:
+        why = "one normal distribution fits as well as two"
+    elif apart < APART:
+        why = (
+            f"the two groups overlap (Ashman's D {apart:.1f}, below {APART:g})"
+        )
+    elif not means[0] < 0 < means[1]:
+        why = "the two groups are no right and wrong sets, only surer ones"
+    if why:
+        return None, details, why
+    posterior = np.where(np.isposinf(logs), 0.0, 1.0)
+    posterior[usable] = two.predict_proba(values)[:, order[0]]
+    return posterior, details, ""
+
+
+class HeldOut:
+    """Estimates eta from a part of the training set that is held out.
+
+    What `callbacks.ALIM(noise_rate=...)` expects of an estimator is its one
+    method `estimate(model, epoch)`, with the epoch counted from 0. It is
+    called at the end of epoch e0 and of each later one, before lambda is set,
+    and returns an `Estimate`, or None to leave the one before in force. What
+    it answers may depend on the model's weights and on the epoch, and on
+    nothing else that changes: then a run that was interrupted goes on as if
+    it had not been.
+
+    Args:
+        data: Batches `(x, candidates)` with the noisy sets, see
+            `alim_keras.data.eval_dataset`.
+        estimator: Function of logits and candidate sets, `em` or `gmm`.
+            Defaults to `em`.
+
+    Example:
+
+    ```python
+    held_out = alim_keras.data.eval_dataset(images, candidates, num_classes)
+    model.fit(train, epochs=100, callbacks=[alim_keras.callbacks.ALIM(
+        noise_rate=alim_keras.noise_rate.HeldOut(held_out))])
+    ```
+    """
+
+    def __init__(self, data, estimator=em):
+        self.data = data
+        self.estimator = estimator
+        self._model = self._infer = None
+
+    def estimate(self, model, epoch):
+        """Returns the `Estimate` at the end of an epoch."""
+        del epoch
+        if self._model is not model:
+            self._model, self._infer = model, inference(model)
+        logits, candidates = [], []
+        for x, y in self.data:
+            logits.append(keras.ops.convert_to_numpy(self._infer(x["image"])))
+            candidates.append(keras.ops.convert_to_numpy(y))
+        return self.estimator(
+            np.concatenate(logits), np.concatenate(candidates)
+        )
+
+
+def inference(model):
+    """Returns the function from images to logits, in inference mode."""
+
+    def infer(images):
+        return model.encode(model.prepare(images), training=False)["logits"]
+
+    return backend.compiled(infer, model.variables)

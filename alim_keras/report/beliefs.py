@@ -1,0 +1,349 @@
+"""P(y | x, S): what each example is, given predictions and its set."""
+
+import numpy as np
+from scipy import sparse
+from scipy.special import gammaln
+from scipy.special import log_softmax
+from scipy.special import logsumexp
+from scipy.special import softmax
+
+from alim_keras import ops
+from alim_keras.errors import DataError
+from alim_keras.noise_rate import GUESS
+from alim_keras.noise_rate import Estimate
+from alim_keras.report.labels import blocks
+from alim_keras.report.votes import VoteModel
+
+# Beliefs that take the set in already, and predictions that do not.
+BELIEFS = ("known", "table")
+KINDS = (*BELIEFS, "folds", "prediction")
+# `SetModel` learns from at most so many examples, of so many numbers.
+_SAMPLE = 20_000
+_SAMPLE_NUMBERS = 1 << 26
+# By what factor the temperature may change in each step. It begins late: with
+# habits still unknown, doubt would explain what people confuse.
+_FACTORS = (1.0,) * 8 + (1.25,) * 8 + (1.05,) * 14
+_LIMITS = (0.1, 10.0)
+# A pair of classes counts as if so many sets of average frequency were added,
+# and a size of set as if so many sets of the common rate were.
+_PAIR = 5.0
+_SHRINKAGE = 20.0
+_GUESS_EXAMPLES = 5.0
+_START = 0.1
+# Improvements of r in each M-step; every one makes the sets likelier.
+_INNER = 3
+# Above this many numbers all classes are taken to be equally popular.
+_LARGEST = 1e7
+# The temperature is chosen by examples of about this many numbers.
+_PROBE = 5_000_000
+_TINY = np.finfo("float32").tiny
+
+
+class Settler:
+    """Turns predictions into the belief P(y | x, S), by the best rule there is.
+
+    - For examples with votes, P(y | x, votes) by `VoteModel`, whatever the
+      noise rate is: how often each annotator errs is learnt.
+    - Else, for predictions that did not fit the sets and without a given
+      noise rate, P(y | x, S) by `SetModel`, which learns the noise rate and
+      which classes go together.
+    - Else `P(y | x) (S + lambda (1 - S))` with lambda from the noise rate
+      that is given (or `GUESS`) and the size of the set.
+
+    The arguments are those of `examine`; `sets` are `CandidateSets`, `sources`
+    strings of `KINDS` `(N,)`, `votes` `VoteArrays` or None. `value` is the
+    noise rate, `reason` a sentence on it, `temperature` T of `P^(1/T)`.
+    """
+
+    def __init__(self, noise_rate, probabilities, sets, sources, votes=None):
+        num_classes = sets.num_classes
+        rows = np.flatnonzero(~np.isin(sources, BELIEFS))
+        self.temperature = 1.0
+        self._set_model = self._vote_model = None
+        by_size = None
+        if (
+            noise_rate is None
+            and len(rows)
+            and (sources[rows] == "folds").all()
+        ):
+            sample = _sample(rows, num_classes)
+            given = sets.rows(sample) > 0
+            self._set_model = SetModel(probabilities[sample], given)
+            self.temperature = self._set_model.temperature
+            self.value = self._set_model.value
+            by_size = self._set_model.rate_by_size
+            self.reason = (
+                f"it fits {len(sample):,} candidate sets best, given "
+                "predictions of networks that were trained without them."
+            )
+        elif isinstance(noise_rate, Estimate):
+            self.value, self.reason = noise_rate.value, noise_rate.reason
+            by_size = noise_rate.details.get("rate_by_size")
+        elif noise_rate is None:
+            self.value, self.reason = (
+                GUESS,
+                "nothing is known about it: a guess.",
+            )
+        else:
+            self.value, self.reason = noise_rate, "a number that was given."
+        self.value = float(self.value)
+        if not 0 <= self.value < 1:
+            raise DataError(
+                "The noise rate must lie in [0, 1). Received: "
+                f"noise_rate={noise_rate}"
+            )
+        if by_size is None:
+            by_size = np.full(num_classes + 1, self.value)
+        self._lambda = ops.instance_lambda(
+            np.minimum(by_size, 1 - 1e-6),
+            np.arange(num_classes + 1),
+            num_classes,
+            "size",
+        )
+        if votes is not None and len(rows) and votes.overlap():
+            self.reason += (
+                " Examples with votes do without it: there the habits of "
+                "each annotator count."
+            )
+            self._vote_model = VoteModel(
+                votes,
+                [rows[part] for part in blocks(len(rows), num_classes)],
+                lambda chosen: self._logs(probabilities[chosen]),
+                num_classes,
+            )
+
+    def lam(self, sizes):
+        """Returns lambda of sets of some sizes `(n,)`, float64 `(n,)`."""
+        return self._lambda[sizes]
+
+    def belief(self, rows, probabilities, sets):
+        """Returns the belief in each class of ascending rows, `(n, C)`."""
+        if self._set_model is None:
+            lam = self.lam(sets.sum(axis=1)).astype("float32")[:, None]
+            # Bayes's rule under Assumption 1: Eq. 3 with Eq. 5 and K = 1.
+            belief = ops.pseudo_labels(probabilities, sets, lam, "scale")
+            belief = np.array(belief, "float32")
+        else:
+            belief = self._set_model.belief(probabilities, sets)
+        if self._vote_model is not None:
+            voted = self._vote_model.voted(rows)
+            belief[voted] = self._vote_model.belief(
+                rows[voted], self._logs(probabilities[voted])
+            )
+        return belief
+
+    def _logs(self, probabilities):
+        """Returns the logarithms of `P^(1/T)`, normalised or not."""
+        if self._set_model is not None:
+            return self._set_model.scaled(probabilities)
+        return _logs(probabilities)
+
+
+def _sample(rows, num_classes):
+    """Returns rows to learn from, the same every time.
+
+    They are drawn: evenly spaced ones may all be of one class, or person.
+    """
+    most = min(_SAMPLE, max(1, _SAMPLE_NUMBERS // num_classes))
+    if len(rows) <= most:
+        return rows
+    chosen = np.random.default_rng(0).choice(len(rows), most, replace=False)
+    return rows[np.sort(chosen)]
+
+
+class SetModel:
+    """P(S | y) where people confuse some classes more than others.
+
+    Assumption 1 of the paper, without "all sets of a size are equally
+    likely": given the true class y and the size s, the set holds y with
+    probability `1 - eta_s`, and among the sets that do, as among those that
+    do not, S has the probability `prod_j r_yj / e`, over the classes j in S
+    other than y. `r_yj` says how popular j is in the sets of y; e is the sum
+    of that product over all such sets (an elementary symmetric polynomial of
+    `r_y`). With all r = 1 this is `ops.instance_lambda`'s `"size"`.
+
+    Expectation-maximisation: the E-step is `P(y | x, S) ~ P(y | x)^(1/T)
+    P(S | y)`, the M-step of r a few rounds of `expected_counts`. r is drawn
+    to 1 where a class is rare, eta_s to the common rate where a size is. The
+    temperature T rises or falls a little in each step, as the likelihood
+    asks. Sets that hold all classes carry no information and are left out;
+    those larger than any learnt from are taken to be equally likely.
+
+    Args:
+        probabilities: Floats `(n, C)`, of networks that did not fit the sets.
+        sets: Bool `(n, C)`.
+
+    Attributes:
+        rate_by_size: Floats `(C + 1,)`, eta of each size of set.
+        popularity: Floats `(C, C)`, r; its diagonal is 1.
+        temperature: Float, T.
+        value: Float, eta of all sets.
+    """
+
+    def __init__(self, probabilities, sets):
+        num_classes = sets.shape[1]
+        sizes = sets.sum(axis=1)
+        partial = sizes < num_classes
+        self._largest = int(sizes[partial].max(initial=0))
+        if num_classes**2 * self._largest > _LARGEST:
+            self._largest = 0
+        self.popularity = np.ones((num_classes, num_classes))
+        self.rate_by_size = np.full(num_classes + 1, _START)
+        self.rate_by_size[num_classes] = 0.0
+        self.temperature = 1.0
+        self._update()
+        logs = _logs(probabilities)
+        for factor in _FACTORS:
+            belief = self._fit_temperature(logs, sets, factor)
+            self._fit_rates(belief, sets)
+            if self._largest:
+                self._fit_popularity(belief[partial], sets[partial])
+            self._update()
+        self.value = float(self.rate_by_size[sizes].mean())
+
+    def belief(self, probabilities, sets):
+        """Returns P(y | x, S), float32 `(n, C)`."""
+        scaled = self.scaled(probabilities)
+        return softmax(scaled + self._log_likelihood(sets), axis=1)
+
+    def scaled(self, probabilities):
+        """Returns the logarithm of `P^(1/T)`, normalised, `(n, C)`."""
+        return self._scaled(_logs(probabilities))
+
+    def _scaled(self, logs):
+        return log_softmax(logs / np.float32(self.temperature), axis=1)
+
+    def _log_likelihood(self, sets):
+        """Returns log P(S | y, size of S), float32 `(n, C)`."""
+        sizes = sets.sum(axis=1)
+        values = np.where(sets, self._inside[sizes], self._outside[sizes])
+        learnt = np.where((sizes <= self._largest)[:, None], sets, False)
+        values += sparse.csr_array(learnt, dtype="float32") @ (
+            self._log_popularity.T
+        )
+        return values
+
+    def _fit_temperature(self, logs, sets, factor):
+        """Changes the temperature by the factor, if that fits better.
+
+        Returns the belief at the new one: the E-step.
+        """
+        likelihood = self._log_likelihood(sets)
+        before, fits = self.temperature, {}
+        part = slice(None, None, max(1, logs.size // _PROBE))
+        for change in dict.fromkeys((1.0, factor, 1 / factor)):
+            self.temperature = float(np.clip(before * change, *_LIMITS))
+            joint = self._scaled(logs[part]) + likelihood[part]
+            fit = logsumexp(joint, axis=1).sum(dtype="float64")
+            fits[self.temperature] = fit
+        self.temperature = max(fits, key=fits.get)
+        return softmax(likelihood + self._scaled(logs), axis=1)
+
+    def _fit_rates(self, belief, sets):
+        sizes, num_classes = sets.sum(axis=1), sets.shape[1]
+        outside = np.where(sets, 0, belief).sum(axis=1, dtype="float64")
+        count = np.bincount(sizes, minlength=num_classes + 1)
+        wrong = np.bincount(sizes, outside, num_classes + 1)
+        # A full set cannot be wrong and tells nothing about the others.
+        count[num_classes] = wrong[num_classes] = 0
+        common = wrong.sum() + _GUESS_EXAMPLES * GUESS
+        common /= count.sum() + _GUESS_EXAMPLES
+        rates = (wrong + _SHRINKAGE * common) / (count + _SHRINKAGE)
+        rates[num_classes] = 0.0
+        self.rate_by_size = rates
+
+    def _fit_popularity(self, belief, sets):
+        """The M-step of r, of sets that lack some class."""
+        members = sparse.csr_array(sets, dtype="float32")
+        counts = (members.T @ belief).T
+        np.fill_diagonal(counts, 0)
+        # How many classes other than the true one were drawn, and how often.
+        draws = np.zeros((len(counts), self._largest + 1))
+        sizes = sets.sum(axis=1)
+        for size in np.unique(sizes):
+            part = belief[sizes == size].astype("float64")
+            inside = np.where(sets[sizes == size], part, 0).sum(axis=0)
+            draws[:, size] += part.sum(axis=0) - inside
+            if size:
+                draws[:, size - 1] += inside
+        for _ in range(_INNER):
+            expected = expected_counts(self.popularity, draws)
+            self.popularity = (counts + _PAIR) / (expected + _PAIR)
+            np.fill_diagonal(self.popularity, 1.0)
+
+    def _update(self):
+        """Derives the logarithms that `_log_likelihood` adds up."""
+        num_classes = len(self.popularity)
+        size = np.arange(num_classes + 1)
+        # How many sets of k of the C - 1 other classes there are.
+        others = np.maximum(num_classes - 1 - size, 0)
+        sums = gammaln(num_classes) - gammaln(size + 1) - gammaln(others + 1)
+        inside = np.tile(sums[:-1, None], num_classes)
+        outside = np.tile(sums[:, None], num_classes)
+        logs = np.log(self.popularity)
+        if self._largest:
+            weighted = log_symmetric(logs, self._largest).T
+            inside[: self._largest] = weighted[:-1]
+            outside[1 : self._largest + 1] = weighted[1:]
+        rates = np.clip(self.rate_by_size, 1e-9, 1 - 1e-9)[:, None]
+        rates[num_classes] = 0.0
+        self._log_popularity = logs.astype("float32")
+        # By size of the set and true class. No class is outside a full set.
+        self._inside = np.zeros((num_classes + 1, num_classes), "float32")
+        self._inside[1:] = np.log1p(-rates[1:]) - inside
+        self._outside = np.zeros_like(self._inside)
+        self._outside[1:-1] = np.log(rates[1:-1]) - outside[1:-1]
+
+
+def log_symmetric(logs, largest):
+    """Returns logarithms of elementary symmetric polynomials, row by row.
+
+    Of logarithms `(C, C)`, without a row's own place: `(C, largest + 1)`, for
+    each row and degree k the sum over all k of its numbers of their product.
+    """
+    sums = np.full((len(logs), largest + 1), -np.inf)
+    sums[:, 0] = 0.0
+    for column, values in enumerate(np.asarray(logs, "float64").T):
+        values = values.copy()
+        values[column] = -np.inf
+        sums[:, 1:] = np.logaddexp(sums[:, 1:], sums[:, :-1] + values[:, None])
+    return sums
+
+
+def expected_counts(weights, draws):
+    """Returns how often each class is expected in draws, over its weight.
+
+    A step of `weights = counts / expected_counts(weights, draws)` never makes
+    the counts less likely, since `log e_k` is concave ([Chen, Dempster and
+    Liu, 1994](https://doi.org/10.1093/biomet/81.3.457)).
+
+    Of weights `(C, C)`, without a row's own place, and draws `(C, K + 1)`,
+    how many draws of k classes a row saw: `(C, C)`, for each row and class j
+    the sum over k of `draws[k] e_(k-1)(r without j) / e_k(r)`.
+    """
+    num_classes, highest = len(weights), draws.shape[1] - 1
+    weights = weights * (1 - np.eye(num_classes))
+    # e_k of weights that sum to K is K^k / k! at most.
+    scale = highest / weights.sum(axis=1, keepdims=True)
+    weights = weights * scale
+    before = np.zeros((num_classes, num_classes, highest + 1))
+    sums = np.zeros((num_classes, highest + 1))
+    sums[:, 0] = 1.0
+    for j in range(num_classes):
+        before[j] = sums
+        sums[:, 1:] += weights[:, j, None] * before[j, :, :-1]
+    # The slopes of `draws[k] log e_k`, by a pass back through the sums: all
+    # terms are positive, so nothing cancels. A sum may have vanished where a
+    # row never drew so many.
+    seen = (draws > 0) & (sums > 0)
+    slope = np.divide(draws, sums, out=np.zeros_like(sums), where=seen)
+    slopes = np.zeros_like(weights)
+    for j in reversed(range(num_classes)):
+        slopes[:, j] = (slope[:, 1:] * before[j, :, :-1]).sum(axis=1)
+        slope[:, :-1] += weights[:, j, None] * slope[:, 1:]
+    np.fill_diagonal(slopes, 0.0)
+    return slopes * scale
+
+
+def _logs(probabilities):
+    return np.log(np.maximum(probabilities, _TINY))

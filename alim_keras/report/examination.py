@@ -1,0 +1,415 @@
+"""The audit of candidate sets, from probabilities or from a model."""
+
+import dataclasses
+
+import keras
+import numpy as np
+
+from alim_keras import ops
+from alim_keras.data import CandidateSets
+from alim_keras.data import eval_dataset
+from alim_keras.data import image_rows
+from alim_keras.data.checks import row_ids
+from alim_keras.data.pipeline import examples_of
+from alim_keras.errors import DataError
+from alim_keras.errors import first_rows
+from alim_keras.methods import PartialLabelModel
+from alim_keras.report import tables
+from alim_keras.report.beliefs import BELIEFS
+from alim_keras.report.beliefs import KINDS
+from alim_keras.report.beliefs import Settler
+from alim_keras.report.labels import LabelRows
+from alim_keras.report.labels import blocks
+from alim_keras.report.labels import fill_untouched
+from alim_keras.report.results import Audit
+from alim_keras.report.votes import VoteArrays
+from alim_keras.report.votes import annotator_table
+
+_WORDS = {
+    "known": "true labels that a person gave",
+    "table": "pseudo labels that the model learnt together with these sets",
+    "folds": "predictions of networks that were trained without these sets",
+    "prediction": "predictions of one network",
+}
+# Numbers of `Audit.summary` that runs and true labels fill in.
+_LATER = (
+    "epochs",
+    "run_epochs",
+    "test_accuracy",
+    "realised_noise",
+    "realised_noise_low",
+    "realised_noise_high",
+    "settled_accuracy",
+)
+
+
+def examine(
+    probabilities,
+    candidates,
+    *,
+    kind,
+    class_names=None,
+    ids=None,
+    votes=None,
+    noise_rate=None,
+    labels=None,
+    known=None,
+    history=None,
+    name=None,
+    review=200,
+    ratio=None,
+    facts=None,
+    as_given=None,
+):
+    """Settles each example's label and ranks the sets that look wrong.
+
+    Rows of kind `"table"` are the belief P(y | x, S) already: ALIM's w. From
+    predictions it follows by Bayes's rule, `P(y | x, S) ~ P(y | x) P(S | y)`,
+    see `beliefs.Settler`. The settled label is the most probable class, the
+    suspicion the belief's share outside the set.
+
+    Args:
+        probabilities: Floats `(N, C)`, rows that sum to 1.
+        candidates: The sets, `CandidateSets` or multi-hot `(N, C)`.
+        kind: What the probabilities are, one string or N of them: `"table"`,
+            the learnt pseudo labels; `"folds"`, predictions of networks that
+            did not fit these sets; `"prediction"`, other predictions;
+            `"known"`, rows of 0 and 1 that a person gave.
+        class_names: C different strings. Defaults to those of the candidates,
+            of an array the numbers from 0.
+        ids: N different strings. Defaults likewise.
+        votes: Data frame with a row for each vote: `item` (an id),
+            `annotator`, `label` (a class name) and, if known, `confidence`;
+            or None.
+        noise_rate: eta in `[0, 1)`, an `Estimate`, or None: learnt from
+            predictions that are all `"folds"`, else 0.2.
+        labels: Integers `(N,)`, the true labels, -1 where not known, for
+            reporting only; or None. Settled labels are compared with those
+            that the audit was not told, by kind `"known"`.
+        known: Bool `(N,)`, examples that a person has looked at already, which
+            stay off the review list; or None.
+        history: Data frame of metrics.csv, for the curves, or None.
+        name: String, the name of what is examined, for the report.
+        review: Length of the review list. Defaults to `200`.
+        ratio: Floats `(N,)`, the candidate ratios of the training, or None.
+        facts: Dict of numbers about the model that is examined: any of
+            `epochs` (that it has behind it), `run_epochs` (of the whole
+            training), `test_accuracy`, `lambda`, `noise_rate`; or None.
+        as_given: The sets as somebody gave them, where `candidates` hold known
+            labels in the place of some: wrong sets are counted in them.
+
+    Returns:
+        An `Audit`.
+
+    Raises:
+        DataError: If something does not fit; the message names it.
+
+    Example:
+
+    >>> audit = examine(
+    ...     [[0.9, 0.1], [0.2, 0.8]], [[True, False], [True, False]],
+    ...     class_names=["cat", "dog"], ids=["a", "b"], kind="folds",
+    ...     noise_rate=0.3)
+    >>> audit.labels["label"].tolist(), audit.labels["outside"].tolist()
+    (['cat', 'dog'], [False, True])
+    """
+    sets = _as_sets("candidates", candidates, ids, class_names)
+    if as_given is None:
+        as_given = sets
+    elif not isinstance(as_given, CandidateSets):
+        as_given = _as_sets("as_given", as_given, sets.ids, sets.class_names)
+    if as_given.shape != sets.shape:
+        raise DataError(
+            f"`as_given` must be {sets.shape}, as the candidates. Received: "
+            f"{as_given.shape}"
+        )
+    probabilities = np.asarray(probabilities)
+    if probabilities.shape != sets.shape:
+        raise DataError(
+            f"The probabilities must be a row for each of {len(sets)} examples "
+            f"and a column for each of {sets.num_classes} classes. Received: "
+            f"{probabilities.shape}"
+        )
+    sources = _sources(kind, len(sets))
+    labels = _true_labels(labels, sets)
+    _check_length("known", known, len(sets))
+    _check_length("ratio", ratio, len(sets))
+    arrays = None
+    if votes is not None:
+        arrays = VoteArrays.of(votes, sets.ids, sets.class_names)
+    settler = Settler(noise_rate, probabilities, sets, sources, arrays)
+    seen = _settle(probabilities, sets, sources, settler, arrays)
+    frame, settled = seen.rows.frame(sources), seen.rows.settled
+    counts = tables.confusion_counts(sets, settled["label"])
+    wrong = tables.confusion_counts(sets, settled["label"], settled["outside"])
+    pairs = tables.confusions(counts, wrong, sets.class_names)
+    summary = _summary(name, sets, sources, settled, settler, seen)
+    truth = None
+    if labels is not None:
+        summary.update(tables.count_known(labels, as_given))
+        # Labels that the audit was told are no test of it.
+        compared = np.flatnonzero((labels >= 0) & (sources != "known"))
+        if len(compared):
+            chosen = {name: v[compared] for name, v in settled.items()}
+            missed = ~sets.contains(compared, labels[compared])
+            truth = tables.truth(labels[compared], chosen, missed)
+            right = chosen["label"] == labels[compared]
+            summary["compared_labels"] = len(compared)
+            summary["settled_accuracy"] = float(right.mean())
+    for fact, value in (facts or {}).items():
+        if summary[fact] is None:
+            summary[fact] = value
+    ratio = seen.ratios if ratio is None else np.asarray(ratio)
+    return Audit(
+        labels=frame,
+        review=tables.review(
+            frame, settled, review, arrays, known, sets.class_names
+        ),
+        classes=tables.classes(
+            sets, settled["label"], settled["outside"], pairs
+        ),
+        confusions=pairs,
+        confusion_counts=counts,
+        annotators=None
+        if arrays is None
+        else annotator_table(
+            arrays, settled["label"], seen.vote_beliefs, sets.class_names
+        ),
+        truth=truth,
+        summary=summary,
+        ratio=None if np.isnan(ratio).all() else ratio,
+        history=history,
+        class_names=list(sets.class_names),
+        votes=arrays,
+        looked_at=0 if known is None else int(np.sum(known)),
+    )
+
+
+@dataclasses.dataclass
+class _Seen:
+    """Results of `_settle`; what does not exist is NaN or None."""
+
+    rows: LabelRows
+    ratios: np.ndarray
+    vote_beliefs: np.ndarray | None
+    lam: float
+
+
+def _settle(probabilities, sets, sources, settler, votes):
+    """Settles all labels, in blocks of rows: classes may be many."""
+    count, num_classes = sets.shape
+    rows_of_labels = LabelRows(sets.ids, sets.class_names)
+    ratios = np.full(count, np.nan, "float32")
+    vote_beliefs = None if votes is None else np.zeros(len(votes))
+    predicted = ~np.isin(sources, BELIEFS)
+    for rows in blocks(count, num_classes):
+        given = sets.rows(rows) > 0
+        part = np.asarray(probabilities[rows], "float32")
+        mine = predicted[rows]
+        _check_rows(part, mine, rows, sets.ids)
+        part = belief = fill_untouched(part, given)
+        if mine.any():
+            belief = settler.belief(rows, part, given)
+            belief = np.where(mine[:, None], belief, part)
+            ratio = np.asarray(ops.candidate_ratio(part, given))
+            ratios[rows] = np.where(mine, ratio, np.nan)
+        rows_of_labels.add(rows, belief, given)
+        if votes is not None:
+            span = votes.of_rows(rows)
+            own = votes.rows[span] - rows[0]
+            total = np.maximum(belief.sum(axis=1), 1e-30)
+            vote_beliefs[span] = belief[own, votes.classes[span]] / total[own]
+    lam = float(settler.lam(sets.sizes).mean())
+    return _Seen(rows_of_labels, ratios, vote_beliefs, lam)
+
+
+def _summary(name, sets, sources, settled, settler, seen):
+    """Returns `Audit.summary` without what true labels and runs know."""
+    predicted = (~np.isin(sources, BELIEFS)).any()
+    asked = sources != "known"
+    kinds = {kind: int((sources == kind).sum()) for kind in KINDS}
+    kinds = {kind: number for kind, number in kinds.items() if number}
+    suspicion = settled["suspicion"].astype("float64")
+    return {
+        "name": name,
+        "num_examples": len(sets),
+        "num_classes": sets.num_classes,
+        "kind": "; ".join(_WORDS[kind] for kind in kinds),
+        "kinds": kinds,
+        "outside": int(settled["outside"].sum()),
+        "undecided": int(settled["undecided"].sum()),
+        "suspect": float(suspicion.sum()),
+        "suspect_share": float(suspicion[asked].mean())
+        if asked.any()
+        else None,
+        "mean_set_size": float(sets.sizes.mean()),
+        "noise_rate": settler.value if predicted else None,
+        "noise_rate_reason": settler.reason if predicted else None,
+        "lambda": seen.lam if predicted else None,
+        "temperature": settler.temperature,
+        "known_labels": 0,
+        "compared_labels": 0,
+        **dict.fromkeys(_LATER),
+    }
+
+
+def _as_sets(what, sets, ids=None, class_names=None):
+    """Returns `CandidateSets` of sets in either form."""
+    if not isinstance(sets, CandidateSets):
+        if ids is None:
+            ids = [str(row) for row in range(len(sets))]
+        return CandidateSets.from_dense(
+            sets, ids, class_names, source=f"`{what}`"
+        )
+    if ids is not None or class_names is not None:
+        raise DataError(
+            f"`{what}` have ids and class names of their own: leave out "
+            f"`ids` and `class_names`. Received: {len(sets)} CandidateSets"
+        )
+    return sets
+
+
+def _sources(kind, count):
+    """Returns the kind of each example, strings `(N,)`."""
+    if not isinstance(kind, str):
+        _check_length("kind", kind, count)
+    sources = np.full(count, "", object)
+    sources[:] = kind
+    unknown = {str(source) for source in set(sources) - set(KINDS)}
+    if unknown:
+        raise DataError(
+            f"Argument `kind` must be one of {KINDS}, or one for "
+            f"each example. Received: {sorted(unknown)}"
+        )
+    return sources
+
+
+def _true_labels(labels, sets):
+    """Returns true labels as int64 `(N,)`, or None."""
+    if labels is None:
+        return None
+    _check_length("labels", labels, len(sets))
+    labels = np.asarray(labels)
+    integers = labels.dtype.kind in "iu"
+    wrong = np.flatnonzero((labels < -1) | (labels >= sets.num_classes))
+    if len(wrong) or not integers:
+        received = labels.dtype
+        if integers:
+            received = f"{labels[wrong[0]]} in row {wrong[0]}"
+        raise DataError(
+            "True labels must be integers, the numbers of classes from 0 to "
+            f"{sets.num_classes - 1}, or -1 where the truth is not known. "
+            f"Received: {received}"
+        )
+    return labels.astype("int64")
+
+
+def _check_length(what, values, count):
+    shape = (0,) if values is None else np.shape(values)
+    if values is not None and shape != (count,):
+        raise DataError(
+            f"Argument `{what}` must be one value for each of {count} "
+            f"examples. Received: shape {shape}"
+        )
+
+
+def _check_rows(probabilities, predicted, rows, ids):
+    """Raises `DataError` for rows that are no distribution.
+
+    Predictions must sum to 1: logits do not. Pseudo labels may be rounded.
+    """
+    sound = (np.isfinite(probabilities) & (probabilities >= 0)).all(axis=1)
+    off = np.abs(probabilities.sum(axis=1) - 1) > 0.01
+    for problem, wrong in (
+        ("probabilities that are negative or not finite", ~sound),
+        ("predictions that do not sum to 1 (logits?)", predicted & off),
+    ):
+        if wrong.any():
+            raise DataError(
+                f"{wrong.sum()} or more examples have {problem}; put a softmax "
+                f"behind logits. Received: {first_rows(rows[wrong], ids)}"
+            )
+
+
+def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
+    """Settles each training example's label and ranks sets that look wrong.
+
+    Labels come from `folds` where these are given; else from the pseudo
+    labels of a model that keeps some; else from the model's predictions. A
+    network agrees with the sets that it was trained on, wrong ones included.
+
+    Args:
+        model: A `PartialLabelModel`, or any `keras.Model` from images to
+            class probabilities `(B, C)`; with `folds` it may be None.
+        dataset: The data set that `train_dataset` or `eval_dataset` returned,
+            or a pair (images, candidates): all N examples, in the order of
+            the pseudo labels' rows. Candidates are multi-hot `(N, C)` or
+            `CandidateSets`.
+        class_names: C strings. Defaults to those of the sets, if they have
+            any, or the numbers from 0.
+        ids: N strings. Defaults likewise.
+        folds: Floats `(N, C)`, probabilities from networks that were trained
+            without the example they predict, see `noise_rate.out_of_fold`.
+        **options: `votes`, `noise_rate`, `labels`, `known`, `history`,
+            `name`, `review`, `facts`, `as_given`: see `report.examine`.
+
+    Returns:
+        An `Audit`: pandas data frames, `write(folder)` and `to_html(path)`.
+
+    Raises:
+        DataError: If the data do not fit the model.
+
+    Example:
+
+    >>> audit = alim_keras.audit(model, train, class_names=["cat", "dog"])
+    >>> audit.labels[audit.labels["outside"]]
+    >>> audit.review.head()
+    >>> text = audit.to_html("report.html", images)
+    """
+    images, sets = examples_of(dataset)
+    ratio = None
+    if folds is not None:
+        kind, probabilities = "folds", np.asarray(folds, "float32")
+    elif isinstance(model, PartialLabelModel) and model.keeps_pseudo_labels:
+        kind, table = "table", model.pseudo_label_table
+        probabilities, ratio = _table(model, len(sets))
+        facts = {"lambda": table.lam, "noise_rate": table.noise_rate}
+        facts = {name: float(weight) or None for name, weight in facts.items()}
+        options.setdefault("facts", facts)
+    else:
+        kind = "prediction"
+        probabilities = _predict(model, images, sets.num_classes)
+    if ids is None and np.array_equal(sets.ids, row_ids(len(sets))):
+        # The sets were given without ids.
+        ids = [str(row) for row in range(len(sets))]
+    names = {"ids": ids, "class_names": class_names}
+    names = {name: value for name, value in names.items() if value is not None}
+    sets = dataclasses.replace(sets, **names)
+    return examine(probabilities, sets, kind=kind, ratio=ratio, **options)
+
+
+def _table(model, count):
+    """Returns the pseudo labels and the candidate ratios, NaN if unknown."""
+    table = model.pseudo_label_table
+    if table.num_examples != count:
+        raise DataError(
+            "The data set must hold the examples that the model was trained "
+            f"on, in their order. Received: {count} examples, a table of "
+            f"{table.num_examples}"
+        )
+    ratio = keras.ops.convert_to_numpy(table.candidate_ratio)
+    return np.asarray(model.pseudo_labels.numpy(), "float32"), ratio
+
+
+def _predict(model, images, num_classes):
+    """Returns the model's probabilities for all examples, `(N, C)`."""
+    parts = []
+    for rows in blocks(len(images), int(np.prod(images.shape[1:]))):
+        part = images[rows]
+        if isinstance(model, PartialLabelModel):
+            labels = np.zeros(len(rows), "int64")
+            part = eval_dataset(part, labels, num_classes)
+        else:
+            part = image_rows(part, np.arange(len(rows)))
+        parts.append(np.asarray(model.predict(part, verbose=0), "float32"))
+    return np.concatenate(parts)

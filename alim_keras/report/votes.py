@@ -1,0 +1,302 @@
+"""Votes of annotators: what each is worth, and what they say of an example."""
+
+import collections
+import dataclasses
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from scipy.special import softmax
+
+from alim_keras.errors import DataError
+from alim_keras.errors import first_five
+
+_STEPS = 6
+# An annotator counts as if this many of its votes on each class fell as all
+# annotators' do, and all as if this many did at random.
+_SHRINKAGE = 20.0
+_COMMON = 2.0
+_START = 0.8
+# Annotators beyond this many numbers, those with the fewest votes, have no
+# confusion matrix of their own.
+_LARGEST = 2e7
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VoteArrays:
+    """Votes as numbers, ordered by example.
+
+    Attributes:
+        rows: int64 `(V,)`, the row of the example.
+        annotators: int64 `(V,)`, places in `names`.
+        classes: int64 `(V,)`.
+        confidences: float64 `(V,)`, NaN where none was given.
+        names: The annotators, strings, in the order of appearance.
+    """
+
+    rows: np.ndarray
+    annotators: np.ndarray
+    classes: np.ndarray
+    confidences: np.ndarray
+    names: np.ndarray
+
+    @classmethod
+    def of(cls, votes, ids, class_names):
+        """Reads a frame of votes, see `examine`.
+
+        Votes without an annotator or a label, of confidence 0 or about other
+        items than `ids` are left out.
+
+        Raises:
+            DataError: If columns are missing, no vote is about one of the
+                examples, or a label is no class name.
+        """
+        wanted = ["item", "annotator", "label"]
+        missing = set(wanted) - set(getattr(votes, "columns", ()))
+        if missing:
+            raise DataError(
+                f"`votes` must be a data frame with the columns {wanted}, one "
+                f"row for each vote. Received: {type(votes).__name__} "
+                f"without {sorted(missing)}"
+            )
+        rows = pd.Index(ids).get_indexer(votes["item"])
+        if len(votes) and (rows < 0).all():
+            raise DataError(
+                "No vote is about one of the examples: the column `item` must "
+                f"hold their ids. Received: {first_five(list(votes['item']))}"
+            )
+        here = (rows >= 0) & votes["annotator"].notna().to_numpy()
+        if "confidence" in votes:
+            # It says that the item is not of this class.
+            here &= votes["confidence"].to_numpy("float64") != 0
+        who, names = pd.factorize(votes["annotator"][here].astype(str))
+        labels = votes["label"][here]
+        classes = pd.Index(class_names).get_indexer(labels)
+        unknown = labels[(classes < 0) & labels.notna()]
+        if len(unknown):
+            raise DataError(
+                "Labels of votes must be class names. Received: "
+                f"{first_five(list(dict.fromkeys(unknown)))}"
+            )
+        confidences = np.full(len(labels), np.nan)
+        if "confidence" in votes:
+            confidences = votes["confidence"][here].to_numpy("float64")
+        order = np.argsort(rows[here], kind="stable")
+        order = order[classes[order] >= 0]
+        return cls(
+            rows[here][order].astype("int64"),
+            who[order].astype("int64"),
+            classes[order].astype("int64"),
+            confidences[order],
+            np.asarray(names, object),
+        )
+
+    def __len__(self):
+        return len(self.rows)
+
+    def of_rows(self, rows):
+        """Returns a slice from the votes of the first row to the last's."""
+        if not len(rows):
+            return slice(0, 0)
+        start = np.searchsorted(self.rows, rows[0])
+        return slice(start, np.searchsorted(self.rows, rows[-1], "right"))
+
+    def overlap(self):
+        """Returns whether there are 1.5 votes an example that has some.
+
+        With fewer the habits of annotators are not told from the network's,
+        and `VoteModel` ranks worse than `SetModel`.
+        """
+        return 0 < 1.5 * len(np.unique(self.rows)) <= len(self)
+
+    def disagreements(self, rows, class_names):
+        """Returns the votes of examples that got several classes.
+
+        A dict from some of the `rows` to words such as `"cat 2, dog 1"`.
+        """
+        words = {}
+        for row in rows:
+            labels = self.classes[self.of_rows([row])].tolist()
+            counts = sorted(
+                collections.Counter(labels).items(),
+                key=lambda pair: (-pair[1], pair[0]),
+            )
+            if len(counts) > 1:
+                words[row] = ", ".join(
+                    f"{class_names[c]} {n}" for c, n in counts
+                )
+        return words
+
+
+class VoteModel:
+    """P(votes | y): every annotator confuses classes in its own way.
+
+    Dawid and Skene's model ([1979](https://doi.org/10.2307/2346806)), with the
+    predictions in place of the classes' frequencies: given the true class the
+    votes are independent, and annotator a says v with probability
+    `pi_a[y, v]`. The E-step is `P(y | x, votes) ~ P(y | x) prod pi_a[y, v]`,
+    the M-step counts. A confusion matrix is drawn to the one of all
+    annotators where somebody gave few votes.
+
+    Args:
+        votes: `VoteArrays`.
+        blocks: List of ascending index arrays, the examples to learn from.
+        logs: Function from such an array to the logarithms of their
+            probabilities, `(m, C)`, normalised or not.
+        num_classes: C.
+
+    Attributes:
+        confusions: Floats `(A, C, C)`, pi: from the true class to the vote.
+    """
+
+    def __init__(self, votes, blocks, logs, num_classes):
+        self._num_classes = num_classes
+        people = len(votes.names)
+        matrix = np.arange(people)
+        own = max(1, int(_LARGEST // num_classes**2) - 1)
+        if people > own:
+            order = np.argsort(-np.bincount(votes.annotators, minlength=people))
+            matrix[order[:own]] = np.arange(own)
+            # The others share the matrix behind these.
+            matrix[order[own:]] = own
+        self._votes = votes
+        self._keys = matrix[votes.annotators] * num_classes + votes.classes
+        count = int(matrix.max(initial=0)) + 1
+        start = _diagonal(_START, num_classes)
+        self._set(np.broadcast_to(start, (count, *start.shape)))
+        for _ in range(_STEPS):
+            counts = np.zeros((count * num_classes, num_classes))
+            for rows in blocks:
+                belief = self.belief(rows, logs(rows))
+                given = self._given(rows).T.tocsr()
+                used = np.flatnonzero(np.diff(given.indptr))
+                counts[used] += given[used] @ belief
+            self._learn(counts)
+
+    def belief(self, rows, logs):
+        """Returns P(y | x, votes) of ascending rows, float32 `(n, C)`.
+
+        `logs` are those of P(y | x), which it is without votes.
+        """
+        evidence = self._given(rows) @ self._logs
+        return softmax(evidence + logs, axis=1).astype("float32")
+
+    def voted(self, rows):
+        """Returns which of some rows have votes, bool `(n,)`."""
+        return np.isin(rows, self._votes.rows[self._votes.of_rows(rows)])
+
+    def _given(self, rows):
+        """Returns how often each annotator gave each vote, sparse."""
+        shape = (len(rows), len(self.confusions) * self._num_classes)
+        part = self._votes.of_rows(rows)
+        theirs, keys = self._votes.rows[part], self._keys[part]
+        here = np.isin(theirs, rows)
+        places = np.searchsorted(rows, theirs[here])
+        ones = np.ones(len(places))
+        return sparse.csr_array((ones, (places, keys[here])), shape=shape)
+
+    def _learn(self, counts):
+        """The M-step; `counts` has a row for each annotator and vote."""
+        num_classes = self._num_classes
+        counts = counts.reshape(-1, num_classes, num_classes)
+        counts = counts.transpose(0, 2, 1)
+        total = counts.sum(axis=0)
+        right = np.trace(total) / max(total.sum(), 1e-30)
+        plain = _diagonal(right, num_classes)
+        common = _smoothed(total, plain, _COMMON * num_classes)
+        self._set(np.maximum(_smoothed(counts, common, _SHRINKAGE), 1e-9))
+
+    def _set(self, confusions):
+        self.confusions = confusions
+        # A row for each annotator and vote, a column for each true class.
+        logs = np.log(confusions).transpose(0, 2, 1)
+        self._logs = logs.reshape(-1, self._num_classes)
+
+
+def _diagonal(right, num_classes):
+    """Returns confusions `(C, C)` that are right with one probability."""
+    wrong = (1 - right) / max(num_classes - 1, 1)
+    confusions = np.full((num_classes, num_classes), wrong)
+    np.fill_diagonal(confusions, right)
+    return confusions
+
+
+def _smoothed(counts, towards, strength):
+    """Returns frequencies with `strength` counts added to each row."""
+    whole = counts.sum(axis=-1, keepdims=True)
+    return (counts + strength * towards) / (whole + strength)
+
+
+def annotator_table(votes, label, belief, class_names):
+    """Returns a row per annotator, in the order of `votes.names`.
+
+    Columns: `annotator`; `votes`; `agreement`, the share of its votes that
+    are the settled label; `expected_agreement`, the mean probability of the
+    classes that it voted for; `chance_corrected`, Cohen's kappa of its votes
+    and the settled labels (1 always right, 0 as good as drawing from its own
+    and their frequencies); `bias`, the class that it gave most too often,
+    compared with the settled labels of the same examples, and its most
+    frequent confusion; `adds`, the share of its votes that are the settled
+    label where nobody else gave it; `alone`, the share of its votes for a
+    class that nobody else gave there. What cannot be known is NaN.
+
+    Args:
+        votes: `VoteArrays`.
+        label: int64 `(N,)`, the settled labels.
+        belief: Floats `(V,)`, the probability of the class of each vote.
+        class_names: C strings.
+    """
+    names = np.array([str(name) for name in class_names], object)
+    frame = pd.DataFrame(
+        {
+            "who": votes.annotators,
+            "row": votes.rows,
+            "given": votes.classes,
+            "true": label[votes.rows],
+            "belief": belief,
+        }
+    )
+    frame["right"] = frame.given == frame.true
+    # Repeated votes of one annotator count once.
+    supporters = frame.groupby(["row", "given"])["who"].transform("nunique")
+    frame["alone"] = supporters == 1
+    frame["adds"] = frame.alone & frame.right
+    by_person = frame.groupby("who")
+    means = by_person[["right", "belief", "adds", "alone"]].mean()
+    given = frame.groupby(["who", "given"]).size()
+    settled = frame.groupby(["who", "true"]).size()
+    settled.index.names = given.index.names
+    number = by_person.size()
+    both = given.mul(settled, fill_value=0).groupby("who").sum()
+    chance = both / number.astype("float64") ** 2
+    kappa = (means.right - chance) / (1 - chance).where(chance < 1 - 1e-12)
+    excess = given.sub(settled, fill_value=0)
+    wrong = frame[~frame.right].groupby(["who", "true", "given"]).size()
+    words = {who: [] for who in number.index}
+    for (who, most), count in _largest(excess[excess > 0]):
+        words[who].append(f"{names[most]} +{count:.0f}")
+    for (who, true, most), count in _largest(wrong):
+        words[who].append(
+            f"most often {names[most]} for {names[true]} ({count})"
+        )
+    table = pd.DataFrame(
+        {
+            "votes": number,
+            "agreement": means.right,
+            "expected_agreement": means.belief,
+            "chance_corrected": kappa,
+            "bias": {who: "; ".join(texts) for who, texts in words.items()},
+            "adds": means.adds,
+            "alone": means.alone,
+        }
+    ).reindex(range(len(votes.names)))
+    table["votes"] = table["votes"].fillna(0).astype("int64")
+    table["bias"] = table["bias"].astype(object).fillna("")
+    table.insert(0, "annotator", votes.names)
+    return table
+
+
+def _largest(counts):
+    """Returns (key, count) of each annotator's largest count."""
+    ordered = counts.sort_values(ascending=False, kind="stable")
+    return ordered.groupby("who").head(1).items()

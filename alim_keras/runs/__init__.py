@@ -1,1 +1,0 @@
-"""What the commands share: from settings to objects, and the run folder."""

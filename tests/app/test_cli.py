@@ -1,0 +1,214 @@
+"""How command lines are read: precedence, origins, refusals, help."""
+
+import dataclasses
+import pathlib
+import runpy
+
+import pytest
+
+from alim_keras import check
+from alim_keras import export
+from alim_keras import predict
+from alim_keras import train
+from alim_keras.app import cli
+from alim_keras.app import values
+from alim_keras.app.config import TRAINING
+from alim_keras.app.config import Config
+from alim_keras.errors import ConfigError
+from alim_keras.methods import PiCO
+from alim_keras.methods import default_of
+
+AUDIT = runpy.run_module("alim_keras.audit")["COMMAND"]
+COMMANDS = [AUDIT] + [
+    module.COMMAND for module in (train, check, predict, export)
+]
+parse = train.COMMAND.parse
+
+
+@pytest.mark.parametrize(
+    "field, text, value",
+    [
+        (values.whole(2, low=1), " 3 ", 3),
+        (values.number(0.0, 0, 1), "1e-1", 0.1),
+        (values.number(0.0, words=("adaptive",)), "adaptive", "adaptive"),
+        (values.switch(default=False), "yes", True),
+        (values.choice("a", ("a", "b")), "b", "b"),
+        (values.noise_rate(), "0.25", 0.25),
+        (values.noise_rate(), "cv", "cv"),
+        (values.path(), "~/x", str(pathlib.Path.home() / "x")),
+        (values.code(), "pico", "pico"),
+        (values.dataset(), "CIFAR-10", "cifar10"),
+    ],
+)
+def test_values(field, text, value):
+    assert field.metadata["parser"].parse(text) == value
+
+
+@pytest.mark.parametrize(
+    "field, texts",
+    [
+        (values.whole(1, low=1), ["0", "1.5", "", "x", "1e3"]),
+        (values.number(0, 0, 1), ["nan", "inf", "-0.1", "1.1", "-nan"]),
+        (values.number(1, 0, 1, is_open="low"), ["0", "1.1"]),
+        (values.number(0, 0, 1, is_open="high"), ["1", "-0.1"]),
+        (values.switch(default=True), ["maybe"]),
+        (values.noise_rate(), ["emm", "1.5", "nan", "em:x"]),
+        (values.text(), [" ", "two\nlines"]),
+    ],
+)
+def test_values_that_do_not_fit(field, texts):
+    for text in texts:
+        with pytest.raises(ValueError, match="expected"):
+            field.metadata["parser"].parse(text)
+
+
+def test_files_of_own_code_become_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = parse(["--method=own.py:Mine", "--format=f.py:read"]).config
+    assert config.method.method == f"{tmp_path / 'own.py'}:Mine"
+    assert config.table.format == f"{tmp_path / 'f.py'}:read"
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "base.flags").write_text("--epochs=5\n--seed=5\n--width=5\n")
+    text = "# A comment\n--epochs=6\n// another\n\n--flagfile=base.flags\n"
+    (tmp_path / "mine.flags").write_text(text)
+    return tmp_path
+
+
+def test_precedence_and_origins(files):
+    # Whatever their order on the line.
+    line = parse(
+        [
+            "--seed=7",
+            f"--flagfile={files / 'mine.flags'}",
+            "--dataset=cifar100",
+        ]
+    )
+    values = line.config.as_dict()
+    assert [values[n] for n in ("seed", "epochs", "width")] == [7, 6, 5]
+    # The preset, which --dataset implies, is weaker than the file.
+    assert values["queue_size"] == 8192
+    assert line.origins["seed"] == "command line"
+    assert line.origins["epochs"] == "flagfile mine.flags:2"
+    assert line.origins["width"] == "flagfile base.flags:3"
+    assert line.origins["queue_size"].startswith("preset cifar100 (pico_base.")
+    assert line.origins["preset"] == "implied by --dataset=cifar100"
+    assert line.origins["evaluate_every"] == "default"
+    text = line.describe()
+    assert "--seed=7 " in text and "# flagfile base.flags:3" in text
+
+
+def test_none_forbids_the_preset():
+    line = parse(["--dataset=cifar100", "--preset=none"])
+    assert line.config.train.epochs == Config().train.epochs
+    assert not line.warnings
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--epoch=3"], "--epoch.* Did you mean --epochs"),
+        (["--ambiguity=nan"], r"--ambiguity=nan: expected a number in \[0, 1"),
+        (["--norm=scales"], "Did you mean scale"),
+        (["--nojitter=false"], "--nojitter=false does not take"),
+        (["cifar100"], "Unexpected word 'cifar100'"),
+        (["--epochs"], "Missing value for flag --epochs"),
+        (["--preset=cifar11"], "cifar11.*cifar10"),
+        (["--flagfile=nowhere.flags"], "nowhere.flags cannot be read"),
+        (["--flagfile="], "--flagfile needs a file"),
+    ],
+)
+def test_refusals(words, message):
+    with pytest.raises(ConfigError, match=message):
+        parse(words)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("epochs=3\n", "a.flags:1"),
+        ("--epoch=3\n", "--epochs.*a.flags:1"),
+        ("\n--epochs=0\n", "a.flags:2"),
+        ("--flagfile=a.flags\n", "includes itself"),
+        ("--flagfile=b.flags\n", "b.flags cannot be read"),
+        ("\xff", "UTF-8"),
+    ],
+)
+def test_bad_flagfiles(text, message, tmp_path):
+    path = tmp_path / "a.flags"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigError, match=message):
+        parse([f"--flagfile={path}"])
+
+
+def test_run_flags_repeat_the_configuration():
+    flags = ["--dataset=cifar100", "--norm=scale", "--nodownload", "--lam=0.5"]
+    config = parse([*flags, "--run_dir=/x", "--none_of_these=a,b"]).config
+    again = train.COMMAND.read(cli.flags_as_text(config))
+    assert again.config == config.replace(run_dir=None)
+    assert not again.warnings
+
+
+def test_typed_flags_can_be_refused():
+    line = parse(["--dataset=cifar100", "--noise_level=0.2"])
+    line.refuse_typed(["ambiguity"], "goes unread")
+    with pytest.raises(ConfigError, match="--noise_level goes unread"):
+        line.refuse_typed(["ambiguity", "noise_level"], "goes unread")
+
+
+def test_words():
+    assert AUDIT.parse(["r", "--folds=3"]).words == {"run": "r"}
+    assert AUDIT.parse(["r", "--folds=3"]).values["folds"] == 3
+    with pytest.raises(ConfigError, match="Expected RUN"):
+        AUDIT.parse([])
+    parsed = predict.COMMAND.parse(["m", "a", "--top_k=1", "b"])
+    assert parsed.words == {"model": "m", "paths": ["a", "b"]}
+    assert predict.COMMAND.parse(["m"]).words["paths"] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
+def test_help(command):
+    text = command.help()
+    assert text.startswith(f"python -m alim_keras.{command.name}")
+    assert len(command.examples) == 3
+    flags = [line for line in text.splitlines() if line.startswith("  --")]
+    assert len(flags) <= 13
+    everything = command.help(full=True)
+    for group in command.all_groups():
+        for field, text in cli.help_texts(group):
+            assert text.endswith("."), field.name
+            assert f"--{field.name}" in everything.replace("[no]", "")
+    # Every example is a line that the command takes.
+    for example in command.examples:
+        words = example.split(" > ")[0].split()
+        assert words[0] == command.name
+        command.parse(words[1:])
+
+
+def test_config_replaces_by_flag_and_names_a_wrong_one():
+    config = Config().replace(epochs=2, noise_rate="cv")
+    assert (config.train.epochs, config.alim.noise_rate) == (2, "cv")
+    with pytest.raises(ConfigError, match="Did you mean epochs"):
+        config.replace(epoch=2)
+    names = [f.name for group in TRAINING for f in dataclasses.fields(group)]
+    assert len(names) == len(set(names)) == len(config.as_dict())
+
+
+def test_defaults_that_stand_in_the_method_too_are_equal():
+    for name in (
+        "embedding_dim key_momentum prototype_momentum temperature "
+        "contrastive_weight mixup_alpha"
+    ).split():
+        assert Config().as_dict()[name] == default_of(PiCO, name), name
+
+
+def test_a_later_preset_is_suggested():
+    (text,) = parse(["--preset=cifar100", "--ambiguity=0.01"]).warnings
+    assert "for that there is --preset=cifar100_q0.01_eta0.3" in text
+    (text,) = parse(["--preset=cifar10", "--ambiguity=0.25"]).warnings
+    assert "no preset is published for that" in text
+    assert (
+        "smoke" in cli.preset_names() and "pico_base" not in cli.preset_names()
+    )

@@ -1,0 +1,298 @@
+"""A table of one's own: training without truth, audit, feeding back."""
+
+import json
+import shutil
+
+import commands
+import numpy as np
+import own
+import pytest
+
+import alim_keras
+from alim_keras import data
+from alim_keras import noise_rate
+from alim_keras.app import noise
+from alim_keras.app.run_folder import RunFolder
+
+FOLDS = ("--folds=2", "--fold_epochs=1")
+
+
+@pytest.fixture(scope="module")
+def audited(own_run):
+    """The same run, audited by folds into a folder of its own."""
+    place = own_run / "by_folds"
+    flags = (*FOLDS, "--review=7", f"--out={place}")
+    code, out, err = commands.call("audit", own_run, *flags)
+    assert code == 0, err
+    assert "network 1: 1 epochs on 48 items" in out
+    return place
+
+
+def column(path, name):
+    return [row[name] for row in own.read_rows(path)]
+
+
+def test_without_truth_its_columns_are_empty_not_zero(own_run):
+    results = json.loads((own_run / "results.json").read_text())
+    for name in ("test_accuracy", "pseudo_label_accuracy", "realised_noise"):
+        assert results[name] is None
+    assert results["noise_rate"] == 0.1
+    names = own.read_rows(own_run / "metrics.csv")[-1]
+    assert "test_accuracy" not in names and "holdout_covering_rate" in names
+    classes = own.read_rows(own_run / "classes.csv")
+    assert {row["training_images"] for row in classes} == {""}
+    record = json.loads((own_run / "run.json").read_text())
+    assert record["data"]["training_images_per_class"] is None
+    written = (own_run / "class_names.txt").read_text().splitlines()
+    assert written == sorted(own.NAMES)
+
+
+def test_a_continued_run_is_the_uninterrupted_one(own_run, photos, tmp_path):
+    place, table = tmp_path / "second", tmp_path / "labels.csv"
+    shutil.copy(photos / "labels.csv", table)
+    images = f"--images={photos / 'photos'}"
+    commands.stop_after_an_epoch(
+        lambda: commands.train_own(place, table, images)
+    )
+    # The pictures may have moved, and somebody has sorted the table.
+    moved = shutil.copytree(photos / "photos", tmp_path / "moved")
+    head, *rows = table.read_text(encoding="utf-8").splitlines()
+    table.write_text("\n".join([head, *sorted(rows)]), encoding="utf-8")
+    code, _, err = commands.train_own(place, table, f"--images={moved}")
+    assert code == 0, err
+    for name in ("labels.csv", "classes.csv"):
+        assert (place / name).read_bytes() == (own_run / name).read_bytes()
+    wanted = column(own_run / "metrics.csv", "loss")
+    assert column(place / "metrics.csv", "loss") == wanted
+
+
+def test_the_audit_of_folds(audited, photos):
+    rows = own.read_rows(audited / "labels.csv")
+    sets = {}
+    for row in own.read_rows(photos / "labels.csv"):
+        if row["label"] != "unsure":
+            sets.setdefault(row["image"], set()).add(row["label"])
+    assert {row["id"]: set(json.loads(row["candidates"])) for row in rows} == (
+        sets
+    )
+    assert {row["source"] for row in rows} == {"folds"}
+    for row in rows:
+        given = json.loads(row["candidates"])
+        assert (row["label"] not in given) == (row["outside"] == "1")
+        assert set(given) <= set(json.loads(row["suggested"]))
+    assert len(own.read_rows(audited / "review.csv")) == 7
+    people = own.read_rows(audited / "annotators.csv")
+    assert {row["annotator"] for row in people} == {"ann", "ben", "cat"}
+    assert (audited / "report.html").stat().st_size > 10_000
+
+
+def test_folds_are_trained_once(audited, own_run):
+    before = (audited / "labels.csv").read_bytes()
+    out = own_run / "again"
+    code, said, _ = commands.call("audit", own_run, *FOLDS, f"--out={out}")
+    assert code == 0 and "network 1" not in said
+    assert (out / "labels.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "text", "link", "shape"])
+def test_folds_that_cannot_be_used(damage, tmp_path, capsys):
+    folder = RunFolder(tmp_path)
+    path = tmp_path / noise.FOLDS_FILE
+    np.savez(path, logits=np.zeros((40, 3), "float32"), made_for=["a"])
+    assert noise._stored(folder, ["a"], (40, 3)).shape == (40, 3)
+    assert noise._stored(folder, ["b"], (40, 3)) is None
+    whole = path.read_bytes()
+    path.unlink()
+    if damage == "link":
+        (tmp_path / "other").write_bytes(whole)
+        path.symlink_to(tmp_path / "other")
+    else:
+        contents = {"cut": whole[:300], "empty": b"", "text": b"no archive"}
+        path.write_bytes(contents.get(damage, whole))
+    shape = (41, 3) if damage == "shape" else (40, 3)
+    assert noise._stored(folder, ["a"], shape) is None
+    said = capsys.readouterr().out
+    assert ("cannot be read" in said) == (damage != "shape")
+
+
+def test_the_audit_of_the_run_itself(own_run, tmp_path):
+    assert commands.call("audit", own_run, f"--out={tmp_path}")[0] == 0
+    rows = own.read_rows(tmp_path / "labels.csv")
+    # The rows of the table are what the training wrote.
+    before = own.read_rows(own_run / "labels.csv")
+    table = [row for row in rows if row["source"] == "table"]
+    assert len(table) == 86
+    assert table == [row for row in before if row["source"] == "table"]
+
+
+def test_export_leaves_the_audits_labels_alone(own_run, tmp_path):
+    run_dir = shutil.copytree(own_run, tmp_path / "run")
+    assert commands.call("audit", run_dir, *FOLDS)[0] == 0
+    before = (run_dir / "labels.csv").read_bytes()
+    code, out, _ = commands.call("export", run_dir)
+    assert code == 0 and "labels.csv and classes.csv stay" in out
+    assert (run_dir / "labels.csv").read_bytes() == before
+
+
+def test_a_table_that_changed_since_the_run(own_run, photos, tmp_path):
+    place = shutil.copytree(photos, tmp_path / "own")
+    run_dir = shutil.copytree(own_run, tmp_path / "run")
+    flags = run_dir / "run.flags"
+    flags.write_text(flags.read_text().replace(str(photos), str(place)))
+    table = place / "labels.csv"
+    text = table.read_text()
+    head, *rows = text.splitlines(keepends=True)
+    gone = rows[0].split(",")[0]
+    out = f"--out={tmp_path / 'out'}"
+    table.write_text("".join([head, *(r for r in rows if gone not in r)]))
+    code, line = commands.fails("audit", run_dir, out)
+    assert code == 3 and "1 of 96 items of the run are no longer there" in line
+    every = "".join(f"{gone},eve,{name}\n" for name in own.NAMES)
+    table.write_text(text + every)
+    code, line = commands.fails("audit", run_dir, out)
+    assert code == 3 and "1 items have another candidate set" in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_labels_are_fed_back(own_run, audited, photos, tmp_path):
+    images = f"--images={photos / 'photos'}"
+    names = f"--class_names={own_run / 'class_names.txt'}"
+    table, flags = audited / "labels.csv", (images, names, "--epochs=1")
+    given = tmp_path / "given"
+    code, _, err = commands.call(
+        "train",
+        *commands.OWN,
+        f"--dataset={table}",
+        f"--run_dir={given}",
+        *flags,
+    )
+    assert code == 0, err
+    hashes = [
+        json.loads((place / "run.json").read_text())["candidates_hash"]
+        for place in (own_run, given)
+    ]
+    assert hashes[0] == hashes[1]
+
+
+def test_known_labels_as_sets(photos, tmp_path):
+    run_dir = tmp_path / "run"
+    flags = (
+        f"--images={photos / 'photos'}",
+        f"--known_labels={photos / 'known.csv'}",
+        "--known_as_sets",
+    )
+    code, _, err = commands.train_own(run_dir, photos / "labels.csv", *flags)
+    assert code == 0, err
+    rows = own.read_rows(run_dir / "labels.csv")
+    known = [row for row in rows if row["source"] == "known"]
+    truth = dict(
+        own.read_rows(photos / "known.csv")
+        and [
+            (row["id"], row["label"])
+            for row in own.read_rows(photos / "known.csv")
+        ]
+    )
+    assert {row["id"]: row["label"] for row in known} == truth
+    assert commands.call("audit", run_dir, f"--out={tmp_path / 'o'}")[0] == 0
+
+
+def test_a_broken_picture_ends_with_its_name(photos, tmp_path):
+    place = shutil.copytree(photos / "photos", tmp_path / "photos")
+    whole = (place / "0003.png").read_bytes()
+    (place / "0003.png").write_bytes(whole[: len(whole) - 30])
+    code, _, err = commands.train_own(
+        tmp_path / "run", photos / "labels.csv", f"--images={place}"
+    )
+    (line,) = err.strip().splitlines()
+    assert code == 3 and "0003.png" in line
+
+
+def test_feature_vectors_train_and_are_audited(tmp_path):
+    stream = np.random.default_rng(0)
+    labels = stream.integers(0, 3, 90)
+    features = np.eye(3)[labels] * 4 + stream.normal(size=(90, 3))
+    sets = np.eye(3, dtype=int)[labels]
+    sets[np.arange(90), stream.integers(0, 3, 90)] = 1
+    table = tmp_path / "t.npz"
+    np.savez(table, features=features, candidates=sets, labels=labels)
+    run_dir = tmp_path / "run"
+    flags = ("--epochs=20", "--learning_rate=0.02", "--lam=0")
+    code, _, err = commands.train_own(run_dir, table, *flags)
+    assert code == 0, err
+    results = json.loads((run_dir / "results.json").read_text())
+    assert results["pseudo_label_accuracy"] > 0.8
+    assert results["realised_noise"] == 0
+    assert commands.call("audit", run_dir)[0] == 0
+    code, _, err = commands.train_own(
+        tmp_path / "other", table, "--image_size=32"
+    )
+    assert code == 2 and "holds feature vectors; leave it out" in err
+
+
+def test_sets_of_a_table_for_known_data(tmp_path):
+    digits = data.load("digits")
+    rows = [("id", "candidates")] + [
+        (name, f"{label}|{(label + 1) % 10}")
+        for name, label in zip(digits.ids, digits.labels)
+    ]
+    path = own.write_rows(tmp_path / "sets.csv", rows)
+    run_dir = tmp_path / "run"
+    flags = (f"--candidates_file={path}", "--train_size=96", "--epochs=1")
+    code, _, err = commands.train_own(run_dir, "digits", *flags)
+    assert code == 0, err
+    assert (
+        data.CandidateSets.load(run_dir / "candidates.npz").sizes == 2
+    ).all()
+
+
+@pytest.mark.parametrize("wish", ["auto", "cv", "em", "annotated"])
+def test_the_noise_rate_is_estimated_and_kept(wish, photos, tmp_path):
+    run_dir = tmp_path / "run"
+    truth = own.read_rows(photos / "truth.csv")
+    rows = [(row["id"], row["label"]) for row in truth]
+    own.write_rows(tmp_path / "known.csv", [("id", "label"), *rows])
+    flags = [f"--images={photos / 'photos'}", f"--noise_rate={wish}"]
+    if wish == "annotated":
+        flags[1] += f":{tmp_path / 'known.csv'}"
+    code, out, err = commands.train_own(run_dir, photos / "labels.csv", *flags)
+    assert code == 0, err
+    kept = json.loads((run_dir / "noise_rate.json").read_text())["estimate"]
+    results = json.loads((run_dir / "results.json").read_text())
+    assert results["noise_rate"] == kept["value"]
+    assert results["noise_rate_estimate"] == kept
+    if wish == "cv":
+        assert "but --epochs=2: the estimate may be far too low" in out
+    if wish == "auto":
+        assert "--noise_rate=auto takes" in out
+    if wish == "annotated":
+        sets = {}
+        for row in own.read_rows(photos / "labels.csv"):
+            sets.setdefault(row["image"], set()).add(row["label"])
+        wrong = np.mean([label not in sets[name] for name, label in rows])
+        assert kept["value"] == pytest.approx(wrong, abs=1e-6)
+
+
+def test_copies_stay_in_one_fold(photos, tmp_path, monkeypatch):
+    place = shutil.copytree(photos / "photos", tmp_path / "photos")
+    shutil.copy(place / "0005.png", place / "0040.png")
+    seen = []
+    usual = noise_rate.out_of_fold
+
+    def spy(fit, count, folds, seed, groups):
+        seen.append(np.bincount(groups)[groups])
+        return usual(fit, count, folds, seed, groups)
+
+    run_dir, images = tmp_path / "run", f"--images={place}"
+    table = photos / "labels.csv"
+    code, _, err = commands.train_own(run_dir, table, images, "--epochs=1")
+    assert code == 0, err
+    monkeypatch.setattr(noise_rate, "out_of_fold", spy)
+    code, out, err = commands.call("audit", run_dir, *FOLDS)
+    assert code == 0, err
+    assert "2 items are identical to another one" in out
+    assert (seen[0] == 2).sum() == 2
+
+
+def test_the_audit_is_still_a_function():
+    with pytest.raises(TypeError, match="dataset"):
+        alim_keras.audit()

@@ -1,0 +1,159 @@
+"""The package as somebody installs, imports and starts it."""
+
+import os
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+
+import pytest
+
+import alim_keras
+from alim_keras.__main__ import COMMANDS
+
+
+def python(repository, *arguments, cwd=None, **variables):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(repository), **variables},
+    )
+
+
+PROGRAM = """
+import sys
+sys.argv = ["-m"]
+sys.orig_argv = ["python", "-malim_keras.train"]
+import alim_keras
+heavy = {"keras", "tensorflow", "jax", "numpy", "pandas"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+assert set(alim_keras.__all__) <= set(dir(alim_keras))
+import keras
+model = keras.saving.load_model(sys.argv.pop() and MODEL)
+assert type(model).__module__ == "alim_keras.methods.pico", type(model)
+assert type(model) is alim_keras.PiCO
+assert callable(alim_keras.audit)
+"""
+
+
+def test_import_is_light_and_saved_models_load(repository, tmp_path):
+    path = str(tmp_path / "model.keras")
+    backbone = alim_keras.networks.small_cnn((8, 8, 1), width=2)
+    model = alim_keras.PiCO(
+        backbone,
+        3,
+        4,
+        views=alim_keras.augment.Views((8, 8)),
+        queue_size=4,
+        embedding_dim=4,
+    )
+    model.save(path)
+    done = python(repository, "-c", PROGRAM.replace("MODEL", repr(path)))
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    # The other order: Keras first.
+    program = (
+        "import keras, alim_keras\n"
+        f"model = keras.saving.load_model({path!r})\n"
+        "assert type(model) is alim_keras.PiCO"
+    )
+    done = python(repository, "-c", program)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_saved_class_is_named():
+    import keras
+
+    for name in alim_keras.__all__:
+        getattr(alim_keras, name)
+    registered = {
+        name
+        for name, value in keras.saving.get_custom_objects().items()
+        if name.startswith("alim_keras>")
+        and value.__module__.startswith("alim_keras.")
+    }
+    named = {
+        f"alim_keras>{name}"
+        for names in alim_keras._SAVED.values()
+        for name in names.split()
+    }
+    assert registered == named
+
+
+def test_an_unknown_name():
+    with pytest.raises(AttributeError, match="nothing"):
+        alim_keras.nothing
+
+
+LIGHT = (
+    "import runpy, sys\n"
+    "try:\n    runpy.run_module(sys.argv.pop(1), run_name='__main__')\n"
+    "except SystemExit as end:\n    code = end.code\n"
+    "assert not {'keras', 'tensorflow', 'jax'} & set(sys.modules)\n"
+    "sys.exit(code)\n"
+)
+
+
+@pytest.mark.parametrize(
+    "words, code, out",
+    [
+        (["alim_keras.train", "--help"], 0, "python -m alim_keras.train"),
+        (["alim_keras.train", "--version"], 0, alim_keras.__version__),
+        (["alim_keras.train", "--print_config"], 0, "--epochs=80"),
+        (["alim_keras.train", "--epoch=1"], 2, ""),
+        (["alim_keras.audit"], 2, ""),
+        (["alim_keras.check", "--train_size=90"], 0, "Sound"),
+        (["alim_keras"], 0, "predict"),
+        (["alim_keras", "audit", "--help"], 0, "python -m alim_keras.audit"),
+        (["alim_keras", "trane"], 2, ""),
+    ],
+)
+def test_what_runs_without_keras(repository, words, code, out, tmp_path):
+    done = python(repository, "-c", LIGHT, *words, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert out in done.stdout
+    assert done.stderr.count("\n") == (code != 0)
+
+
+def test_the_list_of_commands_is_whole(repository):
+    package = repository / "alim_keras"
+    assert all((package / f"{name}.py").is_file() for name in COMMANDS)
+    project = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))
+    scripts = project["project"]["scripts"]
+    assert scripts == {"alim-keras": "alim_keras.__main__:main"}
+
+
+@pytest.mark.slow
+def test_an_installed_package_works_in_any_folder(repository, tmp_path):
+    wheels = tmp_path / "wheels"
+    options = ("--no-deps", "--no-build-isolation", "-w", str(wheels))
+    done = python(repository, "-m", "pip", "wheel", *options, str(repository))
+    assert done.returncode == 0, done.stderr
+    (wheel,) = wheels.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "alim_keras/flagfiles/cifar100.flags" in names
+    assert any(
+        name.startswith("alim_keras/report/templates/") for name in names
+    )
+    venv.create(tmp_path / "v", with_pip=True, system_site_packages=True)
+    bin_folder = tmp_path / "v" / "bin"
+    pip = [bin_folder / "python", "-m", "pip", "install", "--no-deps", wheel]
+    subprocess.run(pip, check=True, capture_output=True)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment["PYTHONPATH"] = os.pathsep.join(
+        one for one in sys.path if "site-packages" in one
+    )
+    done = subprocess.run(
+        [bin_folder / "alim-keras", "train", "--dataset=cifar100"]
+        + ["--print_config"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "--queue_size=8192" in done.stdout

@@ -1,0 +1,267 @@
+"""The run folder: its lock, what is read from it, and what is refused."""
+
+import json
+import os
+import shutil
+import stat
+
+import commands
+import numpy as np
+import own
+import pytest
+from comparing import checkpoint
+from comparing import metrics
+
+from alim_keras.app.config import Config
+from alim_keras.app.run_folder import BusyError
+from alim_keras.app.run_folder import RunFolder
+from alim_keras.app.run_folder import _digests_of_files
+from alim_keras.app.run_folder import fingerprint
+from alim_keras.errors import CheckpointError
+from alim_keras.errors import ConfigError
+
+FLAGS = (*commands.SMOKE, "--epochs=3", "--select=aa")
+
+
+@pytest.fixture
+def run_dir(finished_run, tmp_path):
+    """A copy of the finished run, to be changed."""
+    return shutil.copytree(finished_run, tmp_path / "run")
+
+
+def goes_on(run_dir, *flags):
+    return commands.call("train", *FLAGS, f"--run_dir={run_dir}", *flags)
+
+
+def test_a_link_as_lock_leaves_its_target_alone(run_dir, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    for name in (".lock", "run.flags", "results.json", "candidates.npz"):
+        (run_dir / name).rename(tmp_path / "kept")
+        (run_dir / name).symlink_to(victim)
+        out = f"--out={tmp_path / 'out'}"
+        code, said, err = commands.call("audit", run_dir, out)
+        # Numbers of a finished run are not needed.
+        assert code == (0 if name == "results.json" else 5), name
+        assert "regular file" in said + err
+        (run_dir / name).unlink()
+        (tmp_path / "kept").rename(run_dir / name)
+        assert victim.read_text() == "precious"
+
+
+def test_a_pipe_as_lock_is_refused_at_once(run_dir):
+    (run_dir / ".lock").unlink()
+    os.mkfifo(run_dir / ".lock")
+    code, line = commands.fails("export", run_dir)
+    assert code == 5 and "regular file" in line
+
+
+def test_the_lock_keeps_what_stands_in_it(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    with folder.lock():
+        with open(folder.file(".lock"), "w") as file:
+            file.write("mine")
+        (tmp_path / "run" / "x").touch()
+        with pytest.raises(BusyError, match="Another process"):
+            with RunFolder(folder.path).lock():
+                raise AssertionError
+    with folder.lock():
+        assert folder.read_text(".lock") == "mine"
+
+
+def test_a_folder_that_was_not_begun_goes_away(tmp_path):
+    with pytest.raises(ValueError):
+        with RunFolder(tmp_path / "run").lock():
+            raise ValueError
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ConfigError, match="must be a folder"):
+        with RunFolder(tmp_path / "file").lock():
+            raise AssertionError
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    folder = RunFolder(tmp_path)
+    (tmp_path / ".partial-1").touch()
+    (tmp_path / ".partial-2" / "new").mkdir(parents=True)
+    with folder.lock():
+        assert os.listdir(tmp_path) == [".lock"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    place = tmp_path / "run"
+    place.mkdir()
+    place.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    folder = RunFolder(place)
+    with folder.lock(to_read=True):
+        assert os.listdir(place) == []
+    with pytest.raises(ConfigError, match="cannot be written to"):
+        with RunFolder(place).lock():
+            raise AssertionError
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "3", ""])
+def test_a_damaged_file_is_named(tmp_path, text):
+    folder = RunFolder(tmp_path)
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(CheckpointError, match="run.json is damaged. Remove"):
+        folder.read("run.json")
+    assert folder.read_if_sound("run.json") is None
+    assert folder.read("absent.json") is None
+
+
+def test_the_fingerprint_is_of_what_is_computed():
+    settings = Config().as_dict()
+    mine = fingerprint(settings)
+    assert fingerprint({**settings, "run_dir": "x", "progress": "none"}) == mine
+    assert fingerprint({**settings, "epochs": 81}) != mine
+
+
+def test_digests_of_files_of_labels(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("id,candidates\na,x\n")
+    settings = Config().replace(dataset=str(table)).as_dict()
+    first = _digests_of_files(settings)
+    assert set(first) == {"dataset"}
+    table.write_text("id,candidates\na,yy\n")
+    assert _digests_of_files(settings) != first
+    place = tmp_path / "folder" / "cat"
+    place.mkdir(parents=True)
+    (place / "a.png").touch()
+    settings["dataset"] = str(place.parent)
+    first = _digests_of_files(settings)
+    (place / "b.png").touch()
+    assert _digests_of_files(settings) != first
+    names = {**settings, "class_names": "cat,dog", "dataset": "digits"}
+    assert _digests_of_files(names) == {}
+
+
+def test_a_finished_run_does_nothing(finished_run):
+    before = metrics(finished_run), (finished_run / "results.json").stat()
+    code, out, err = goes_on(finished_run)
+    assert (code, err) == (0, "") and "nothing to do" in out
+    after = metrics(finished_run), (finished_run / "results.json").stat()
+    assert before[0] == after[0] and before[1].st_mtime == after[1].st_mtime
+
+
+@pytest.mark.parametrize(
+    "flag", ["--epochs=4", "--seed=4", "--norm=scale", "--method=rc"]
+)
+def test_other_settings_are_refused(flag, finished_run):
+    arguments = (*FLAGS, f"--run_dir={finished_run}", flag)
+    code, line = commands.fails("train", *arguments)
+    assert code == 5 and flag in line and "--run_dir" in line
+
+
+def test_damaged_reports_do_not_block_a_sound_checkpoint(run_dir):
+    """Cut metrics.csv, broken results.json, no run.flags, no candidates."""
+    (run_dir / "results.json").write_text("{")
+    path = run_dir / "metrics.csv"
+    path.write_bytes(path.read_bytes()[:300])
+    (run_dir / "run.flags").unlink()
+    (run_dir / "candidates.npz").unlink()
+    code, out, err = goes_on(run_dir)
+    assert code == 0, err
+    assert "Continuing" in out
+    for name in ("results.json", "run.flags", "candidates.npz", "labels.csv"):
+        assert (run_dir / name).is_file()
+    assert commands.call("export", run_dir)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "name, content, word",
+    [
+        ("checkpoints/state.json", b"{", "state.json"),
+        ("checkpoints/state.json", b'{"epochs": "x"}', "state.json"),
+        ("run.json", b"{", "run.json is damaged"),
+        ("candidates.npz", b"PK", "Remove it: the train command"),
+    ],
+)
+def test_damage_that_stops_is_named(run_dir, name, content, word):
+    (run_dir / "results.json").unlink()
+    (run_dir / name).write_bytes(content)
+    code, _, err = goes_on(run_dir)
+    assert code == 5 and word in err
+
+
+def test_other_candidate_sets_are_refused(run_dir, tmp_path):
+    (run_dir / "results.json").unlink()
+    with np.load(run_dir / "candidates.npz") as file:
+        arrays = dict(file)
+    run = json.loads((run_dir / "run.json").read_text())
+    run["candidates_hash"] = "0" * 64
+    (run_dir / "run.json").write_text(json.dumps(run))
+    assert arrays
+    code, line = commands.fails("train", *FLAGS, f"--run_dir={run_dir}")
+    assert code == 5 and "candidate sets 000000000000" in line
+
+
+def test_code_of_a_run_folder_needs_trust(finished_run, run_dir, tmp_path):
+    evil = tmp_path / "evil.py"
+    evil.write_text(
+        "import pathlib\npathlib.Path(__file__).with_name('ran').touch()\n"
+        "from alim_keras import PiCO\n"
+    )
+    flags = (run_dir / "run.flags").read_text()
+    text = flags.replace("--method=pico", f"--method={evil}:PiCO")
+    (run_dir / "run.flags").write_text(text)
+    for command in ("audit", "export"):
+        code, line = commands.fails(command, run_dir)
+        assert code == 2 and "--trust_code" in line and "evil.py" in line
+    assert not (tmp_path / "ran").exists()
+    out = f"--out={tmp_path / 'out'}"
+    assert commands.call("audit", run_dir, "--trust_code", out)[0] == 0
+    assert (tmp_path / "ran").exists()
+    # Flagfiles that run.flags includes are not read.
+    (run_dir / "run.flags").write_text(f"--flagfile={evil}\n{flags}")
+    code, line = commands.fails("audit", run_dir)
+    assert code == 2
+
+
+def test_a_table_that_changed(own_run, photos, tmp_path):
+    """Other items, tests, known labels or pixels end with 5."""
+    place = shutil.copytree(photos, tmp_path / "own")
+    run_dir = tmp_path / "run"
+    flags = (
+        f"--images={place / 'photos'}",
+        f"--test_labels={place / 'test.csv'}",
+        f"--known_labels={place / 'known.csv'}",
+    )
+
+    def train(table=place / "labels.csv"):
+        return commands.train_own(run_dir, table, *flags)
+
+    commands.stop_after_an_epoch(train)
+    assert not (run_dir / "results.json").exists()
+
+    def refused(word):
+        code, _, err = train()
+        assert code == 5 and word in err, err
+
+    table = place / "labels.csv"
+    text = table.read_text()
+    shutil.copy(place / "photos" / "0001.png", place / "photos" / "new.png")
+    table.write_text(f"{text}new.png,eve,{own.NAMES[0]}\n")
+    refused("other items than now, 96 and not 97")
+    table.write_text(text)
+    for name, word in (("test", "test set"), ("known", "true labels")):
+        path = place / f"{name}.csv"
+        kept = path.read_text()
+        path.write_text(kept.rstrip().rpartition("\n")[0] + "\n")
+        refused(word)
+        path.write_text(kept)
+    one, two = place / "photos" / "0001.png", place / "photos" / "0002.png"
+    pixels = one.read_bytes()
+    shutil.copy(two, one)
+    refused("other pixels under the same names")
+    one.write_bytes(pixels)
+    before = checkpoint(run_dir).keys()
+    code, _, err = train()
+    assert code == 0, err
+    assert checkpoint(run_dir).keys() == before
+    # The run is finished, and its labels change.
+    path = place / "known.csv"
+    path.write_text(path.read_text() + "\n")
+    refused("known.csv has changed since")

@@ -1,0 +1,113 @@
+"""The views of feature vectors, against loops."""
+
+import statistics
+
+import keras
+import numpy as np
+import pytest
+from references_augment import to_numpy
+
+from alim_keras import draws
+from alim_keras.augment import FeatureViews
+from alim_keras.errors import DataError
+
+RNG = np.random.default_rng(4)
+MEAN, STD = np.array([10.0, -3.0, 0.5, 2e4]), np.array([2.0, 0.5, 1e-3, 1e3])
+
+
+def vectors(count=40):
+    values = MEAN + STD * RNG.normal(size=(count, 4))
+    return values.astype("float32").reshape(count, 1, 1, 4)
+
+
+def make(**options):
+    return FeatureViews(MEAN / 255, STD / 255, **options)
+
+
+def uniform(views, epoch, index, stream):
+    drawn = draws.uniform(views.seed, epoch, index, 4, stream)
+    return to_numpy(drawn).astype("float64")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_weak_view_is_the_vector_itself(dtype):
+    images = vectors().clip(0, 255).astype(dtype)
+    result = to_numpy(make().weak(images, 3, np.arange(40)))
+    np.testing.assert_array_equal(result, images)
+    assert result.dtype == "float32"
+
+
+def test_strong_view_equals_the_loop():
+    images, index = vectors(), np.arange(40) + 7
+    views = make(seed=5, dropout=0.3, noise=0.2)
+    result = to_numpy(views.strong(images, 2, index))
+    drop = uniform(views, 2, index, "strong/dropout")
+    noise = uniform(views, 2, index, "strong/noise")
+    normal = statistics.NormalDist()
+    dropped = 0
+    for row in range(40):
+        for column in range(4):
+            deviations = normal.inv_cdf(max(noise[row, column], 2.0**-24))
+            expected = (
+                images[row, 0, 0, column] + 0.2 * STD[column] * deviations
+            )
+            if drop[row, column] < 0.3:
+                expected, dropped = MEAN[column], dropped + 1
+            assert result[row, 0, 0, column] == pytest.approx(
+                expected, abs=1e-4 * STD[column] + 1e-6 * abs(MEAN[column])
+            )
+    # 160 draws of 0.3: five standard deviations, sqrt(160 * 0.21) = 5.8.
+    assert 19 < dropped < 77
+
+
+def test_weak_noise_is_in_units_of_each_deviation():
+    images = np.repeat(MEAN[None], 2000, 0).astype("float32")
+    views = make(weak_noise=0.5)
+    result = to_numpy(views.weak(images, 0, np.arange(2000)))
+    noise = (result - images) / STD
+    # 0.5 within five of its own standard errors, 0.5 / sqrt(4000) = 0.008.
+    np.testing.assert_allclose(noise.std(axis=0), 0.5, atol=0.04)
+    np.testing.assert_allclose(noise.mean(axis=0), 0.0, atol=0.06)
+
+
+def test_the_extremes_of_the_draws_give_finite_noise(monkeypatch):
+    # The ends of the 24-bit grid; Phi(-5.294) = 2 ** -24.
+    for end, sign in ((0.0, -1.0), (1.0 - 2.0**-24, 1.0)):
+        monkeypatch.setattr(
+            draws,
+            "uniform",
+            lambda *_, end=end: keras.ops.full((2, 4), end, "float32"),
+        )
+        views = FeatureViews(weak_noise=1.0)
+        result = to_numpy(views.weak(np.zeros((2, 4)), 0, np.arange(2)))
+        assert result == pytest.approx(sign * 5.294, abs=0.005)
+
+
+def test_everything_dropped_leaves_the_means():
+    result = make(dropout=1.0).strong(vectors(3), 0, np.arange(3))
+    expected = np.broadcast_to(MEAN, (3, 1, 1, 4))
+    np.testing.assert_allclose(to_numpy(result), expected, rtol=1e-6)
+
+
+def test_flat_vectors_get_the_same_views():
+    images, index = vectors(6), np.arange(6)
+    views = make(weak_noise=0.1)
+    for view in (views.weak, views.strong):
+        flat = to_numpy(view(images.reshape(6, 4), 1, index))
+        assert flat.shape == (6, 4)
+        np.testing.assert_array_equal(
+            flat, to_numpy(view(images, 1, index)).reshape(6, 4)
+        )
+
+
+@pytest.mark.parametrize(
+    "shape, words",
+    [
+        ((2, 3, 3, 4), "expected in the shape"),
+        ((2, 1, 4), "expected in the shape"),
+        ((2, 1, 1, 5), "`mean` is of 4 features, and the vectors have 5"),
+    ],
+)
+def test_bad_vectors_are_named(shape, words):
+    with pytest.raises(DataError, match=words):
+        make().strong(np.zeros(shape), 0, np.arange(2))

@@ -1,0 +1,195 @@
+"""Jitter, the operations of the strong view and its cutout."""
+
+import itertools
+
+import numpy as np
+import pytest
+import references_augment
+from PIL import Image
+from PIL import ImageDraw
+from PIL import ImageOps
+from references_augment import to_numpy
+
+from alim_keras.augment import operations
+from alim_keras.augment import pixels
+
+RNG = np.random.default_rng(1)
+
+
+def pictures(shape):
+    """Noise, a smooth picture, a dull one and a flat one."""
+    height, width, channels = shape
+    ramp = np.linspace(0, 255, height * width).reshape(height, width, 1)
+    images = [
+        RNG.integers(0, 256, shape),
+        np.broadcast_to(ramp, shape) * np.linspace(1, 0.4, channels),
+        RNG.integers(90, 140, shape),
+        np.full(shape, 77),
+    ]
+    return np.stack(images).astype("uint8")
+
+
+def applied(images, name, magnitudes):
+    """One operation on channels-last images."""
+    number = operations.OPERATIONS.index(name)
+    magnitudes = np.asarray(magnitudes, "float32")[:, None]
+    result = operations.apply_operations(
+        pixels.to_planes(images),
+        np.full((len(images), 1), number),
+        magnitudes,
+    )
+    return to_numpy(pixels.from_planes(result))
+
+
+@pytest.mark.parametrize("shape", [(15, 17), (16, 16), (16, 32)])
+def test_equalize_starts_at_255_pixels_below_the_brightest(shape):
+    # One pixel of the brightest level, all others of the darkest.
+    images = np.full((2, *shape, 3), 10, "uint8")
+    images[:, 3, 4] = 200
+    result = applied(images, "Equalize", [0.5, 0.5])
+    expected = np.asarray(ImageOps.equalize(Image.fromarray(images[0])))
+    np.testing.assert_array_equal(result, [expected] * 2)
+
+
+@pytest.mark.parametrize("shape", [(8, 8, 1), (28, 28, 1), (96, 96, 3)])
+def test_tables_equal_pil(shape):
+    images = pictures(shape)
+    images[3] = RNG.normal(120, 25, shape).clip(0, 255)
+    magnitudes = [0.05, 0.3, 0.6, 0.99]
+    functions = {
+        "Equalize": lambda image, u: ImageOps.equalize(image),
+        "Posterize": lambda image, u: ImageOps.posterize(image, int(4 + 4 * u)),
+        "Solarize": lambda image, u: ImageOps.solarize(image, 256 * u),
+    }
+    for name, function in functions.items():
+        result = applied(images, name, magnitudes)
+        for image, u, row in zip(images, magnitudes, result, strict=True):
+            image = image[..., 0] if shape[2] == 1 else image
+            expected = np.asarray(function(Image.fromarray(image), u))
+            np.testing.assert_array_equal(row, expected.reshape(shape))
+
+
+def test_hue_equals_colorsys():
+    images = pictures((10, 12, 3)).astype("float32")
+    images[0, 0, :3] = np.diag([255.0, 255.0, 255.0])
+    turns = np.array([-0.1, 0.07, 0.5, 1 / 3], "float32")
+    planes = pixels.to_planes(images)
+    result = pixels.shift_hue(planes, pixels.per_image(turns))
+    result = to_numpy(pixels.from_planes(result))
+    for image, turn, row in zip(images, turns, result, strict=True):
+        expected = references_augment.hue(image, turn)
+        np.testing.assert_allclose(row, expected, atol=2e-3)
+
+
+def test_nearly_flat_channel_is_not_stretched():
+    # The noise of a resampling, far below one level.
+    images = (100 + RNG.uniform(-1e-4, 1e-4, (1, 8, 8, 3))).astype("float32")
+    result = applied(images, "AutoContrast", [0.5])
+    np.testing.assert_allclose(result, images, atol=1e-3)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(
+    "strength", [(0.4, 0.4, 0.4, 0.1), (0.4, 0.8, 0.0, 0.0), (0, 0, 0.9, 0.5)]
+)
+def test_jitter_equals_the_loop(channels, strength):
+    images = pictures((6, 7, channels)).astype("float32")
+    images = np.tile(images, (12, 1, 1, 1))
+    draws = RNG.uniform(0, 1, (48, pixels.JITTER_DRAWS)).astype("float32")
+    # Every order of the four operations, twice.
+    draws[:, 1] = (np.arange(48) % 24 + 0.5) / 24
+    result = pixels.from_planes(
+        pixels.jitter(pixels.to_planes(images), draws, strength, 0.8)
+    )
+    for image, row, u in zip(images, to_numpy(result), draws, strict=True):
+        expected = image
+        if u[0] < 0.8:
+            u = u.astype("float64")
+            expected = references_augment.jitter(
+                image.astype("float64"), u[1:], strength
+            )
+        np.testing.assert_allclose(row, expected, atol=5e-3)
+
+
+def test_jitter_order_matters():
+    # (250, 100, 0): luminance 133.45. Brightness 1.4 first clips red to 255.
+    images = np.array([250.0, 100.0, 0.0], "float32").reshape(1, 1, 1, 3)
+    orders = list(itertools.permutations(range(4)))
+    results = []
+    for order in ((0, 1, 2, 3), (2, 1, 0, 3)):
+        draws = np.full((1, 6), 1 - 1e-6, "float32")
+        draws[0, 0] = 0.0
+        draws[0, 1] = (orders.index(order) + 0.5) / 24
+        planes = pixels.to_planes(images)
+        strength = (0.4, 0.0, 0.5, 0.0)
+        result = pixels.jitter(planes, draws, strength, 1.0)
+        results.append(to_numpy(result).ravel())
+    # (255, 140, 0), luminance 158.425, then 1.5 v - 0.5 luminance.
+    np.testing.assert_allclose(results[0], [255, 130.7875, 0], atol=0.01)
+    # 1.5 v - 66.725 clipped is (255, 83.275, 0), then times 1.4.
+    np.testing.assert_allclose(results[1], [255, 116.585, 0], atol=0.01)
+
+
+@pytest.mark.parametrize("name", operations.OPERATIONS)
+@pytest.mark.parametrize("shape", [(8, 8, 1), (20, 22, 3)])
+def test_each_operation_of_the_strong_view_equals_the_loop(name, shape):
+    images = pictures(shape).astype("float32")
+    images[0] += RNG.uniform(-0.4, 0.4, shape)
+    images = images.clip(0, 255)
+    magnitude = np.array([0.03, 0.4, 0.77, 0.99], "float32")
+    result = applied(images, name, magnitude)
+    for image, u, row in zip(images, magnitude, result, strict=True):
+        expected = references_augment.pixel_operation(
+            image.astype("float64"), name, float(u)
+        )
+        np.testing.assert_allclose(row, expected, atol=2e-3)
+
+
+def test_operations_are_chosen_per_example_with_equal_chance():
+    chosen = to_numpy(operations.choose(RNG.uniform(0, 1, (14000,))))
+    counts = np.bincount(chosen, minlength=14)
+    assert len(counts) == 14
+    # Five standard deviations, sqrt(14000 / 14 * 13 / 14) = 30.5 each.
+    assert abs(counts - 1000).max() < 153
+
+    images = pictures((12, 12, 3)).astype("float32")
+    images = np.tile(images[:1], (14, 1, 1, 1))
+    planes = pixels.to_planes(images)
+    u = np.full((14, 1), 0.3, "float32")
+    numbers = np.arange(14)[:, None]
+    together = to_numpy(operations.apply_operations(planes, numbers, u))
+    for number in range(14):
+        alone = operations.apply_operations(
+            planes[:, :1], np.array([[number]]), u[:1]
+        )
+        np.testing.assert_allclose(together[:, number], to_numpy(alone)[:, 0])
+
+
+@pytest.mark.parametrize("shape", [(8, 8, 1), (20, 30, 3)])
+@pytest.mark.parametrize("largest", [0.5, 1.0])
+def test_cutout_equals_the_rectangle_of_pil(shape, largest):
+    images = np.zeros((60, *shape), "float32")
+    draws = RNG.uniform(0, 1, (60, 3)).astype("float32")
+    planes = operations.cutout_planes(
+        pixels.to_planes(images), draws, largest, (125.0, 123.0, 114.0)
+    )
+    result = to_numpy(pixels.from_planes(planes))
+    color = (125, 123, 114) if shape[2] == 3 else (125 + 123 + 114) / 3
+    for row, u in zip(result, draws, strict=True):
+        box = references_augment.cutout_box(
+            u.astype("float64"), shape[:2], largest
+        )
+        mask = Image.new("L", (shape[1], shape[0]))
+        ImageDraw.Draw(mask).rectangle(box, fill=1)
+        expected = np.asarray(mask)[..., None] * np.asarray(color, "float32")
+        np.testing.assert_allclose(row, expected, rtol=1e-6)
+
+
+def test_cutout_keeps_its_size_at_the_left_and_is_cut_at_the_right():
+    # Side 4 of 8. From 0: columns 0 to 4. From int(7.992 - 2) = 5: 5 to 7.
+    draws = np.array([[0.0, 0.5, 1.0], [0.999, 0.5, 1.0]], "float32")
+    planes = np.zeros((1, 2, 8, 8), "float32")
+    result = to_numpy(operations.cutout_planes(planes, draws, 0.5, (9, 9, 9)))
+    np.testing.assert_array_equal(
+        result[0, :, 4], [[9, 9, 9, 9, 9, 0, 0, 0], [0, 0, 0, 0, 0, 9, 9, 9]]
+    )

@@ -1,0 +1,408 @@
+"""Decoding every kind of image file that people have."""
+
+import io
+import struct
+import tracemalloc
+import warnings
+import zlib
+
+import numpy as np
+import PIL.Image
+import PIL.ImageOps
+import pytest
+
+from alim_keras.data import decoding
+from alim_keras.data.images import scan
+from alim_keras.errors import DataError
+
+
+def saved(image, kind="PNG", **options):
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def grey(levels, mode="L"):
+    image = PIL.Image.new(mode, (len(levels[0]), len(levels)))
+    image.putdata([level for row in levels for level in row])
+    return image
+
+
+def chunk(kind, content):
+    head = struct.pack(">I", len(content)) + kind + content
+    return head + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def png(width, height, color, depth, rows, *extra):
+    """A PNG written by hand: what Pillow would not write."""
+    head = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0)
+    body = zlib.compress(b"".join(b"\0" + row for row in rows))
+    chunks = [chunk(b"IHDR", head), *extra, chunk(b"IDAT", body)]
+    return b"\x89PNG\r\n\x1a\n" + b"".join([*chunks, chunk(b"IEND", b"")])
+
+
+def first_pixel(content, channels=3):
+    return decoding.decode(content, 1, channels)[0, 0].tolist()
+
+
+# Kinds of pixels; each value is worked out by hand.
+
+
+@pytest.mark.parametrize(
+    "mode, value, colour, level",
+    [
+        ("1", 1, [255, 255, 255], [255]),
+        ("1", 0, [0, 0, 0], [0]),
+        ("L", 77, [77, 77, 77], [77]),
+        # 255 - 128 / 255 x (255 - 0): half black on white.
+        ("LA", (0, 128), [127, 127, 127], [127]),
+        ("LA", (9, 0), [255, 255, 255], [255]),
+        # L = .299 R + .587 G + .114 B = 59.8 + 58.7 + 5.7
+        ("RGB", (200, 100, 50), [200, 100, 50], [124]),
+        ("RGBA", (255, 0, 0, 128), [255, 127, 127], [165]),
+        ("RGBA", (1, 2, 3, 0), [255, 255, 255], [255]),
+    ],
+)
+def test_modes(mode, value, colour, level):
+    content = saved(PIL.Image.new(mode, (3, 3), value))
+    assert first_pixel(content) == colour
+    assert first_pixel(content, 1) == level
+
+
+def test_palettes():
+    image = PIL.Image.new("P", (2, 1))
+    image.putpalette([10, 20, 30, 200, 100, 50])
+    image.putdata([1, 0])
+    found = decoding.decode(saved(image), 1, 3)
+    # The middle of two columns starts at (2 - 1) // 2 = 0.
+    assert found.tolist() == [[[200, 100, 50]]]
+
+
+@pytest.mark.parametrize("kind", ["PNG", "GIF"])
+def test_transparent_palette_entries_become_white(kind):
+    image = PIL.Image.new("P", (2, 2))
+    image.putpalette([10, 20, 30, 200, 100, 50])
+    image.putdata([0, 1, 1, 0])
+    found = decoding.decode(saved(image, kind, transparency=0), 2, 3)
+    white, other = [255, 255, 255], [200, 100, 50]
+    assert found.tolist() == [[white, other], [other, white]]
+
+
+def test_palettes_with_a_share_of_transparency():
+    image = PIL.Image.new("P", (2, 2), 1)
+    image.putpalette([10, 20, 30, 200, 100, 0])
+    content = saved(image, transparency=bytes([255, 51]))
+    # A fifth of the colour: 255 - .2 x (255 - 200) = 244; 224; 204.
+    assert first_pixel(content) == [244, 224, 204]
+
+
+def test_a_transparent_grey_or_colour_becomes_white():
+    rows = [bytes([5, 9])] * 2
+    content = png(2, 2, 0, 8, rows, chunk(b"tRNS", struct.pack(">H", 9)))
+    assert decoding.decode(content, 2, 1)[0, :, 0].tolist() == [5, 255]
+    trns = chunk(b"tRNS", struct.pack(">HHH", 1, 2, 3))
+    content = png(2, 2, 2, 8, [bytes([1, 2, 3, 4, 5, 6])] * 2, trns)
+    found = decoding.decode(content, 2, 3)
+    assert found[1].tolist() == [[255, 255, 255], [4, 5, 6]]
+
+
+def test_cmyk():
+    # No black ink: R = 255 - C. With it all is darker.
+    image = PIL.Image.new("CMYK", (8, 8), (255, 0, 0, 0))
+    assert first_pixel(saved(image, "TIFF")) == [0, 255, 255]
+    image = PIL.Image.new("CMYK", (8, 8), (0, 0, 0, 255))
+    assert first_pixel(saved(image, "TIFF")) == [0, 0, 0]
+    jpeg = saved(PIL.Image.new("CMYK", (16, 16), (0, 255, 255, 0)), "JPEG")
+    assert np.allclose(first_pixel(jpeg), [255, 0, 0], atol=6)
+
+
+def test_ycbcr():
+    image = PIL.Image.new("YCbCr", (8, 8), (90, 128, 128))
+    # No colour difference: grey of 90. Uncompressed, older Pillows write it
+    # cut short.
+    assert first_pixel(saved(image, "TIFF", compression="tiff_lzw")) == [
+        90,
+        90,
+        90,
+    ]
+
+
+def test_sixteen_bits_lose_the_lower_eight():
+    # PNG and PGM: 0x1234 and 0x00ff.
+    rows = [struct.pack(">HH", 0x1234, 0x00FF)] * 2
+    for content in (
+        png(2, 2, 0, 16, rows),
+        b"P5 2 2 65535\n" + b"".join(rows),
+        saved(grey([[0x1234, 0x00FF]] * 2, "I;16"), "TIFF"),
+    ):
+        for channels in (1, 3):
+            found = decoding.decode(content, 2, channels)
+            assert found[1, :, 0].tolist() == [0x12, 0]
+            assert found.shape == (2, 2, channels)
+    colour = struct.pack(">HHH", 0x1234, 0xFF00, 0x0080)
+    assert first_pixel(png(1, 1, 2, 16, [colour])) == [0x12, 0xFF, 0]
+
+
+# Orientation, animation, sizes.
+
+
+# What 2 x 1 pixels, [10, 200] left to right, look like when shown.
+TURNED = {
+    1: [[10, 200]],
+    2: [[200, 10]],
+    3: [[200, 10]],
+    4: [[10, 200]],
+    5: [[10], [200]],
+    6: [[10], [200]],
+    7: [[200], [10]],
+    8: [[200], [10]],
+}
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP"])
+@pytest.mark.parametrize("orientation", list(TURNED))
+def test_exif_orientation(kind, orientation):
+    # Blocks of 8 x 8: a square crop of two pixels would lose one of them.
+    image = grey([[10, 200]]).resize((16, 16), PIL.Image.Resampling.NEAREST)
+    exif = PIL.Image.Exif()
+    exif[0x0112] = orientation
+    options = {"lossless": True} if kind == "WEBP" else {}
+    found = decoding.decode(
+        saved(image.convert("RGB"), kind, exif=exif, **options), 16, 1
+    )
+    expected = np.array(TURNED[orientation], np.uint8)
+    expected = expected.repeat(16 // expected.shape[0], 0)
+    expected = expected.repeat(16 // expected.shape[1], 1)
+    assert np.array_equal(found[..., 0], expected)
+
+
+def test_a_turned_photograph_is_cropped_as_it_is_shown():
+    # 24 x 8, shown upright as 8 x 24: the left third is what comes on top.
+    image = PIL.Image.new("RGB", (24, 8), "black")
+    image.paste((255, 255, 255), (8, 0, 12, 8))
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6
+    found = decoding.decode(saved(image, "BMP"), 8)
+    assert (found[:, :4] > 250).all() and (found[:, 4:] < 5).all()
+    found = decoding.decode(saved(image, "PNG", exif=exif), 8)
+    assert (found[:4] > 250).all() and (found[4:] < 5).all()
+
+
+def test_damaged_exif_does_not_matter():
+    content = saved(PIL.Image.new("L", (4, 4), 9), exif=b"Exif\0\0II*\0zzzz")
+    assert first_pixel(content, 1) == [9]
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG", "TIFF"])
+def test_the_first_frame_of_an_animation(kind):
+    frames = [PIL.Image.new("RGB", (8, 8), c) for c in ("red", "blue")]
+    options = {"lossless": True} if kind == "WEBP" else {}
+    content = saved(
+        frames[0], kind, save_all=True, append_images=frames[1:], **options
+    )
+    assert getattr(PIL.Image.open(io.BytesIO(content)), "n_frames") == 2
+    assert first_pixel(content) == [255, 0, 0]
+
+
+def gradient(width, height):
+    pixels = np.zeros((height, width, 3), np.uint8)
+    pixels[..., 0] = np.linspace(0, 255, width)
+    pixels[..., 1] = np.linspace(0, 255, height)[:, None]
+    return PIL.Image.fromarray(pixels)
+
+
+@pytest.mark.parametrize("width, height", [(803, 601), (601, 803), (640, 640)])
+def test_a_jpeg_decoded_smaller_is_the_same_picture(width, height):
+    image = gradient(width, height)
+    content = saved(image, "JPEG", quality=95, subsampling=0)
+    draft = decoding.decode(content, 32)
+    exact = decoding.square(PIL.Image.open(io.BytesIO(content)), 32)
+    assert draft.shape == (32, 32, 3)
+    assert np.abs(draft.astype(int) - exact).max() <= 3
+    # It was decoded at a quarter or more of its size at once.
+    opened = PIL.Image.open(io.BytesIO(content))
+    assert min(opened.draft(None, (86, 64)) and opened.size) < 200
+
+
+def test_a_turned_jpeg_decoded_smaller():
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 8
+    content = saved(gradient(403, 300), "JPEG", quality=95, exif=exif)
+    turned = PIL.ImageOps.exif_transpose(PIL.Image.open(io.BytesIO(content)))
+    assert turned.size == (300, 403)
+    exact = decoding.square(turned, 16).astype(int)
+    assert np.abs(decoding.decode(content, 16) - exact).max() <= 4
+
+
+def test_other_formats_are_exact(tmp_path):
+    image = gradient(30, 20)
+    expected = decoding.square(image, 16)
+    for kind in ("png", "bmp", "ppm", "tiff"):
+        path = tmp_path / f"x.{kind}"
+        image.save(path)
+        assert np.array_equal(decoding.decode(path, 16), expected), kind
+    # Made larger, too.
+    assert decoding.decode(path, 300).shape == (300, 300, 3)
+
+
+# What is no image.
+
+
+def refused(source):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(DataError) as found:
+            decoding.decode(source, 8)
+    text = str(found.value)
+    assert "\n" not in text
+    name, why = text.split(": cannot be read as an image: ")
+    why, remedy = why.split("; ")
+    assert remedy == "replace it or leave it out"
+    return name, why
+
+
+def test_bad_files_are_named_with_a_reason(tmp_path):
+    whole = saved(gradient(64, 64))
+    jpeg = saved(gradient(64, 64), "JPEG")
+    contents = {
+        "empty.png": (b"", "it is empty (zero bytes)"),
+        "text.jpg": (b"hello\n" * 9, "it is not an image of a known format"),
+        "cut.png": (whole[: len(whole) // 2], "it is cut short"),
+        "cut.jpg": (jpeg[: len(jpeg) // 2], "it is cut short"),
+        "head.png": (whole[:12], "it is not an image of a known format"),
+        "program.eps": (
+            b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n",
+            "it is not an image of a known format",
+        ),
+    }
+    for name, (content, why) in contents.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        assert refused(path) == (str(path), why)
+        assert refused(str(path)) == (str(path), why)
+        assert refused(content) == ("an encoded image", why)
+    assert refused(tmp_path / "no.png")[1] == "there is no such file"
+    assert refused(tmp_path)[1] == "it is a folder"
+
+
+def test_a_damaged_chunk_is_named():
+    whole = bytearray(saved(gradient(64, 64)))
+    whole[60] ^= 255
+    _, why = refused(bytes(whole))
+    assert why.startswith("it is damaged: ") or why == "it is cut short"
+
+
+def test_images_of_too_many_pixels(monkeypatch):
+    content = saved(PIL.Image.new("L", (200, 200)))
+    # A warning from here on, which is not to be seen; from 2 x on an error.
+    monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 30_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert decoding.decode(content, 4).shape == (4, 4, 3)
+    monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 10_000)
+    _, why = refused(content)
+    assert why == "it has more pixels than is safe to decode, 20,000"
+
+
+def test_pixels_that_are_not_supported():
+    content = saved(PIL.Image.new("LAB", (4, 4)), "TIFF")
+    assert refused(content)[1] == "pixels of mode LAB are not supported"
+
+
+def test_random_damage_gives_an_image_or_an_error():
+    stream = np.random.default_rng(3)
+    kinds = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
+    outcomes = set()
+    for kind in kinds:
+        whole = saved(gradient(20, 20), kind)
+        for _ in range(40):
+            content = bytearray(whole[: stream.integers(1, len(whole) + 1)])
+            for _ in range(stream.integers(0, 4)):
+                content[stream.integers(len(content))] = stream.integers(256)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                try:
+                    found = decoding.decode(bytes(content), 8)
+                    assert found.shape == (8, 8, 3)
+                    outcomes.add("image")
+                except DataError as error:
+                    assert "\n" not in str(error)
+                    outcomes.add("error")
+    assert outcomes == {"image", "error"}
+
+
+TYPES = {"F": "float32", "I": "int32"}
+
+
+@pytest.mark.parametrize(
+    "mode, levels, kind",
+    [
+        ("F", [0.0, 0.2, 1.0], "floats"),
+        ("F", [0.0, 99.6, 255.0], "floats"),
+        ("I", [0, 7, 255], "integers of 32 bits"),
+        ("I", [0, 0x1234, 65535], "integers of 32 bits"),
+    ],
+)
+def test_numbers_without_a_known_range(mode, levels, kind):
+    content = saved(
+        PIL.Image.fromarray(np.array([levels] * 3, TYPES[mode])), "TIFF"
+    )
+    with pytest.raises(
+        DataError, match=f"pixels are {kind}, save it with 8 or 16 bits"
+    ):
+        decoding.decode(content, 3, 1)
+    assert kind in scan([content]).problems[0]
+
+
+def test_16_bits_are_scaled_without_a_look_at_them():
+    # A dark picture stays dark, whatever Pillow calls its mode.
+    for kind in ("PNG", "TIFF"):
+        levels = np.full((3, 3), 200, np.uint16)
+        levels[0] = (0x0FF, 0x100, 0x3FF)
+        content = saved(PIL.Image.fromarray(levels), kind)
+        found = decoding.decode(content, 3, 1)[..., 0]
+        assert found.tolist() == [[0, 1, 3], [0, 0, 0], [0, 0, 0]]
+
+
+# Sizes.
+
+
+def test_square_keeps_the_middle():
+    # Three columns of 4 pixels: red, green, blue; the square is the middle.
+    pixels = np.zeros((4, 12, 3), np.uint8)
+    for channel in range(3):
+        pixels[:, 4 * channel : 4 * channel + 4, channel] = 200
+    made = decoding.square(PIL.Image.fromarray(pixels), 4)
+    assert made.tolist() == np.full((4, 4, 3), (0, 200, 0)).tolist()
+
+
+def test_shrinking_averages():
+    # Every output pixel of a halved checkerboard is near its mean.
+    board = (np.indices((32, 32)).sum(0) % 2 * 255).astype(np.uint8)
+    made = decoding.resize_all(board[None, ..., None], 16)
+    assert made.shape == (1, 16, 16, 1)
+    assert np.abs(made.astype(int) - 127).max() <= 3
+
+
+@pytest.mark.parametrize("size", [(60000, 1), (1, 60000), (4000, 20)])
+def test_a_long_strip_takes_no_memory(size):
+    # 60,000 x 1 pixels scaled whole to 224 would be 3 billion.
+    image = PIL.Image.new("RGB", size, (10, 20, 30))
+    middle = [side // 2 for side in size]
+    image.paste((200, 100, 50), (*middle, middle[0] + 1, middle[1] + 1))
+    content = saved(image)
+    tracemalloc.start()
+    made = decoding.decode(content, 224)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert made.shape == (224, 224, 3) and peak < 2e6
+    assert made.max() > 100 and (made[0, 0] == (10, 20, 30)).all()
+
+
+def test_a_strip_is_cropped_where_the_whole_would_be():
+    stream = np.random.default_rng(0)
+    pixels = stream.integers(0, 256, (20, 1000, 3), "uint8")
+    image = PIL.Image.fromarray(pixels)
+    whole = image.resize((400, 8), PIL.Image.Resampling.BILINEAR)
+    whole = np.asarray(whole.crop((196, 0, 204, 8))).astype(int)
+    assert np.abs(decoding.square(image, 8) - whole).max() <= 1

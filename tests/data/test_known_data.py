@@ -1,0 +1,315 @@
+"""The .npz and IDX forms, the digits, and `TrainingSet` made of them."""
+
+import dataclasses
+import gzip
+import hashlib
+import socket
+import struct
+import sys
+
+import numpy as np
+import pytest
+
+from alim_keras.data import CandidateSets
+from alim_keras.data import known_data
+from alim_keras.data import load
+from alim_keras.data import long_tailed_subset
+from alim_keras.data import simulate_candidates
+from alim_keras.data.images import channel_statistics
+from alim_keras.data.known_data import KNOWN
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.errors import EnvironmentLacksError
+
+
+@pytest.fixture(autouse=True)
+def nothing_installed(monkeypatch, tmp_path_factory):
+    """Hides the data sets and the network that this machine may have."""
+
+    def refuse(*args, **_):
+        raise AssertionError(f"the network is asked for {args}")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    folder = tmp_path_factory.mktemp("no_tfds")
+    monkeypatch.setenv("TFDS_DATA_DIR", str(folder))
+    for name, known in KNOWN.items():
+        hidden = dataclasses.replace(known, system_folder=None)
+        monkeypatch.setitem(KNOWN, name, hidden)
+
+
+@pytest.fixture
+def no_tfds(monkeypatch):
+    """Makes `import tensorflow_datasets` fail."""
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
+
+
+def pictures(count, size=32, channels=3, seed=0):
+    rng = np.random.default_rng(seed)
+    shape = (count, size, size, channels)
+    return rng.integers(0, 256, shape, dtype=np.uint8)
+
+
+def arrays(**changes):
+    found = {
+        "train_images": pictures(6, 8),
+        "train_labels": np.array([0, 1, 2, 0, 1, 2], np.uint8),
+        "test_images": pictures(2, 8, seed=1),
+        "test_labels": np.array([2, 1], np.uint8),
+        **changes,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def test_a_path(tmp_path, no_tfds):
+    path = tmp_path / "own.npz"
+    np.savez(path, **arrays(label_names=np.array(["cat", "dog", "owl"])))
+    data = load(path)
+    assert np.array_equal(data.images, arrays()["train_images"])
+    assert data.labels.dtype == np.int64
+    assert data.labels.tolist() == [0, 1, 2, 0, 1, 2]
+    assert data.ids[-1] == "train_00005"
+    assert data.class_names == ("cat", "dog", "owl")
+    assert data.source == str(path)
+    assert data.protocol == "flip"
+    assert data.superclasses is None
+    pixels = data.images / 255.0
+    assert data.mean == pytest.approx(tuple(pixels.mean((0, 1, 2))))
+    assert data.std == pytest.approx(tuple(pixels.std((0, 1, 2))))
+
+
+def test_optional_arrays(tmp_path):
+    path = tmp_path / "own.npz"
+    np.savez(
+        path,
+        **arrays(
+            train_images=pictures(6, 8)[..., 0],
+            test_images=pictures(2, 8)[..., 0],
+            train_ids=np.array(list("abcdef")),
+            test_ids=np.array(["x", "y"]),
+            superclasses=np.array([0, 1, 0]),
+        ),
+    )
+    data = load(str(path))
+    assert data.images.shape == (6, 8, 8, 1)
+    assert data.ids.tolist() == list("abcdef")
+    assert data.test_ids.tolist() == ["x", "y"]
+    assert data.superclasses.tolist() == [0, 1, 0]
+    assert data.class_names == ("0", "1", "2")
+
+
+@pytest.mark.parametrize("name", ["cifar10", "flowers_of_mine"])
+def test_a_name_in_data_dir(name, tmp_path, no_tfds):
+    np.savez(tmp_path / f"{name}.npz", **arrays())
+    data = load(name, data_dir=tmp_path, download=False)
+    assert len(data.images) == 6
+    known = data.mean == (0.4914, 0.4822, 0.4465)
+    assert known == (name == "cifar10")
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"test_labels": None}, "test_labels are missing.*train_images"),
+        ({"train_labels": np.arange(5)}, "6 images, 5 labels, 6 ids"),
+        ({"train_ids": np.array(list("abcdea"))}, "more than once: a"),
+        ({"test_labels": np.array([0, -1])}, "test.*outside 0.*test_00001"),
+        (
+            {"label_names": np.array(["a", "b"])},
+            r"outside 0\.\.1.*train_00002.*train_00005",
+        ),
+        ({"train_images": np.zeros((6, 8, 8, 2))}, "1 or 3 channels"),
+        ({"train_images": np.full((6, 8, 8, 3), np.nan)}, "NaN"),
+        ({"test_images": np.zeros((2, 9, 8, 3))}, "differ in shape"),
+    ],
+)
+def test_unsound_arrays_are_refused(changes, text, tmp_path):
+    path = tmp_path / "own.npz"
+    np.savez(path, **arrays(**changes))
+    with pytest.raises(DataError, match=text) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        load(tmp_path / "absent.npz")
+    empty = tmp_path / "x.npz"
+    empty.write_bytes(b"")
+    assert not known_data.is_table(str(empty))
+    with pytest.raises(DataError, match="empty"):
+        load(empty)
+    with pytest.raises(DataError, match="must be a folder"):
+        load("cifar10", data_dir=empty)
+    none = arrays(train_images=np.zeros((0, 8, 8, 3)), train_labels=np.zeros(0))
+    np.savez(empty, **none)
+    with pytest.raises(DataError, match="train_images holds no image"):
+        load(empty)
+
+
+def test_the_names_of_data_sets():
+    names = ["CIFAR-10", "Fashion MNIST", "CUB_200_2011", "kmnist", "a/b:1.0"]
+    assert [known_data.plain_name(name) for name in names] == [
+        "cifar10",
+        "fashion_mnist",
+        "cub200",
+        "kmnist",
+        "a/b:1.0",
+    ]
+
+
+def test_names_by_place_are_told(tmp_path):
+    np.savez(tmp_path / "own.npz", **arrays())
+    data = load(tmp_path / "own.npz")
+    assert "has no train_ids" in data.notes[0]
+    sets = CandidateSets.from_lists([[0], [1], [0, 2], [0]], ids=[*"abcd"])
+    with pytest.raises(DataError, match="6 of the 6 examples"):
+        data.with_candidates(sets)
+    lists = [[0]] * 6 + [[1, 2]] * 2
+    sets = CandidateSets.from_lists(lists, [*data.ids, "x", "y"])
+    joined = data.subset(3).with_candidates(sets)
+    assert joined.sets.shape == (3, 3)
+    assert joined.notes[-1].startswith("2 of 8 sets in the candidate sets have")
+
+
+IDX = {
+    "train-images-idx3-ubyte": pictures(6, 28, 1)[..., 0],
+    "train-labels-idx1-ubyte": np.arange(6, dtype=np.uint8),
+    "t10k-images-idx3-ubyte": pictures(2, 28, 1, 1)[..., 0],
+    "t10k-labels-idx1-ubyte": np.array([3, 9], np.uint8),
+}
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize("folder", ["mnist", ".", "downloads"])
+def test_idx_files(tmp_path, monkeypatch, ending, folder):
+    digests = []
+    place = tmp_path / folder
+    place.mkdir(exist_ok=True)
+    for name, values in IDX.items():
+        shape = struct.pack(f">{values.ndim}I", *values.shape)
+        content = bytes([0, 0, 8, values.ndim]) + shape + values.tobytes()
+        digests.append(hashlib.md5(content).hexdigest())
+        packed = gzip.compress(content) if ending else content
+        (place / (name + ending)).write_bytes(packed)
+    changed = dataclasses.replace(KNOWN["mnist"], idx=tuple(digests))
+    monkeypatch.setitem(KNOWN, "mnist", changed)
+    data = load("mnist", data_dir=tmp_path, download=False)
+    np.testing.assert_array_equal(
+        data.images[..., 0], IDX["train-images-idx3-ubyte"]
+    )
+    assert data.test_labels.tolist() == [3, 9]
+    assert data.ids[-1] == "train_00005" and data.mean == (0.1307,)
+    # Fashion-MNIST's files have the same names.
+    if folder != "mnist":
+        with pytest.raises(DataError, match="MNIST and Fashion-MNIST use"):
+            load("fashion_mnist", data_dir=tmp_path, download=False)
+    path = place / f"t10k-images-idx3-ubyte{ending}"
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(DataError, match="damaged"):
+        load("mnist", data_dir=tmp_path, download=False)
+
+
+def test_superclass_protocol_needs_superclasses(tmp_path):
+    path = tmp_path / "own.npz"
+    np.savez(path, **arrays())
+    data = load(path)
+    with pytest.raises(ConfigError, match="data set with superclasses"):
+        simulate_candidates(
+            data.labels,
+            data.num_classes,
+            ambiguity=0.5,
+            noise_level=0.2,
+            protocol="superclass",
+            superclasses=data.superclasses,
+        )
+
+
+def test_digits():
+    data = load("digits")
+    assert data.images.shape == (1437, 8, 8, 1)
+    assert data.images.dtype == np.uint8
+    assert data.test_images.shape == (360, 8, 8, 1)
+    assert data.class_names == tuple("0123456789")
+    # load_digits has 178 182 177 183 181 182 181 179 174 180 of 0 to 9;
+    # times 360 / 1797 that is 35.659 36.461 35.459 36.661 36.260 36.461
+    # 36.260 35.860 34.858 36.060. Rounded down 355, and one more for each of
+    # the largest remainders: 7, 8, 3, 0 and, at a tie with 5, 1.
+    expected = [36, 37, 35, 37, 36, 36, 36, 36, 35, 36]
+    assert np.bincount(data.test_labels).tolist() == expected
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    rows = [int(one[6:]) for one in data.ids]
+    rows += [int(one[5:]) for one in data.test_ids]
+    assert sorted(rows) == list(range(1797))
+    pixels = np.concatenate([data.images, data.test_images])[..., 0]
+    assert np.abs(pixels - bunch.images[rows] * 255 / 16).max() <= 0.5
+    labels = np.concatenate([data.labels, data.test_labels])
+    assert np.array_equal(labels, bunch.target[rows])
+    again = load("Digits", data_dir="nowhere", download=False)
+    assert np.array_equal(again.test_ids, data.test_ids)
+
+
+def test_digits_without_scikit_learn(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    with pytest.raises(EnvironmentLacksError, match="install scikit-learn"):
+        load("digits")
+
+
+def test_subset_keeps_the_constants():
+    data = load("digits")
+    part = data.subset(100, seed=1)
+    assert len(part.images) == len(part.labels) == len(part.ids) == 100
+    assert np.abs(np.bincount(part.labels) - 10).max() <= 1
+    assert part.mean == data.mean
+    place = data.ids.tolist().index(part.ids[7])
+    assert np.array_equal(part.images[7], data.images[place])
+    assert part.labels[7] == data.labels[place]
+
+
+def test_channel_statistics_of_floats_and_constant_channels():
+    images = np.zeros((1, 1, 4, 3), np.float32)
+    images[0, 0, :, 0] = [0, 0, 255, 255]
+    images[0, 0, :, 1] = 51
+    mean, std = channel_statistics(images)
+    assert mean == pytest.approx((0.5, 0.2, 0.0))
+    assert std == pytest.approx((0.5, 1.0, 1.0))
+    as_bytes = channel_statistics(images.astype(np.uint8))
+    assert np.allclose(as_bytes, (mean, std))
+
+
+def test_statistics_in_blocks(monkeypatch):
+    images = pictures(9, 8)
+    whole = channel_statistics(images)
+    monkeypatch.setattr("alim_keras.data.images._BLOCK", 400)
+    assert np.allclose(channel_statistics(images), whole)
+
+
+def test_image_size_of_a_loaded_set(tmp_path):
+    path = tmp_path / "own.npz"
+    np.savez(path, **arrays())
+    data = load(path, image_size=4)
+    assert data.images.shape == (6, 4, 4, 3)
+    assert data.test_images.shape == (2, 4, 4, 3)
+    same = load(path, image_size=8)
+    assert np.array_equal(same.images, arrays()["train_images"])
+
+
+@pytest.mark.parametrize("size", [0, -3, 2.5, True])
+def test_sizes_that_are_none(size):
+    with pytest.raises(ConfigError, match="image_size"):
+        load("digits", image_size=size)
+
+
+def test_a_long_tail_of_the_digits():
+    data = load("digits")
+    tail = data.long_tailed(20, seed=1)
+    keep = long_tailed_subset(data.labels, 10, 20, seed=1)
+    assert tail.ids.tolist() == data.ids[keep].tolist()
+    np.testing.assert_array_equal(tail.images, data.images[keep])
+    np.testing.assert_array_equal(tail.labels, data.labels[keep])
+    np.testing.assert_array_equal(tail.test_images, data.test_images)
+    assert (tail.mean, tail.std) == (data.mean, data.std)

@@ -1,0 +1,334 @@
+"""`load_table`: what a table, its files and what is known come to."""
+
+import numpy as np
+import own
+import pytest
+from PIL import Image
+
+from alim_keras.data import decoding
+from alim_keras.data import images
+from alim_keras.data import load
+from alim_keras.data import load_table
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("own")
+    own.write_folder(place, count=40, tested=6)
+    return place
+
+
+def load_folder(folder, **more):
+    return load_table(
+        folder / "labels.csv",
+        folder / "photos",
+        none_of_these=("unsure",),
+        **more,
+    )
+
+
+def as_sets(candidates):
+    return {
+        one: {candidates.class_names[c] for c in np.flatnonzero(row)}
+        for one, row in zip(candidates.ids, candidates.dense())
+    }
+
+
+def test_a_table_and_its_pictures(folder, tmp_path):
+    sets = own.write_folder(tmp_path, count=40, tested=6)
+    found = load_folder(tmp_path)
+    assert as_sets(found.candidates) == sets
+    assert set(found.ids) == set(sets)
+    assert found.labels is None and found.known is None
+    assert found.test_images.shape == (0, 8, 8, 1)
+    digits = load("digits").images
+    for row, name in enumerate(found.ids):
+        pixels = found.images[row]
+        np.testing.assert_array_equal(pixels, digits[int(name[:-4])])
+    # The mean of all, as of the array.
+    whole = found.images.read() / 255.0
+    assert found.mean[0] == pytest.approx(whole.mean(), abs=1e-6)
+    assert found.std[0] == pytest.approx(whole.std(), abs=1e-6)
+    assert "6 images there are in no row" in " ".join(found.notes)
+    assert set(found.votes["annotator"]) == {"ann", "ben", "cat"}
+    answers = own.read_rows(tmp_path / "labels.csv")
+    sure = [one for one in answers if one["label"] != "unsure"]
+    assert len(found.votes) == len(sure) < len(answers)
+    # Nobody holds files of the same pixels for the same.
+    assert found.stamps()[0][:2] == (
+        found.ids[0],
+        (tmp_path / "photos" / found.ids[0]).stat().st_size,
+    )
+
+
+def test_known_labels_are_reported_and_stand_in_only_if_asked(folder, tmp_path):
+    known = own.write_rows(
+        tmp_path / "known.csv", [("id", "label"), ("0003.png", "nine")]
+    )
+    plain = load_folder(folder)
+    told = load_folder(folder, known_labels=known)
+    row = told.ids.tolist().index("0003.png")
+    number = told.class_names.index("nine")
+    assert told.known.tolist().count(-1) == 39 and told.known[row] == number
+    assert (told.labels == told.known).all()
+    assert told.sets.content_hash == plain.sets.content_hash
+    asked = load_folder(folder, known_labels=known, known_as_sets=True)
+    expected = plain.sets.dense()
+    expected[row] = np.arange(10) == number
+    np.testing.assert_array_equal(asked.sets.dense(), expected)
+    assert asked.sets.provenance["known_as_sets"] == 1
+    # What was given stays what was given.
+    assert asked.candidates.content_hash == plain.candidates.content_hash
+
+
+def test_items_that_are_tested_on_are_not_trained_on(folder, tmp_path):
+    test = own.write_rows(
+        tmp_path / "test.csv",
+        [("id", "label"), ("test_0000.png", "two"), ("0005.png", "five")],
+    )
+    found = load_table(
+        folder / "labels.csv", folder / "photos", test_labels=test
+    )
+    assert found.test_ids.tolist() == ["test_0000.png", "0005.png"]
+    names = found.class_names
+    assert [names[n] for n in found.test_labels] == ["two", "five"]
+    assert "0005.png" not in found.ids and len(found.ids) == 39
+    assert "0005.png" not in set(found.votes["item"])
+    digits = load("digits")
+    np.testing.assert_array_equal(
+        found.test_images.read(),
+        np.stack([digits.test_images[0], digits.images[5]]),
+    )
+    assert "1 items are tested on, not trained on" in found.notes
+
+
+def test_bad_images_are_named_or_left_out_with_their_votes(tmp_path):
+    sets = own.write_folder(tmp_path, count=12, tested=2)
+    photos = tmp_path / "photos"
+    (photos / "0003.png").write_bytes(b"")
+    (photos / "0007.png").write_bytes(b"no image")
+    (photos / "0009.png").unlink()
+    (photos / "test_0001.png").write_bytes(b"")
+    # Not all of them occur among twelve digits.
+    files = {"test_labels": tmp_path / "test.csv", "class_names": own.NAMES}
+    with pytest.raises(DataError, match="1 of 12 ids have no image.*0009.png"):
+        load_folder(tmp_path, **files)
+    Image.new("L", (8, 8)).save(photos / "0009.png")
+    with pytest.raises(
+        DataError, match="3 of 14 images cannot.*0003.png .*zero.*on_bad_image"
+    ):
+        load_folder(tmp_path, **files)
+    (photos / "0009.png").unlink()
+    found = load_folder(tmp_path, on_bad_image="skip", **files)
+    left = set(sets) - {"0003.png", "0007.png", "0009.png"}
+    assert set(found.ids) == left
+    assert as_sets(found.candidates) == {one: sets[one] for one in left}
+    assert found.test_ids.tolist() == ["test_0000.png"]
+    assert set(found.votes["item"]) == left
+    assert "4 images cannot be read" in " ".join(found.notes)
+
+
+def test_class_folders_are_sets_of_one(tmp_path):
+    for row, label in enumerate((10, 2, 1, 10)):
+        place = tmp_path / str(label)
+        place.mkdir(exist_ok=True)
+        Image.new("RGB", (9 + row, 12), (row, 0, 0)).save(place / f"{row}.png")
+    found = load_table(tmp_path)
+    # Numbers in the order of numbers: "10" comes last.
+    assert found.class_names == ("1", "2", "10")
+    assert as_sets(found.candidates) == {
+        "1/2.png": {"1"},
+        "2/1.png": {"2"},
+        "10/0.png": {"10"},
+        "10/3.png": {"10"},
+    }
+    assert found.images.shape == (4, 224, 224, 3)
+    assert load_table(tmp_path, image_size=6).images.shape == (4, 6, 6, 3)
+    with pytest.raises(DataError, match="1 folders are no classes: 10"):
+        load_table(tmp_path, class_names=("1", "2"))
+
+
+def test_class_folders_hold_their_images(folder, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        Image.new("L", (4, 4)).save(tmp_path / name / f"{name}.png")
+    assert len(load_table(tmp_path, tmp_path).ids) == 2
+    with pytest.raises(ConfigError, match="is a folder of images already"):
+        load_table(tmp_path, folder / "photos")
+
+
+def test_one_class_is_nothing_to_tell_apart(tmp_path):
+    Image.new("L", (4, 4)).save(tmp_path / "a.png")
+    path = own.write_rows(
+        tmp_path / "t.csv", [("id", "candidates"), ("a.png", "cat")]
+    )
+    with pytest.raises(DataError, match="'cat' is the only class"):
+        load_table(path)
+    found = load_table(path, class_names=("cat", "dog"))
+    assert found.sets.dense().tolist() == [[True, False]]
+
+
+def test_tested_items_must_leave_some_to_train_on(tmp_path):
+    Image.new("L", (4, 4)).save(tmp_path / "a.png")
+    path = own.write_rows(
+        tmp_path / "t.csv", [("id", "candidates"), ("a.png", "cat|dog")]
+    )
+    test = own.write_rows(tmp_path / "v.csv", [("id", "label"), ("a.png", "1")])
+    with pytest.raises(DataError, match="v.csv: names every item of"):
+        load_table(path, test_labels=test)
+
+
+def test_a_flat_folder_needs_a_table(folder):
+    with pytest.raises(DataError, match="says nothing about their classes"):
+        load_table(folder / "photos")
+
+
+def test_images_in_the_table_itself(tmp_path):
+    images = np.arange(4 * 2 * 3, dtype=np.uint8).reshape(4, 2, 3)
+    sets = np.array([[1, 0], [1, 1], [0, 0], [0, 1]])
+    path = tmp_path / "t.npz"
+    arrays = {"candidates": sets, "ids": list("abcd"), "images": images}
+    np.savez(path, **arrays)
+    found = load_table(path, empty_set="drop")
+    assert found.kind == "images" and found.ids.tolist() == [*"abd"]
+    kept = images[[0, 1, 3]][..., None]
+    np.testing.assert_array_equal(found.images, kept)
+    assert found.test_images.shape == (0, 2, 3, 1)
+    assert found.mean[0] == pytest.approx(kept.mean() / 255, abs=1e-6)
+    for more, said in (
+        ({"images": images[:3]}, "row for each set"),
+        ({"images": images - 0.5}, "pixels outside"),
+        ({"features": np.ones((4, 2))}, "'images' and 'features'"),
+    ):
+        np.savez(path, **{**arrays, **more})
+        with pytest.raises(DataError, match=said):
+            load_table(path, empty_set="drop")
+
+
+def test_feature_vectors_need_no_picture(tmp_path):
+    stream = np.random.default_rng(0)
+    features = stream.normal(size=(5, 3))
+    features[:, 1] = 7.0
+    sets = np.array([[1, 0], [1, 1], [0, 1], [1, 0], [0, 1]])
+    path = tmp_path / "t.npz"
+    np.savez(path, features=features, candidates=sets, labels=[0, 1, 1, 0, 1])
+    found = load_table(path)
+    assert found.kind == "features"
+    assert found.images.shape == (5, 1, 1, 3)
+    assert found.labels.tolist() == [0, 1, 1, 0, 1]
+    mean, std = np.array(found.mean), np.array(found.std)
+    np.testing.assert_allclose(mean * 255, features.mean(0), rtol=1e-6)
+    # A feature that says nothing is left at its own scale.
+    expected = [features[:, 0].std(), 1.0, features[:, 2].std()]
+    np.testing.assert_allclose(std * 255, expected, rtol=1e-6)
+
+
+def test_a_class_folder_of_two_lines_is_refused(tmp_path):
+    for name in ("a\nb", "c"):
+        (tmp_path / name).mkdir()
+        Image.new("L", (4, 4)).save(tmp_path / name / f"{len(name)}.png")
+    with pytest.raises(ConfigError, match="line break"):
+        load_table(tmp_path)
+
+
+def cut_short(path):
+    """Leaves the head of a picture sound, and half of its pixels."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+
+
+@pytest.fixture
+def twelve(tmp_path):
+    """Twelve pictures of noise, 0.png to 11.png, and their table."""
+    (tmp_path / "photos").mkdir()
+    stream = np.random.default_rng(0)
+    for row in range(12):
+        pixels = stream.integers(0, 256, (32, 32), "uint8")
+        Image.fromarray(pixels).save(tmp_path / "photos" / f"{row}.png")
+    sets = ("cat|dog", "dog|owl", "cat")
+    rows = [(f"{row}.png", sets[row % 3]) for row in range(12)]
+    return own.write_rows(tmp_path / "t.csv", [("id", "candidates"), *rows])
+
+
+def test_pictures_decoded_for_their_mean_are_looked_at(twelve, monkeypatch):
+    photos = twelve.parent / "photos"
+    cut_short(photos / "3.png")
+    (photos / "5.png").write_bytes(b"")
+    with pytest.raises(
+        DataError,
+        match="2 of 12 images cannot be read: 3.png .it is cut short., 5.png",
+    ):
+        load_table(twelve, photos)
+    decoded = []
+    decode = decoding.decode
+
+    def noted(source, *args, **more):
+        decoded.append(source)
+        return decode(source, *args, **more)
+
+    monkeypatch.setattr(decoding, "decode", noted)
+    found = load_table(twelve, photos, on_bad_image="skip")
+    # Once, and not those that are known to be bad.
+    assert len(decoded) == len(set(decoded)) == 11
+    left = [row for row in range(12) if row not in (3, 5)]
+    assert found.ids.tolist() == [f"{row}.png" for row in left]
+    assert list(found.scan.problems) == [3, 5]
+    pixels = found.images.read()
+    expected = [np.asarray(Image.open(photos / f"{n}.png")) for n in left]
+    np.testing.assert_array_equal(pixels[..., 0], expected)
+    assert found.mean[0] == pytest.approx(pixels.mean() / 255, abs=1e-9)
+    assert found.std[0] == pytest.approx(pixels.std() / 255, abs=1e-9)
+
+
+def test_a_picture_that_fails_later(twelve, monkeypatch):
+    photos = twelve.parent / "photos"
+    cut_short(photos / "4.png")
+    cut_short(photos / "11.png")
+    # 0, 3, 7 and 11 stand for all.
+    monkeypatch.setattr(images, "_SAMPLE", 4)
+    with pytest.raises(DataError, match="1 of 12 images .*: 11.png"):
+        load_table(twelve, photos)
+    found = load_table(twelve, photos, on_bad_image="skip")
+    assert len(found.ids) == 11
+    assert "1 of 4 images that were decoded are damaged, of 12" in " ".join(
+        found.notes
+    )
+    with pytest.raises(DataError, match="4.png.*cut short; mend it"):
+        found.images.read()
+
+
+def test_a_skipped_picture_does_not_change_the_size(twelve):
+    photos = twelve.parent / "photos"
+    Image.effect_noise((60, 60), 50).save(photos / "4.png")
+    assert load_table(twelve, photos).images.shape == (12, 224, 224, 1)
+    cut_short(photos / "4.png")
+    found = load_table(twelve, photos, on_bad_image="skip")
+    assert found.images.shape == (11, 32, 32, 1)
+
+
+def test_copies_are_found_and_held_out_together(twelve):
+    photos = twelve.parent / "photos"
+    for row in range(6, 12):
+        (photos / f"{row}.png").unlink()
+        content = (photos / f"{row - 6}.png").read_bytes()
+        (photos / f"{row}.png").write_bytes(content)
+    found = load_table(twelve, photos)
+    assert found.copies.tolist() == [0, 1, 2, 3, 4, 5] * 2
+    for seed in range(5):
+        split = found.hold_out(0.3, seed)
+        assert len(split.held_out) == 4
+        assert not {*split.held_out % 6} & {*split.trained % 6}
+
+
+def test_all_pictures_bad(twelve):
+    photos = twelve.parent / "photos"
+    for row in range(12):
+        cut_short(photos / f"{row}.png")
+    with pytest.raises(
+        DataError, match="no item has an image .*: 0.png .it is cut short"
+    ) as found:
+        load_table(twelve, photos, on_bad_image="skip")
+    assert found.value.problems[11] == ("11.png", "it is cut short")
+    assert len(found.value.problems) == 12

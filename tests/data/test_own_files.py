@@ -1,0 +1,314 @@
+"""Items that are tested on or known, however their ids are written."""
+
+import unicodedata
+
+import numpy as np
+import own
+import pytest
+from PIL import Image
+
+from alim_keras.data import load_table
+from alim_keras.errors import DataError
+
+ACCENT = "\N{LATIN SMALL LETTER E WITH ACUTE}.png"
+
+
+@pytest.fixture
+def make(tmp_path):
+    """A function that makes pictures of these names; each its own grey."""
+
+    def make(*names):
+        folder = tmp_path / "photos"
+        for row, name in enumerate(names):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("L", (4, 4), 10 * row).save(path)
+        return folder
+
+    return make
+
+
+def rows(tmp_path, name, *cells, head=("id", "candidates")):
+    return own.write_rows(tmp_path / name, [head, *cells])
+
+
+def labels(tmp_path, name, *cells):
+    return rows(tmp_path, name, *cells, head=("id", "label"))
+
+
+SPELT = {
+    "a dot": ("1.png", "./1.png"),
+    "no ending": ("1.png", "1"),
+    "an ending": ("1", "1.png"),
+    "an absolute path": ("1.png", "{folder}/1.png"),
+    "a backslash": ("sub/1.png", r"sub\1.png"),
+    "a folder": ("1.png", "photos/1.png"),
+    "a code": ("1.png", "/data/upload/1/0a1b2c3d-1.png"),
+    "an accent": (ACCENT, unicodedata.normalize("NFD", ACCENT)),
+}
+
+
+@pytest.mark.parametrize("skip", ["error", "skip"])
+@pytest.mark.parametrize("name", SPELT)
+def test_a_tested_file_is_not_trained_on(name, skip, make, tmp_path):
+    in_table, in_test = SPELT[name]
+    files = in_table if in_table.endswith(".png") else f"{in_table}.png"
+    folder = make(files, "2.png", "3.png")
+    others = ["2", "3"] if in_table == "1" else ["2.png", "3.png"]
+    path = rows(
+        tmp_path, "t.csv", *((one, "cat|dog") for one in (in_table, *others))
+    )
+    spelt = in_test.format(folder=folder)
+    test = labels(tmp_path, "v.csv", (spelt, "cat"))
+    found = load_table(path, folder, test_labels=test, on_bad_image=skip)
+    assert found.ids.tolist() == others
+    assert found.test_ids.tolist() == [spelt]
+    assert found.test_images.read().max() == 0
+    assert found.images.read()[:, 0, 0, 0].tolist() == [10, 20]
+    assert "1 items are tested on, not trained on" in found.notes
+    assert found.notes[-2].startswith("in ") or "3 images" in found.notes[-2]
+    known = labels(tmp_path, "k.csv", (spelt, "dog"))
+    told = load_table(path, folder, known_labels=known, on_bad_image=skip)
+    names = told.class_names
+    assert told.known.tolist() == [names.index("dog"), -1, -1]
+
+
+def test_ids_in_two_ways_within_a_table_are_no_missing_files(make, tmp_path):
+    # Without their ending most are found; b/1.png then seemed not to be there.
+    folder = make("a/1.png", "b/1.png", "c/2.png")
+    path = rows(
+        tmp_path, "t.csv", *((n, "cat|dog") for n in ("a/1", "c/2", "b/1.png"))
+    )
+    with pytest.raises(DataError, match=r"b/1.png.*in one way"):
+        load_table(path, folder, on_bad_image="error")
+    with pytest.raises(
+        DataError,
+        match=r"1 of 3 ids .*another way.*b/1.png \(b/1.png\); write all in",
+    ):
+        load_table(path, folder, on_bad_image="skip")
+
+
+def test_files_that_are_no_images_of_the_folder_are_left_out(make, tmp_path):
+    folder = make("1.png", "2.png", "3.png")
+    Image.new("L", (4, 4)).save(tmp_path / "outside.png")
+    path = rows(
+        tmp_path,
+        "t.csv",
+        *(
+            (n, "cat|dog")
+            for n in ("1.png", "../outside.png", "3.png", "4.png")
+        ),
+    )
+    with pytest.raises(DataError, match="2 of 4 ids have no image"):
+        load_table(path, folder)
+    found = load_table(path, folder, on_bad_image="skip")
+    assert found.ids.tolist() == ["1.png", "3.png"]
+    assert found.scan.problems == {
+        1: "it is not among the images of the folder",
+        3: "there is no such file",
+    }
+    assert found.scan.width.tolist() == [4, 0, 4, 0]
+
+
+def test_two_spellings_of_a_file_are_refused(make, tmp_path):
+    folder = make("1.png", "2.png")
+    cells = [("./1.png", "cat"), ("2.png", "dog"), ("1.png", "dog")]
+    path = rows(tmp_path, "t.csv", *cells)
+    for policy in ("error", "union", "first"):
+        with pytest.raises(
+            DataError, match=r"1 files .*'./1.png' and '1.png' \(1.png\).*one"
+        ):
+            load_table(path, folder, duplicates=policy)
+    test = labels(tmp_path, "v.csv", ("./1.png", "0"), ("1.png", "1"))
+    path = rows(tmp_path, "t.csv", ("1.png", "cat"), ("2.png", "dog"))
+    with pytest.raises(DataError, match="v.csv: 1 files are named in several"):
+        load_table(path, folder, test_labels=test)
+
+
+def test_an_image_of_its_own_column(make, tmp_path):
+    folder = make("1.png", "2.png", "3.png")
+    head = ("id", "image", "candidates")
+    cells = [(f"q{n}", f"{n}.png", "cat|dog") for n in (1, 2, 3)]
+    # Two items may ask about one picture.
+    path = rows(tmp_path, "t.csv", *cells, ("q4", "1.png", "cat"), head=head)
+    for test_id in ("q1", "./1.png"):
+        test = labels(tmp_path, "v.csv", (test_id, "cat"))
+        found = load_table(path, folder, test_labels=test)
+        assert found.ids.tolist() == ["q2", "q3"]
+        assert found.test_images.read().max() == 0
+    known = labels(tmp_path, "k.csv", ("q4", "dog"), ("3", "cat"))
+    found = load_table(path, folder, known_labels=known)
+    assert found.known.tolist() == [-1, -1, 0, 1]
+    known = labels(tmp_path, "k.csv", ("1.png", "dog"))
+    with pytest.raises(DataError, match="1 ids are not of the training set"):
+        load_table(path, folder, known_labels=known)
+
+
+def test_known_ids_are_items_and_each_once(make, tmp_path):
+    folder = make("1.png", "2.png", "3.png")
+    path = rows(tmp_path, "t.csv", *((f"{n}.png", "cat|dog") for n in (1, 2)))
+    for cells, said in (
+        ([("3.png", "cat")], "1 ids are not .*'3.png'.*1.png, 2.png"),
+        ([("9", "cat")], "1 ids are not .*'9'"),
+        (
+            [("1.png", "cat"), ("./1.png", "dog")],
+            "1 ids name an item again: './1.png'",
+        ),
+    ):
+        known = labels(tmp_path, "k.csv", *cells)
+        with pytest.raises(DataError, match=said):
+            load_table(path, folder, known_labels=known)
+
+
+@pytest.mark.parametrize("spelt", ["{}.png", "./{}.png"])
+def test_labels_of_items_that_are_left_out_are_counted(spelt, make, tmp_path):
+    folder = make(*(f"{n}.png" for n in range(6)))
+    cells = [(f"{n}.png", "" if n == 1 else "cat|dog") for n in range(6)]
+    path = rows(tmp_path, "t.csv", *cells)
+    (folder / "2.png").write_bytes(b"")
+    test = labels(tmp_path, "v.csv", ("3", "cat"))
+    known = labels(
+        tmp_path, "k.csv", *((spelt.format(n), "dog") for n in range(5))
+    )
+    found = load_table(
+        path,
+        folder,
+        known_labels=known,
+        test_labels=test,
+        empty_set="drop",
+        on_bad_image="skip",
+    )
+    assert found.ids.tolist() == ["0.png", "4.png", "5.png"]
+    assert found.known.tolist() == [1, 1, -1]
+    text = " ".join(found.notes)
+    assert "2 true labels are known" in text
+    assert "3 further true labels are of items that are left out" in text
+
+
+@pytest.mark.parametrize("spelt", ["{}.png", "./{}.png"])
+@pytest.mark.parametrize("policy", ["error", "drop", "all"])
+def test_a_known_label_needs_no_set(policy, spelt, make, tmp_path):
+    folder = make(*(f"{n}.png" for n in range(4)))
+    sets = ["unsure", "cat|dog", "unsure", "dog|owl"]
+    cells = [(f"{n}.png", one) for n, one in enumerate(sets)]
+    path = rows(tmp_path, "t.csv", *cells)
+    known = labels(
+        tmp_path, "k.csv", (spelt.format(0), "owl"), (spelt.format(2), "cat")
+    )
+    reading = {"none_of_these": ("unsure",), "empty_set": policy}
+    found = load_table(
+        path, folder, known_labels=known, known_as_sets=True, **reading
+    )
+    assert found.sets.dense().astype(int).tolist() == [
+        [0, 0, 1],
+        [1, 1, 0],
+        [1, 0, 0],
+        [0, 1, 1],
+    ]
+    # Nobody's answer leaves all open.
+    assert found.candidates.dense()[[0, 2]].all()
+    assert found.known.tolist() == [2, -1, 0, -1]
+    assert "2 sets are empty" in " ".join(found.notes)
+    # Others are what the policy says.
+    known = labels(tmp_path, "k.csv", (spelt.format(0), "owl"))
+    more = {"known_labels": known, "known_as_sets": True, **reading}
+    if policy == "error":
+        with pytest.raises(DataError, match="1 candidate sets .*empty.*2.png"):
+            load_table(path, folder, **more)
+    else:
+        found = load_table(path, folder, **more)
+        expected = [*"0123"] if policy == "all" else [*"013"]
+        assert [one[0] for one in found.ids] == expected
+        assert found.sets.dense()[0].tolist() == [False, False, True]
+
+
+def test_arrays_go_by_their_ids(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez(
+        path,
+        features=np.arange(8.0).reshape(4, 2),
+        candidates=[[1, 0], [0, 0], [1, 1], [0, 1]],
+        ids=[*"abcd"],
+    )
+    known = labels(tmp_path, "k.csv", ("b", "1"), ("d", "0"))
+    found = load_table(path, known_labels=known, known_as_sets=True)
+    assert found.sets.dense().argmax(1).tolist() == [0, 1, 0, 0]
+    assert found.sets.dense().sum(1).tolist() == [1, 1, 2, 1]
+    known = labels(tmp_path, "k.csv", ("./b", "1"))
+    with pytest.raises(DataError, match="1 ids are not of the training set"):
+        load_table(path, known_labels=known, empty_set="drop")
+
+
+def test_a_tested_file_that_is_trained_on_by_another_name(make, tmp_path):
+    folder = make("1.png", "2.png", "3.png", "4.png")
+    (folder / "5.png").symlink_to(folder / "2.png")
+    (folder / "6.png").write_bytes((folder / "3.png").read_bytes())
+    path = rows(
+        tmp_path, "t.csv", *((f"{n}.png", "cat|dog") for n in (1, 2, 3))
+    )
+    test = labels(tmp_path, "v.csv", *((f"{n}.png", "cat") for n in (5, 6, 4)))
+    notes = " ".join(load_table(path, folder, test_labels=test).notes)
+    assert (
+        "2 images are tested on that show the same as one that is trained on: "
+        "5.png (2.png), 6.png (3.png); leave one of them out"
+    ) in notes
+    test = labels(tmp_path, "v.csv", ("4.png", "cat"))
+    notes = " ".join(load_table(path, folder, test_labels=test).notes)
+    assert "show the same" not in notes
+
+
+# Tables that hold features or images.
+
+IDS = np.array(["a", "b", "c", "d", "e"])
+SETS = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1], [0, 1, 1]])
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Returns a function that writes a table of arrays and labels to test."""
+
+    def written(tests, **arrays):
+        np.savez(tmp_path / "t.npz", ids=IDS, candidates=SETS, **arrays)
+        path = tmp_path / "test.csv"
+        own.write_rows(path, [("id", "label"), *tests])
+        return tmp_path / "t.npz", path
+
+    return written
+
+
+def of_features():
+    values = np.arange(15, dtype="float32").reshape(5, 3)
+    return {"features": values}, values.reshape(5, 1, 1, 3)
+
+
+def of_images():
+    values = np.arange(5 * 16, dtype="uint8").reshape(5, 4, 4, 1)
+    return {"images": values}, values
+
+
+@pytest.mark.parametrize("make", [of_features, of_images])
+def test_items_of_the_table_are_tested_on(make, written):
+    arrays, values = make()
+    table, tests = written([("d", 2), ("b", 1)], **arrays)
+    found = load_table(table, test_labels=tests)
+    assert found.ids.tolist() == ["a", "c", "e"]
+    np.testing.assert_array_equal(found.images, values[[0, 2, 4]])
+    assert found.test_ids.tolist() == ["d", "b"]
+    np.testing.assert_array_equal(found.test_images, values[[3, 1]])
+    assert found.test_labels.tolist() == [2, 1]
+    np.testing.assert_array_equal(found.sets.dense(), SETS[[0, 2, 4]] > 0)
+    assert "2 items are tested on, not trained on" in found.notes
+    # Those tested on count for nothing that training knows.
+    alone = values[[0, 2, 4]].astype("float64") / 255
+    mean = alone.mean(axis=(0, 1, 2))
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-6)
+    plain = load_table(table)
+    assert plain.test_images.shape == (0, *values.shape[1:])
+
+
+@pytest.mark.parametrize("make", [of_features, of_images])
+def test_an_item_that_the_table_does_not_hold(make, written):
+    table, tests = written([("d", 2), ("x", 1)], **make()[0])
+    said = "1 ids are not in .*t.npz, which holds the images .*: x; name"
+    with pytest.raises(DataError, match=said):
+        load_table(table, test_labels=tests)

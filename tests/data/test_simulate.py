@@ -1,0 +1,316 @@
+"""The three protocols: their laws, their numbers, their errors."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from alim_keras.data import CIFAR100_SUPERCLASSES
+from alim_keras.data import simulate_candidates
+from alim_keras.data import superclasses_of
+from alim_keras.data.legacy_stream import swap_in
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+
+NAMES = sorted(itertools.chain(*CIFAR100_SUPERCLASSES.values()))
+
+
+def draw(labels, num_classes, q, eta, protocol="flip", **more):
+    return simulate_candidates(
+        labels,
+        num_classes,
+        ambiguity=q,
+        noise_level=eta,
+        protocol=protocol,
+        **more,
+    )
+
+
+def set_law(q, eta, label, members, num_classes):
+    """The probability of every non-empty set under `pico`, by enumeration."""
+    law = {}
+    for bits in itertools.product((0, 1), repeat=num_classes):
+        chance = 1.0
+        for index, bit in enumerate(bits):
+            p = 1 - eta if index == label else q
+            p = p if index in members else 0.0
+            chance *= p if bit else 1 - p
+        law[bits] = chance
+    law.pop((0,) * num_classes)
+    total = sum(law.values())
+    return {bits: chance / total for bits, chance in law.items()}
+
+
+def assert_follows(sets, law):
+    """Every set's frequency lies within 5 standard deviations of its law."""
+    count = len(sets)
+    found, counts = np.unique(sets.astype(int), axis=0, return_counts=True)
+    seen = {tuple(row): n for row, n in zip(found.tolist(), counts.tolist())}
+    assert not [bits for bits in seen if law.get(bits, 0) == 0]
+    for bits, chance in law.items():
+        spread = np.sqrt(count * chance * (1 - chance))
+        assert abs(seen.get(bits, 0) - count * chance) <= 5 * spread + 1e-9
+
+
+def test_flip_without_noise_is_truth_and_uniform_distractors():
+    labels = np.tile([0, 1, 2], 20000)
+    sets = draw(labels, 3, 0.25, 0.0).dense()
+    assert sets[np.arange(60000), labels].all()
+    others = sets.sum() - 60000
+    # 120,000 chances of 1/4; five standard deviations are 750.
+    assert abs(others - 30000) < 750
+
+
+def test_flip_swaps_the_truth_for_a_uniform_outsider():
+    # q = 0: clean sets are {y}, so a noisy set is one outsider.
+    labels = np.zeros(40000, int)
+    sets = draw(labels, 5, 0.0, 0.4).dense()
+    assert np.array_equal(sets.sum(1), np.ones(40000))
+    counts = sets.sum(0)
+    assert abs(counts[0] - 24000) < 5 * np.sqrt(40000 * 0.4 * 0.6)
+    for other in counts[1:]:
+        assert abs(other - 4000) < 5 * np.sqrt(40000 * 0.1 * 0.9)
+
+
+def test_flip_keeps_the_set_sizes_of_the_clean_sets():
+    labels = np.arange(5000) % 7
+    clean = draw(labels, 7, 0.4, 0.0, seed=3).dense()
+    noisy = draw(labels, 7, 0.4, 1.0, seed=3).dense()
+    assert np.array_equal(clean.sum(1), noisy.sum(1))
+    full = clean.all(1)
+    inside = noisy[np.arange(5000), labels]
+    assert np.array_equal(inside, full)
+
+
+@pytest.mark.parametrize(("q", "eta"), [(0.2, 0.5), (0.05, 1.0), (0.6, 0.1)])
+def test_pico_follows_its_law(q, eta):
+    sets = draw(np.full(60000, 1), 3, q, eta, "pico").dense()
+    assert_follows(sets, set_law(q, eta, 1, {0, 1, 2}, 3))
+
+
+def test_superclass_follows_its_law_inside_the_superclass():
+    sets = draw(
+        np.full(60000, 2), 4, 0.3, 0.6, "superclass", superclasses=[0, 1, 0, 0]
+    ).dense()
+    assert_follows(sets, set_law(0.3, 0.6, 2, {0, 2, 3}, 4))
+
+
+def test_pico_with_a_vanishing_ambiguity_ends_and_stays_uniform():
+    # Only the empty-row draw is at work: one other class each, uniform.
+    sets = draw(np.full(30000, 3), 4, 1e-12, 1.0, "pico").dense()
+    assert np.array_equal(sets.sum(1), np.ones(30000))
+    for count in sets.sum(0)[:3]:
+        assert abs(count - 10000) < 5 * np.sqrt(30000 * 2 / 9)
+
+
+def test_swap_in_equals_a_loop():
+    rng = np.random.default_rng(0)
+    sets = rng.random((300, 6)) < 0.5
+    labels = rng.integers(0, 6, 300)
+    sets[np.arange(300), labels] = True
+    rows = np.flatnonzero(~sets.all(1))[::2]
+    ranks = (rng.random(len(rows)) * (6 - sets[rows].sum(1))).astype(int)
+    expected = sets.copy()
+    for row, rank in zip(rows, ranks):
+        newcomer = [c for c in range(6) if not expected[row, c]][rank]
+        expected[row, labels[row]] = False
+        expected[row, newcomer] = True
+    swap_in(sets, rows, labels[rows], ranks)
+    assert np.array_equal(sets, expected)
+
+
+@pytest.mark.parametrize("stream", ["default", "legacy"])
+@pytest.mark.parametrize(
+    ("num_classes", "q", "single", "full"),
+    [(100, 0.01, 0.368, 0.0), (10, 0.5, 0.002, 0.002), (4, 0.9, 0.001, 0.729)],
+)
+def test_case_1_shares_of_single_and_full_sets(
+    num_classes, q, single, full, stream
+):
+    labels = np.arange(50000) % num_classes
+    found = draw(labels, num_classes, q, 0.0, stream=stream).statistics()
+    # (1-q)^(C-1) = .3697, .00195, .001; q^(C-1) = 0, .00195, .729.
+    assert found["share_single"] == pytest.approx(single, abs=0.007)
+    assert found["share_full"] == pytest.approx(full, abs=0.007)
+    assert found["size_max"] <= num_classes
+
+
+@pytest.mark.parametrize("stream", ["default", "legacy"])
+def test_full_sets_are_left_clean_and_counted(stream):
+    labels = np.arange(50000) % 4
+    found = draw(labels, 4, 0.9, 0.3, stream=stream)
+    clean = draw(labels, 4, 0.9, 0.0, stream=stream)
+    assert np.array_equal(found.dense().sum(1), clean.dense().sum(1))
+    numbers = found.statistics(labels)
+    # .3 of the 72.9 % full sets cannot be made noisy.
+    assert numbers["left_clean"] == pytest.approx(0.3 * 0.729 * 50000, rel=0.03)
+    assert numbers["realised_noise"] == pytest.approx(0.3 * 0.271, abs=0.006)
+    assert f"left clean      {numbers['left_clean']} " in found.describe()
+
+
+@pytest.mark.parametrize("stream", ["default", "legacy"])
+@pytest.mark.parametrize(
+    ("protocol", "q", "eta", "size", "noise"),
+    [
+        ("flip", 0.05, 0.3, 5.952, 0.300),
+        ("flip", 0.01, 0.2, 1.993, 0.200),
+        ("pico", 0.01, 0.1, None, 0.065),
+        ("pico", 0.03, 0.3, None, 0.289),
+        ("superclass", 0.5, 0.2, 2.84, 0.189),
+    ],
+)
+def test_published_sizes_and_noise(protocol, q, eta, size, noise, stream):
+    labels = np.arange(20000) % 100
+    found = draw(
+        labels,
+        100,
+        q,
+        eta,
+        protocol,
+        stream=stream,
+        superclasses=superclasses_of(NAMES),
+    ).statistics(labels)
+    assert found["realised_noise"] == pytest.approx(noise, abs=0.012)
+    if size is not None:
+        assert found["size_mean"] == pytest.approx(size, abs=0.05)
+
+
+def test_superclass_never_leaves_the_superclass():
+    groups = superclasses_of(NAMES)
+    labels = np.arange(5000) % 100
+    sets = draw(
+        labels, 100, 0.9, 0.5, "superclass", superclasses=groups
+    ).dense()
+    rows, columns = np.nonzero(sets)
+    assert np.array_equal(groups[columns], groups[labels[rows]])
+    assert sets.sum(1).max() == 5
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(2, 6),
+    st.floats(0.0, 1.0),
+    st.floats(0.0, 1.0),
+    st.sampled_from(["flip", "pico"]),
+    st.integers(0, 2**40),
+)
+def test_no_set_is_ever_empty(num_classes, q, eta, protocol, seed):
+    if protocol == "pico" and q == 0 and eta == 1:
+        return
+    labels = np.arange(60) % num_classes
+    found = draw(labels, num_classes, q, eta, protocol, seed=seed)
+    assert found.dense().shape == (60, num_classes)
+    assert found.dense().any(1).all()
+
+
+def test_one_seed_one_result_another_seed_another():
+    labels = np.arange(300) % 10
+    one, again, other = (
+        draw(labels, 10, 0.3, 0.3, seed=seed).content_hash for seed in (1, 1, 2)
+    )
+    assert one == again
+    assert one != other
+
+
+def test_default_stream_is_pinned():
+    # Written down from this implementation; a change breaks old runs.
+    labels = [2, 0, 1, 3, 1, 0]
+    rows = {
+        name: ["".join(map(str, row)) for row in found.dense().astype(int)]
+        for name, found in {
+            "flip": draw(labels, 4, 0.3, 0.5, seed=4),
+            "pico": draw(labels, 4, 0.3, 0.5, "pico", seed=4),
+        }.items()
+    }
+    assert rows == PINNED
+
+
+PINNED = {
+    "flip": ["1010", "0111", "1011", "1010", "0100", "0100"],
+    "pico": ["0110", "0101", "0011", "1011", "1100", "1010"],
+}
+
+
+def test_order_of_rows_does_not_matter_by_default():
+    labels = np.arange(200) % 10
+    ids = np.array([f"x{number:03d}" for number in range(200)])
+    order = np.random.default_rng(0).permutation(200)
+    straight = draw(labels, 10, 0.3, 0.3, ids=ids)
+    shuffled = draw(labels[order], 10, 0.3, 0.3, ids=ids[order])
+    assert np.array_equal(shuffled.dense(), straight.dense()[order])
+    assert shuffled.content_hash == straight.content_hash
+
+
+def test_provenance_repeats_the_settings():
+    found = draw([0, 1], 2, 0.25, 0.0, "pico", seed=9)
+    assert found.provenance == {
+        "kind": "simulated",
+        "protocol": "pico",
+        "ambiguity": 0.25,
+        "noise_level": 0.0,
+        "seed": 9,
+        "stream": "default",
+        "realised_noise": 0.0,
+        "left_clean": 0,
+    }
+
+
+@pytest.mark.parametrize("name", ["ambiguity", "noise_level"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -0.1, 1.1, "x"])
+def test_rates_out_of_range(name, value):
+    rates = {"ambiguity": 0.1, "noise_level": 0.1, name: value}
+    with pytest.raises(ConfigError, match=f"`{name}`.*0 up to 1.*{name}="):
+        simulate_candidates([0, 1], 2, **rates)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True, None])
+def test_seed_must_be_a_whole_number(seed):
+    with pytest.raises(ConfigError, match="`seed`"):
+        draw([0, 1], 2, 0.1, 0.1, seed=seed)
+
+
+def test_unknown_protocol_and_stream():
+    with pytest.raises(ConfigError, match="flip.*pico.*superclass.*'swap'"):
+        draw([0, 1], 2, 0.1, 0.1, "swap")
+    with pytest.raises(ConfigError, match="default.*legacy.*'old'"):
+        draw([0, 1], 2, 0.1, 0.1, stream="old")
+
+
+@pytest.mark.parametrize("stream", ["default", "legacy"])
+def test_settings_that_leave_every_row_empty(stream):
+    with pytest.raises(ConfigError, match="Every row would be empty"):
+        draw([0, 1], 2, 0.0, 1.0, "pico", stream=stream)
+    with pytest.raises(ConfigError, match="Every row would be empty"):
+        draw(
+            [0, 1],
+            3,
+            0.5,
+            1.0,
+            "superclass",
+            superclasses=[0, 1, 1],
+            stream=stream,
+        )
+
+
+def test_superclass_needs_superclasses():
+    with pytest.raises(ConfigError, match="needs a data set with superclasses"):
+        draw([0, 1], 2, 0.5, 0.2, "superclass")
+    with pytest.raises(ConfigError, match="one integer for each of the 2"):
+        draw([0, 1], 2, 0.5, 0.2, "superclass", superclasses=[0])
+
+
+def test_labels_out_of_range():
+    with pytest.raises(DataError, match=r"0\.\.2.*row.* 1.*3"):
+        draw([0, 3, 1], 3, 0.1, 0.1)
+    with pytest.raises(DataError, match="1-based"):
+        draw([1, 2, 3], 3, 0.1, 0.1)
+    with pytest.raises(DataError, match="b .row 1."):
+        draw([0, -1], 3, 0.1, 0.1, ids=["a", "b"])
+
+
+def test_ids_must_be_unique():
+    with pytest.raises(DataError, match="occur more than once: a"):
+        draw([0, 1, 1], 2, 0.1, 0.1, ids=["a", "a", "b"])

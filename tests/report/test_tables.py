@@ -1,0 +1,190 @@
+import numpy as np
+import pytest
+from sample_report import vote_frame
+
+from alim_keras.data import CandidateSets
+from alim_keras.report import tables
+from alim_keras.report.labels import LabelRows
+from alim_keras.report.tables import REVIEW_COLUMNS
+from alim_keras.report.tables import reason
+from alim_keras.report.votes import VoteArrays
+
+NAMES = ["ant", "bee", "cat", "dog"]
+# Two sets of one and two of two; the second and the last are wrong.
+SETS = CandidateSets.from_lists([[0], [0], [0, 1], [0, 1]], class_names=NAMES)
+LABEL = np.array([0, 1, 1, 2])
+OUTSIDE = ~SETS.contains(np.arange(4), LABEL)
+
+
+def confusions(sets=SETS, label=LABEL, outside=OUTSIDE):
+    counts = tables.confusion_counts(sets, label)
+    wrong = tables.confusion_counts(sets, label, outside)
+    return counts, tables.confusions(counts, wrong, sets.class_names)
+
+
+def test_the_matrix_splits_each_set_evenly():
+    # Row ant: 1 as ant; 1 + 1/2 as bee; 1/2 as cat. Row bee: 1/2 and 1/2.
+    expected = np.zeros((4, 4))
+    expected[0, :3] = 1.0, 1.5, 0.5
+    expected[1, 1:3] = 0.5, 0.5
+    np.testing.assert_array_equal(confusions()[0].toarray(), expected)
+
+
+def test_confusions_are_of_sets_that_miss_the_settled_class():
+    # ant has a mass of 3, bee of 1.
+    assert confusions()[1].values.tolist() == [
+        ["ant", "bee", 1.0, pytest.approx(1 / 3)],
+        ["ant", "cat", 0.5, pytest.approx(0.5 / 3)],
+        ["bee", "cat", 0.5, 0.5],
+    ]
+
+
+def test_a_row_per_class():
+    frame = tables.classes(SETS, LABEL, OUTSIDE, confusions()[1])
+    frame = frame.set_index("class")
+    assert frame["given"][NAMES].tolist() == [4, 2, 0, 0]
+    assert frame["settled"][NAMES].tolist() == [1, 2, 1, 0]
+    assert frame["outside"][NAMES].tolist() == [0, 1, 1, 0]
+    assert frame["given_wrong"][NAMES].tolist() == [2, 1, 0, 0]
+    # Nothing of nothing is not known.
+    for column, expected in (
+        ("outside_share", [0, 0.5, 1, np.nan]),
+        ("given_wrong_share", [0.5, 0.5, np.nan, np.nan]),
+        ("mean_set_size", [1.5, 2, np.nan, np.nan]),
+    ):
+        np.testing.assert_array_equal(frame[column][NAMES], expected)
+    assert frame["confusions"]["ant"] == "ant -> bee 1, ant -> cat 0.5"
+    assert frame["confusions"]["cat"] == "ant -> cat 0.5, bee -> cat 0.5"
+    assert frame["confusions"]["dog"] == ""
+    # One wrong set of one is no proof: cat is not ahead of ant and bee.
+    assert frame.index.tolist()[-1] == "dog"
+
+
+@pytest.mark.parametrize("column", ["outside_share", "given_wrong_share"])
+def test_a_noisy_class_is_first(column):
+    stream = np.random.default_rng(0)
+    truth = stream.integers(0, 10, 5000)
+    given = truth.copy()
+    hit = (truth == 3) & (stream.random(5000) < 0.2)
+    other = (3 + stream.integers(1, 10, 5000)) % 10
+    if column == "outside_share":
+        given[hit] = other[hit]
+    else:
+        # What is given as class 3 is another class in a fifth of the cases.
+        truth[hit] = other[hit]
+    sets = CandidateSets.from_lists(
+        given[:, None].tolist(), class_names=[f"c{i}" for i in range(10)]
+    )
+    _, pairs = confusions(sets, truth, given != truth)
+    first = tables.classes(sets, truth, given != truth, pairs).iloc[0]
+    assert first["class"] == "c3"
+    assert abs(first[column] - 0.2) < 0.08
+    assert "c3" in first["confusions"]
+
+
+PETS = ["cat", "dog", "elk"]
+WEIGHTS = np.array(
+    [
+        [1.0, 0.0, 0.0],  # a: certain, no use.
+        [0.9, 0.1, 0.0],  # b: outside and sure.
+        [0.45, 0.4, 0.15],  # c: undecided; .3 outside: .15 + .55 + ...
+        [0.2, 0.8, 0.0],  # d: its set is wrong with .2.
+        [0.1, 0.45, 0.45 - 1e-3],  # e: outside, undecided.
+        [0.4, 0.0, 0.6],  # f: only .6 sure.
+    ]
+)
+GIVEN = np.array(
+    [[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 1, 1], [1, 0, 0], [1, 0, 1]], bool
+)
+VOTES = [(2, 0, 1), (2, 1, 1), (2, 2, 0), (5, 0, 2), (5, 1, 2)]
+
+
+def listed(budget=200, **options):
+    rows = LabelRows(list("abcdef"), PETS)
+    rows.add(np.arange(6), WEIGHTS, GIVEN)
+    return tables.review(rows.frame("folds"), rows.settled, budget, **options)
+
+
+def test_the_list_by_hand():
+    found = listed()
+    assert tuple(found.columns) == REVIEW_COLUMNS
+    # cat: .9 + .1 and .15 + .55; dog: .2 + .2 and .9 + .55; elk: .4.
+    by_id = found.set_index("id")
+    np.testing.assert_allclose(
+        by_id["gain"][list("bcdef")], [1, 0.7, 0.4, 1.45, 0.4], atol=2e-3
+    )
+    assert by_id["rank"][["e", "b", "c"]].tolist() == [1, 2, 3]
+    # dog 1.85, cat 1.7, elk .4: classes by their total, then by rank.
+    assert found["id"].tolist() == ["e", "d", "b", "c", "f"]
+    assert found["class"].tolist() == ["dog", "dog", "cat", "cat", "elk"]
+
+
+def test_the_budget_is_spent_over_all_classes():
+    # cat 1.7 is ahead of dog 1.45.
+    found = listed(3)
+    assert found["id"].tolist() == ["b", "c", "e"]
+    assert found["rank"].tolist() == [2, 3, 1]
+    assert listed(0).empty and tuple(listed(0).columns) == REVIEW_COLUMNS
+
+
+def test_what_somebody_has_looked_at_is_left_out():
+    known = np.array([0, 1, 0, 0, 0, 0], bool)
+    assert sorted(listed(2, known=known)["id"]) == ["c", "e"]
+
+
+def test_reasons_in_words():
+    votes = VoteArrays.of(
+        vote_frame(VOTES, ["x", "y", "z"], PETS, "abcdef"), list("abcdef"), PETS
+    )
+    found = listed(votes=votes, class_names=PETS).set_index("id")["reason"]
+    assert found["b"] == "outside its set, 0.90 sure of cat"
+    assert found["c"] == (
+        "undecided between cat and dog; annotators disagree: dog 2, cat 1"
+    )
+    assert found["d"] == "its set is wrong with probability 0.20"
+    assert found["e"] == "outside its set, undecided between dog and elk"
+    assert found["f"] == "only 0.60 sure of elk"
+    row = {"outside": True, "undecided": False, "probability": 0.5}
+    row.update(label="<b>", runner_up="x", suspicion=0.5)
+    assert reason(row) == "outside its set, 0.50 sure of <b>"
+
+
+def test_known_labels_are_counted():
+    labels = np.array([0, 1, -1, -1])
+    found = tables.count_known(labels, SETS)
+    assert found == {"known_labels": 2, "realised_noise": 0.5}
+    assert tables.count_known(np.full(4, -1), SETS) == {}
+    many = CandidateSets.from_lists([[0]] * 200, class_names=NAMES)
+    labels = np.where(np.arange(200) < 5, 1, 0)
+    found = tables.count_known(labels, many)
+    assert found["realised_noise_low"] == found["realised_noise_high"] == 0.025
+    labels[100:] = -1
+    found = tables.count_known(labels, many)
+    # Wilson's interval of 5 of 100.
+    assert found["realised_noise_low"] == pytest.approx(0.0215, abs=1e-4)
+    assert found["realised_noise_high"] == pytest.approx(0.1118, abs=1e-4)
+    labels[49:] = -1
+    assert "realised_noise_low" not in tables.count_known(labels, many)
+
+
+def test_precision_and_recall_by_hand():
+    settled = {
+        "label": np.array([0, 1, 1, 1]),
+        "outside": np.array([False, True, True, False]),
+        "suspicion": np.array([0.1, 0.9, 0.8, 0.2]),
+    }
+    wrong = np.array([False, True, False, False])
+    found = tables.truth(np.array([0, 1, 0, 0]), settled, wrong)
+    assert found["what"].tolist()[:3] == [
+        "settled label right",
+        "outside its set",
+        "suspicion, top 1 %",
+    ]
+    # Two of four labels; one of two flags; the first of the ranking.
+    assert found["items"].tolist()[:3] == [4, 2, 1]
+    assert found["precision"].tolist()[:3] == [0.5, 0.5, 1.0]
+    assert np.isnan(found["recall"][0])
+    assert found["recall"].tolist()[1:3] == [1.0, 1.0]
+    # Without a wrong set there is nothing to recall.
+    found = tables.truth(np.array([0, 1, 0, 0]), settled, wrong & False)
+    assert found["recall"].isna().all()

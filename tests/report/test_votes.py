@@ -1,0 +1,269 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sample_report import vote_frame
+from sklearn.metrics import cohen_kappa_score
+
+from alim_keras.errors import DataError
+from alim_keras.report import examine
+from alim_keras.report import votes as module
+from alim_keras.report.votes import VoteArrays
+from alim_keras.report.votes import VoteModel
+from alim_keras.report.votes import annotator_table
+
+NAMES = ["cat", "dog", "elk"]
+LABEL = np.array([0, 1, 1, 2])
+PEOPLE = ["ann", "bob", "cy"]
+# ann: cat right, dog right, cat for dog. bob: cat right, cat right again for
+# the same example, elk for elk. cy: no class.
+ENTRIES = [
+    (0, 0, 0), (1, 0, 1), (2, 0, 0), (0, 1, 0), (0, 1, 0), (3, 1, 2),
+    (3, 2, None),
+]  # fmt: skip
+
+
+def arrays(entries, people=PEOPLE, names=NAMES, count=4):
+    frame = vote_frame(entries, people, names)
+    return VoteArrays.of(frame, [str(row) for row in range(count)], names)
+
+
+def test_votes_are_ordered_by_example():
+    found = arrays([*ENTRIES, (9, 0, 1)])
+    assert found.rows.tolist() == [0, 0, 0, 1, 2, 3]
+    assert found.annotators.tolist() == [0, 1, 1, 0, 0, 1]
+    assert found.classes.tolist() == [0, 0, 0, 1, 0, 2]
+    assert found.names.tolist() == PEOPLE
+    frame = vote_frame(ENTRIES, PEOPLE, NAMES)
+    frame.loc[0, "confidence"] = 0.0
+    assert len(VoteArrays.of(frame, list("0123"), NAMES)) == 5
+    # Six votes on four examples.
+    assert found.overlap()
+    assert not arrays([(row, 0, 1) for row in range(4)]).overlap()
+    assert not arrays([(0, 0, None)]).overlap()
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (lambda f: "x", r"data frame with the columns .* str without"),
+        (lambda f: f.drop(columns="label"), r"without \['label'\]"),
+        (lambda f: f.assign(item="z"), r"No vote is about .* z, z, z"),
+        (lambda f: f.assign(label="wolf"), r"must be class names.* wolf$"),
+    ],
+)
+def test_what_is_no_vote_is_named(change, words):
+    frame = vote_frame(ENTRIES, PEOPLE, NAMES)
+    with pytest.raises(DataError, match=words):
+        VoteArrays.of(change(frame), list("0123"), NAMES)
+
+
+def test_annotators_who_disagree():
+    found = arrays([(2, 0, 0), (2, 1, 1), (2, 2, 1), (3, 0, 2), (3, 1, 2)])
+    assert found.disagreements([2, 3], NAMES) == {2: "dog 2, cat 1"}
+    assert found.disagreements([3], NAMES) == {}
+
+
+def test_each_column_of_the_table_by_hand():
+    belief = np.array([0.9, 0.9, 0.9, 0.8, 0.1, 0.6])
+    found = annotator_table(arrays(ENTRIES), LABEL, belief, NAMES)
+    assert ",".join(found.columns) == (
+        "annotator,votes,agreement,expected_agreement,chance_corrected,bias,"
+        "adds,alone"
+    )
+    assert found["annotator"].tolist() == PEOPLE
+    assert found["votes"].tolist() == [3, 3, 0]
+    np.testing.assert_allclose(found["agreement"], [2 / 3, 1, np.nan])
+    np.testing.assert_allclose(found["expected_agreement"], [0.6, 0.8, np.nan])
+    # Both gave cat to the first; nobody but ann dog, and her cat for dog;
+    # nobody but bob elk.
+    np.testing.assert_allclose(found["adds"], [1 / 3, 1 / 3, np.nan])
+    np.testing.assert_allclose(found["alone"], [2 / 3, 1 / 3, np.nan])
+    assert found["bias"].tolist() == [
+        "cat +1; most often cat for dog (1)",
+        "",
+        "",
+    ]
+
+
+def test_the_bias_is_the_class_that_is_given_too_often():
+    # Four dogs, of which she calls three cats, and a cat that she calls dog.
+    label = np.array([1, 1, 1, 1, 0])
+    votes = [(0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 1), (4, 0, 1)]
+    found = annotator_table(arrays(votes, count=5), label, np.ones(5), NAMES)
+    assert found["bias"][0] == "cat +2; most often cat for dog (3)"
+
+
+def test_kappa_of_a_single_class_is_not_known():
+    votes = arrays([(1, 0, 1), (2, 0, 1)])
+    found = annotator_table(votes, LABEL, np.ones(2), NAMES)
+    assert found["agreement"][0] == 1
+    assert np.isnan(found["chance_corrected"][0])
+
+
+def test_many_annotators_and_classes_give_what_loops_give():
+    stream = np.random.default_rng(0)
+    people, num_classes, count = 40, 12, 3000
+    label = stream.integers(0, num_classes, 500)
+    rows = stream.integers(0, 500, count)
+    who = stream.integers(0, people, count)
+    said = np.where(
+        stream.random(count) < 0.6,
+        label[rows],
+        stream.integers(0, num_classes, count),
+    )
+    names = [f"c{i}" for i in range(num_classes)]
+    votes = arrays(
+        list(zip(rows, who, said)), [f"p{i}" for i in range(people)], names, 500
+    )
+    found = annotator_table(votes, label, np.ones(count), names)
+    for place, name in enumerate(votes.names):
+        mine = who == int(name[1:])
+        kappa = cohen_kappa_score(said[mine], label[rows[mine]])
+        assert found["chance_corrected"][place] == pytest.approx(kappa)
+        excess = np.bincount(said[mine], minlength=num_classes) - np.bincount(
+            label[rows[mine]], minlength=num_classes
+        )
+        expected = f"{names[excess.argmax()]} +{excess.max()}; most often "
+        assert found["bias"][place].startswith(expected)
+
+
+def test_annotators_who_say_little_do_not_need_a_matrix_each():
+    people, num_classes = 20_000, 1000
+    rows = np.arange(people)
+    frame = pd.DataFrame(
+        {
+            "item": rows.astype(str),
+            "annotator": [f"p{row}" for row in rows],
+            "label": [f"c{row % num_classes}" for row in rows],
+        }
+    )
+    names = [f"c{i}" for i in range(num_classes)]
+    votes = VoteArrays.of(frame, rows.astype(str), names)
+    found = annotator_table(votes, rows % num_classes, np.ones(people), names)
+    assert (found["agreement"] == 1).all()
+
+
+def fitted(votes, probabilities, rows=None):
+    logs = np.log(probabilities)
+    rows = np.arange(len(logs)) if rows is None else rows
+    parts = np.array_split(rows, 2)
+    return VoteModel(votes, parts, lambda part: logs[part], logs.shape[1])
+
+
+def crowd(count=1500, seed=0):
+    """Three people; the third says 1 for every 0. Weak predictions."""
+    stream = np.random.default_rng(seed)
+    truth = stream.integers(0, 3, count)
+    logits = stream.normal(size=(count, 3))
+    logits[np.arange(count), truth] += 1
+    probabilities = np.exp(logits)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    entries = []
+    for row, label in enumerate(truth):
+        for who in range(3):
+            said = label
+            if stream.random() < 0.1:
+                said = stream.integers(0, 3)
+            if who == 2 and said == 0:
+                said = 1
+            entries.append((row, who, said))
+    stream.shuffle(entries)
+    # Numbers of the annotators in the order of appearance.
+    entries = sorted(entries[:90], key=lambda e: e[1]) + entries[90:]
+    return entries, probabilities, truth
+
+
+def test_belief_is_bayes_rule():
+    entries, probabilities, _ = crowd(60)
+    votes = arrays(entries, count=60)
+    model = fitted(votes, probabilities)
+    rows = np.array([3, 10, 59])
+    found = model.belief(rows, np.log(probabilities[rows]))
+    for place, row in enumerate(rows):
+        expected = probabilities[row].copy()
+        for at in np.flatnonzero(votes.rows == row):
+            one = model.confusions[votes.annotators[at]]
+            expected *= one[:, votes.classes[at]]
+        expected /= expected.sum()
+        np.testing.assert_allclose(found[place], expected, rtol=1e-4)
+
+
+def test_each_annotator_has_confusions_of_its_own():
+    entries, probabilities, truth = crowd()
+    votes = arrays(entries, count=len(truth))
+    model = fitted(votes, probabilities)
+    np.testing.assert_allclose(model.confusions.sum(axis=2), 1)
+    # Of ten votes on 0 one is drawn at random: .9 + .1 / 3.
+    assert model.confusions[0, 0, 0] == pytest.approx(0.933, abs=0.05)
+    assert model.confusions[2, 0, 0] < 0.06
+    assert model.confusions[2, 0, 1] > 0.85
+    belief = model.belief(np.arange(len(truth)), np.log(probabilities))
+    settled = belief.argmax(axis=1)
+    # A majority of three has the third against it on each 0.
+    counts = np.zeros((len(truth), 3))
+    np.add.at(counts, (votes.rows, votes.classes), 1)
+    majority = counts.argmax(axis=1)
+    assert (settled == truth).mean() > (majority == truth).mean()
+    assert (settled == truth).mean() > 0.97
+
+
+def test_examples_without_votes_keep_the_predictions():
+    entries, probabilities, _ = crowd(40)
+    votes = arrays([e for e in entries if e[0] >= 10], count=40)
+    model = fitted(votes, probabilities)
+    rows = np.arange(40)
+    assert model.voted(rows).tolist() == [False] * 10 + [True] * 30
+    found = model.belief(rows[:10], np.log(probabilities[:10]))
+    np.testing.assert_allclose(found, probabilities[:10], rtol=1e-5)
+    nothing = model.belief(rows[:0], np.log(probabilities[:0]))
+    assert nothing.shape == (0, 3)
+
+
+def test_only_the_rows_that_are_asked_for_count():
+    entries, probabilities, _ = crowd(400)
+    rows = np.arange(0, 400, 2)
+    found = fitted(arrays(entries, count=400), probabilities, rows)
+    even = [(row // 2, who, c) for row, who, c in entries if row % 2 == 0]
+    alone = fitted(arrays(even, count=200), probabilities[rows])
+    np.testing.assert_allclose(found.confusions, alone.confusions)
+
+
+def test_those_with_few_votes_share_a_matrix(monkeypatch):
+    # Room for two matrices: one person's and the shared one.
+    monkeypatch.setattr(module, "_LARGEST", 2 * 9)
+    entries, probabilities, _ = crowd(300)
+    votes = [e for e in entries if e[1] == 2 or e[0] < 100]
+    model = fitted(arrays(votes, count=300), probabilities)
+    assert len(model.confusions) == 2
+    # The third has the most votes; its habit is not the others'.
+    assert model.confusions[0, 0, 1] > 0.7
+    assert model.confusions[1, 0, 0] > 0.6
+
+
+def test_one_answer_to_an_item_is_left_to_the_model_of_sets():
+    """Habits of people who never looked at the same item are no evidence."""
+    stream = np.random.default_rng(0)
+    answers = stream.integers(0, 3, 60)
+    predicted = stream.dirichlet(np.ones(3), 60)
+    votes = vote_frame([(i, 0, c) for i, c in enumerate(answers)], "a", "abc")
+    options = {"class_names": list("abc"), "kind": "folds"}
+    sets = np.eye(3, dtype=bool)[answers]
+    plain = examine(predicted, sets, **options)
+    told = examine(predicted, sets, votes=votes, **options)
+    pd.testing.assert_frame_equal(told.labels, plain.labels)
+    # She is in the table of annotators all the same.
+    assert told.annotators["votes"].tolist() == [60]
+
+
+def test_votes_decide_whatever_noise_rate_is_given():
+    entries, probabilities, _ = crowd(300)
+    votes = vote_frame(entries, PEOPLE, "abc")
+    sets = np.eye(3, dtype=bool)[probabilities.argmin(axis=1)]
+    options = {"class_names": list("abc"), "kind": "prediction"}
+    alone = examine(probabilities, sets, noise_rate=0.0, **options)
+    assert alone.labels["suspicion"].max() == 0
+    voted = examine(probabilities, sets, noise_rate=0.0, votes=votes, **options)
+    assert voted.labels["suspicion"].max() > 0.9
+    reason = "Examples with votes do without it"
+    assert reason in voted.summary["noise_rate_reason"]
+    assert reason not in alone.summary["noise_rate_reason"]

@@ -1,0 +1,156 @@
+"""Made-up examples to audit, for the tests of the report."""
+
+import numpy as np
+import pandas as pd
+
+from alim_keras.report import examine
+
+NAMES = ["cat", "dog", "elk"]
+PROBABILITIES = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
+SETS = np.array([[0, 1, 1], [0, 1, 0], [1, 1, 1]], bool)
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"double\" & 'single'",
+    "</script><img src=x onerror=alert(2)>",
+    "\N{CAT FACE} emoji",
+    "\u05d7\u05ea\u05d5\u05dc",
+    "{{ 7 * 7 }}",
+    "a|b",
+    "never given",
+)
+
+
+def small(**options):
+    defaults = {"class_names": NAMES, "ids": ["a", "b", "c"], "kind": "folds"}
+    return examine(PROBABILITIES, SETS, **{**defaults, **options})
+
+
+def vote_frame(entries, people, class_names, ids=None):
+    """Votes from triples (row, number of the annotator, class or None)."""
+    rows, who, classes = zip(*entries, strict=True)
+    return pd.DataFrame(
+        {
+            "item": [str(row) if ids is None else ids[row] for row in rows],
+            "annotator": [people[one] for one in who],
+            "label": [None if c is None else class_names[c] for c in classes],
+            "confidence": np.nan,
+        }
+    )
+
+
+def planted(count=2000, noise=0.1, only=None, seed=0, signal=4):
+    """Honest predictions, sets of one or two, and the truth."""
+    num_classes = 10
+    stream = np.random.default_rng(seed)
+    truth = stream.integers(0, num_classes, count)
+    logits = stream.normal(size=(count, num_classes))
+    logits[np.arange(count), truth] += signal
+    # Bayes's rule for such features.
+    probabilities = np.exp(signal * logits)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    wrong = stream.random(count) < noise
+    if only is not None:
+        wrong &= truth == only
+    other = (truth + stream.integers(1, num_classes, count)) % num_classes
+    given = np.where(wrong, other, truth)
+    sets = np.eye(num_classes, dtype=bool)[given]
+    more = (truth + stream.integers(1, num_classes, count)) % num_classes
+    sets[np.arange(count), more] |= stream.random(count) < 0.5
+    return probabilities, sets, truth
+
+
+def examined(data, **options):
+    probabilities, sets, truth = data
+    return examine(
+        probabilities,
+        sets,
+        class_names=[f"c{i}" for i in range(sets.shape[1])],
+        ids=[f"{i}.png" for i in range(len(sets))],
+        **{"kind": "folds", "labels": truth, **options},
+    )
+
+
+def sample_audit(
+    count=200,
+    class_names=HOSTILE,
+    *,
+    kind="folds",
+    bare=False,
+    ids=None,
+    review=20,
+    name="sample <b>set</b>",
+    noise=0.15,
+):
+    """Examines random sets and predictions; the same every time.
+
+    The last class is never given and never predicted. With `bare` there is no
+    history, no annotator, no true label and no candidate ratio.
+    """
+    rng = np.random.default_rng(0)
+    num_classes = len(class_names)
+    logits = rng.normal(size=(count, num_classes)) * 2.5
+    logits[:, -1] = -20.0
+    probabilities = np.exp(logits)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    order = np.argsort(-probabilities, axis=1)
+    said = np.stack(
+        [
+            np.where(rng.random(count) < noise, order[:, 1], order[:, 0]),
+            rng.integers(num_classes - 1, size=count),
+        ]
+    )
+    given = np.zeros((count, num_classes), bool)
+    given[np.arange(count), said] = True
+    if ids is None:
+        ids = [f"images/{row:05d}.png" for row in range(count)]
+    votes = pd.DataFrame(
+        {
+            "item": np.tile(np.array(ids, object), 2),
+            "annotator": np.repeat(["ann", "<i>bob</i>"], count),
+            "label": np.array(class_names, object)[said.ravel()],
+            "confidence": np.where(np.arange(2 * count) < 9, 0.25, np.nan),
+        }
+    )
+    if bare:
+        return examine(
+            probabilities,
+            given,
+            class_names=class_names,
+            ids=ids,
+            kind="table",
+            name=name,
+            review=review,
+        )
+    return examine(
+        probabilities,
+        given,
+        class_names=class_names,
+        ids=ids,
+        kind=kind,
+        votes=votes,
+        noise_rate=0.173,
+        labels=order[:, 0],
+        history=history(),
+        facts={"epochs": 40, "run_epochs": 40, "test_accuracy": 0.8125},
+        name=name,
+        review=review,
+    )
+
+
+def history(epochs=40):
+    """A metrics.csv as it is read; the accuracies of some epochs lack."""
+    t = np.arange(1, epochs + 1)
+    frame = pd.DataFrame(
+        {
+            "epoch": t,
+            "loss": 6 * np.exp(-t / 12) + 1.5,
+            "cls_loss": 2 * np.exp(-t / 9) + 0.3,
+            "covering_rate": 0.95 - 0.5 * np.exp(-t / 8),
+            "outside": np.where(t < 10, 0, 0.14 - 0.14 * np.exp((10 - t) / 9)),
+            "lambda": np.where(t < 10, 0, 0.43 - 0.3 * np.exp((10 - t) / 9)),
+            "noise_rate": np.where(t < 10, 0.0, 0.173),
+            "pseudo_label_accuracy": np.nan,
+            "test_accuracy": np.where(t % 5, np.nan, 0.8125),
+        }
+    )
+    return frame.astype(object).where(frame.notna(), "")

@@ -1,0 +1,111 @@
+"""`python -m alim_keras.benchmark`: formulas by hand, and a tiny network."""
+
+import json
+
+import commands
+import keras
+import numpy as np
+import pytest
+
+from alim_keras import benchmark
+
+TINY = (
+    "--input_shape=8x8x3 --num_examples=48 --num_classes=3 --ambiguity=0 "
+    "--width=2 --batch_size=6 --queue_size=20 --embedding_dim=4 --seconds=1000"
+).split()
+
+
+def test_efficiency_by_hand():
+    # With mixup 2 x 3 + 3 / 3 = 7 of 10, or 2 x 3 + 1.2 = 7.2 as measured.
+    seconds = {"alim": 10.0, "plain": 3.0, "forward": 1.2}
+    assert benchmark.efficiencies(seconds, passes=2) == pytest.approx(
+        {
+            "efficiency": 0.7,
+            "efficiency_measured": 0.72,
+            "views_and_bookkeeping": 0.28,
+        }
+    )
+    # Without: 3 + 3 / 3 = 4 of 8, which is 3 / 4 of the plain images/s.
+    seconds = {"alim": 8.0, "plain": 3.0, "forward": 0.6}
+    ratios = benchmark.efficiencies(seconds, passes=1)
+    assert ratios["efficiency"] == pytest.approx((1 / 8) / (1 / 3 * 3 / 4))
+    assert ratios["efficiency_measured"] == pytest.approx(3.6 / 8)
+
+
+def test_quartiles_lie_between_the_numbers():
+    # Sorted 1, 2, 3, 10: places 0.75, 1.5 and 2.25.
+    quartiles = {"median": 2.5, "lower": 1.75, "upper": 4.75}
+    assert benchmark.summary([10.0, 1.0, 3.0, 2.0]) == quartiles
+
+
+@pytest.mark.parametrize(
+    "seconds, rounds",
+    [
+        (0.0, 1),  # The first round always runs.
+        (5.9, 1),  # The second would end at 6.
+        (6.0, 2),
+        (8.9, 2),
+        (1e9, 4),
+    ],
+)
+def test_turns_alternate_until_the_time_is_up(seconds, rounds):
+    now, order = 100.0, []
+
+    def turn(name, takes):
+        def run():
+            nonlocal now
+            now += takes
+            order.append(name)
+            return takes
+
+        return run
+
+    turns = {"a": turn("a", 1.0), "b": turn("b", 2.0)}
+    samples = benchmark.measure(turns, 4, seconds, clock=lambda: now)
+    assert samples == {"a": [1.0] * rounds, "b": [2.0] * rounds}
+    assert order == ["a", "b"] * rounds
+
+
+@pytest.mark.parametrize(
+    "flags, passes",
+    [((), 2), (("--mixup_weight=0", "--precision=mixed_bfloat16"), 1)],
+)
+def test_a_record_agrees_with_itself(flags, passes, tmp_path, monkeypatch):
+    # Turns as short as they get: the numbers need not be good ones.
+    monkeypatch.setattr(benchmark, "TURN_SECONDS", 1e-3)
+    path = tmp_path / "result.json"
+    flags = (f"--output={path}", "--rounds=2", *flags)
+    flags = (f"--backend={keras.config.backend()}", *flags)
+    code, printed, error = commands.call("benchmark", *TINY, *flags)
+    assert code == 0, error
+    result = json.loads(path.read_text())
+    for name, samples in result["samples"].items():
+        assert len(samples) == result["rounds"] == 2
+        assert min(samples) > 0, name
+        median = result["seconds"][name]["median"]
+        assert median == pytest.approx(np.median(samples))
+        assert name in printed
+    medians = {name: s["median"] for name, s in result["seconds"].items()}
+    assert result["passes"] == {"forward_backward": passes, "forward": 1}
+    for name, value in benchmark.efficiencies(medians, passes).items():
+        assert result[name] == pytest.approx(value)
+    rate = 6 / medians["alim"]
+    assert result["images_per_second"]["alim"] == pytest.approx(rate)
+    assert f"ALIM {rate:.2f}" in printed
+    assert result["settings"]["width"] == 2 and result["versions"]["keras"]
+
+
+@pytest.mark.parametrize(
+    "flag, code",
+    [
+        ("--input_shape=8x8", 2),
+        ("--num_examples=3", 3),
+        ("--distribute=mirrored", 2),
+        ("--method=rc", 2),
+    ],
+)
+def test_a_bad_wish_is_one_line(flag, code):
+    backend = f"--backend={keras.config.backend()}"
+    found, line = commands.fails("benchmark", *TINY, backend, flag)
+    assert found == code
+    assert "Received: " in line or flag == "--num_examples=3"

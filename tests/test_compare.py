@@ -1,0 +1,371 @@
+"""`python -m alim_keras.compare`: the grid, the running, the files."""
+
+import csv
+import json
+import os
+
+import commands
+import pytest
+
+from alim_keras import compare
+from alim_keras.app import process
+from alim_keras.app.config import Config
+from alim_keras.app.run_folder import RunFolder
+from alim_keras.errors import CheckpointError
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.errors import NonFiniteError
+
+# Cells of seconds; a test adds what it is about.
+TINY = (
+    "--preset=smoke --train_size=64 --batch_size=32 --holdout=0 --epochs=2 "
+    "--warmup_epochs=1 --strong_operations=0 --width=4"
+).split()
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Makes the cells of a command line, in the test's own folder."""
+
+    def make(*flags):
+        flags = [f"--out={tmp_path / 'out'}", *TINY, *flags]
+        return compare.make_cells(
+            compare.COMMAND.parse(flags), str(tmp_path / "out")
+        )
+
+    return make
+
+
+def _leave_results(cell, accuracy):
+    """Writes what a training would leave; an epoch takes 64 / 128 seconds."""
+    folder = cell.folder
+    os.makedirs(folder.path, exist_ok=True)
+    settings, data = cell.config.as_dict(), {"trained_on": 70}
+    folder.write("run.json", {"settings": settings, "data": data, "files": {}})
+    numbers = {"test_accuracy": accuracy, "train_seconds": 12.5, "epochs": 3}
+    folder.write("results.json", numbers | {"images_per_second": 128.0})
+    return numbers
+
+
+# The grid.
+
+
+def test_order_is_seed_then_column_then_row(make):
+    cells = make(
+        *("--methods=rc,rc+alim", "--seeds=4,2"),
+        *("--ambiguities=0.1,0.5", "--noise_levels=0.2"),
+    )
+    folders = [os.path.basename(cell.folder.path) for cell in cells]
+    assert folders == [
+        f"{row}-q{q}-eta0.2-seed{seed}"
+        for seed in (4, 2)
+        for q in ("0.1", "0.5")
+        for row in ("rc", "rc+alim")
+    ]
+    assert cells[1].column == "q=0.1 eta=0.2"
+
+
+@pytest.mark.parametrize(
+    "text, seeds", [("2", [0, 1]), ("5,1", [5, 1]), ("7,", [7])]
+)
+def test_seeds_are_a_count_or_a_list(text, seeds, make):
+    cells = make("--methods=rc", f"--seeds={text}")
+    assert [cell.config.run.seed for cell in cells] == seeds
+
+
+def test_a_cell_has_the_flags_of_its_row(make):
+    cells = make(
+        "--methods=rc+nomixup, rc+alim,pico+mixup,rc+alim[lam=0.5;--width=4;"
+        "lam_per_class=no],"
+        "gce[method_options=exponent=0.5,targets=uniform]",
+        *("--seeds=3,", "--noise_levels=0.1", "--norm=scale", "--width=8"),
+        *("--lam_per_class", "--noise_rate=0.2", "--mixup_weight=0.7"),
+    )
+    settings = [cell.config.as_dict() for cell in cells]
+    names = "method seed noise_level lam norm lam_per_class noise_rate width"
+    names = [*names.split(), "mixup_weight"]
+    # Without ALIM its flags have their defaults, but for lam.
+    assert [[s[name] for name in names] for s in settings[:2]] == [
+        ["rc", 3, 0.1, 0.0, None, False, None, 8, 0.0],
+        ["rc", 3, 0.1, "adaptive", "scale", True, 0.2, 8, 0.7],
+    ]
+    assert settings[2]["lam"] == 0.0 and settings[2]["mixup_weight"] == 1.0
+    assert settings[3]["lam"] == 0.5 and settings[3]["width"] == 4
+    assert settings[4]["method_options"] == "exponent=0.5,targets=uniform"
+    # The folder's name is made of plain characters only.
+    assert set("[];").isdisjoint(os.path.basename(cells[3].folder.path))
+
+
+@pytest.mark.parametrize(
+    "flags, words",
+    [
+        (["--methods=rc,rd"], ["rd", "--method must be one of"]),
+        (["--methods=rc,"], ["''", "A row must be"]),
+        (["--methods=+alim"], ["+alim", "A row must be"]),
+        (["--methods=rc+alm"], ["rc+alm", "A row must be"]),
+        (["--methods=rc[width=8"], ["A row must be"]),
+        (["--methods=rc[width=8]+alim"], ["A row must be"]),
+        (["--methods=rc+mixup+nomixup"], ["--mixup_weight", "twice"]),
+        (["--methods=rc+mixup[mixup_weight=0.5]"], ["twice"]),
+        (["--methods=rc[width=8;width=9]"], ["--width", "twice"]),
+        (["--methods=rc[lam=0.3]"], ["--lam", "twice"]),
+        (["--methods=rc[width]"], ["--width", "rc[width]"]),
+        (["--methods=rc[width=x]"], ["--width", "a whole number"]),
+        (["--methods=rc[wdth=8]"], ["--wdth", "Did you mean --width"]),
+        (["--methods=rc[seed=3]"], ["--seed", "one row alone"]),
+        (["--methods=cc,cc+alim"], ["cc+alim", "pseudo labels"]),
+        (["--methods=rc,rc"], ["rc,rc", "same run"]),
+        # pico mixes by itself.
+        (["--methods=pico,pico+mixup"], ["pico+mixup", "same run"]),
+        (["--methods=rc+alim", "--lam=0"], ["--lam=0", "rc+alim"]),
+        (["--methods=rc[method_options=zeta=1]"], ["zeta"]),
+        (["--methods=rc[select=aa]"], ["--select=aa"]),
+        (["--seeds=0"], ["--seeds=0"]),
+        (["--seeds=1,1"], ["--seeds=1,1", "twice"]),
+        (["--seeds=-1,2"], ["--seeds=-1,2"]),
+        (["--noise_levels=0.1,1.5"], ["--noise_levels=0.1,1.5", "[0, 1]"]),
+        (["--noise_levels=0.1,0.10"], ["twice"]),
+        (
+            ["--ambiguities=0.1", "--ambiguity=0.2"],
+            ["--ambiguity is"],
+        ),
+        (["--method=rc"], ["--methods"]),
+        (["--seed=3"], ["--seeds"]),
+        (["--run_dir=x"], ["--out"]),
+        (["--save_candidates=x"], ["--save_candidates"]),
+        (
+            ["--candidates_file=x", "--noise_levels=0"],
+            ["simulated"],
+        ),
+        (
+            ["--dataset=/x.csv", "--ambiguities=0"],
+            ["simulated"],
+        ),
+        (["--distribute=multi_worker"], ["multi_worker"]),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_runs(
+    flags, words, make, tmp_path
+):
+    with pytest.raises(ConfigError) as caught:
+        make(*flags)
+    for word in words:
+        assert word in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "flag", ["--candidates_file=some/human.npz", "--dataset=/some/human.csv"]
+)
+def test_sets_from_a_file_are_one_column(flag, make):
+    first, second = make("--methods=rc", flag, "--seeds=2")
+    assert first.column == second.column == "human"
+    assert os.path.basename(second.folder.path) == "rc-human-seed1"
+
+
+def test_cells_of_other_settings_are_refused(make):
+    (cell,) = make("--methods=rc", "--seeds=1")
+    _leave_results(cell, 0.5)
+    make("--methods=rc,cc", "--seeds=2")
+    with pytest.raises(CheckpointError, match="--out.*--epochs=3"):
+        make("--methods=rc", "--seeds=1", "--epochs=3")
+
+
+# Running.
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """Replaces training; a list of the cells, in order of training.
+
+    `trained.before` is called with their number first, and may raise.
+    """
+
+    class Trained(list):
+        before = staticmethod(lambda count: None)
+
+    done = Trained()
+
+    def train_cell(cell):
+        with cell.folder.lock():
+            done.append(os.path.basename(cell.folder.path))
+            done.before(len(done))
+            return _leave_results(cell, 0.5)
+
+    monkeypatch.setattr(compare, "train_cell", train_cell)
+    return done
+
+
+def _status(out):
+    with open(out / "cells.csv", newline="") as file:
+        return [row["status"] for row in csv.DictReader(file)]
+
+
+def test_every_cell_once_and_a_line_for_each(make, trained, tmp_path, capsys):
+    cells = make("--methods=rc,cc", "--seeds=2")
+    assert compare.run(cells, tmp_path / "out") == 0
+    assert trained == [os.path.basename(c.folder.path) for c in cells]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("4 cells, 0 of them finished")
+    assert lines[1].startswith("[1/4] rc q=0.3 eta=0.3 seed 0: test 50.0%, 0 s")
+    assert len(lines) == 5
+    compare.run(cells, tmp_path / "out")
+    assert "4 of them finished" in capsys.readouterr().out
+    assert len(trained) == 4
+
+
+def test_a_failing_cell_is_reported_and_the_rest_goes_on(
+    make, trained, tmp_path, capsys
+):
+    cells, out = make("--methods=rc,cc", "--seeds=2"), tmp_path / "out"
+    why = {2: NonFiniteError("loss is NaN"), 3: MemoryError("too much")}
+
+    def fail(count):
+        if count in why:
+            raise why[count]
+
+    trained.before = fail
+    # The exit code is that of the first failure: 4 for non-finite.
+    assert compare.run(cells, out) == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert "loss is NaN" in lines[2] and "out of memory" in lines[3]
+    wanted = ["finished", "failed", "failed", "finished"]
+    assert _status(out) == wanted
+    # The same command tries them again.
+    trained.clear()
+    trained.before = lambda count: None
+    assert compare.run(cells, out) == 0
+    assert trained == ["cc-q0.3-eta0.3-seed0", "rc-q0.3-eta0.3-seed1"]
+    assert _status(out) == ["finished"] * 4
+
+
+def test_what_would_fail_in_every_cell_ends_at_the_first(
+    make, trained, tmp_path
+):
+    def fail(count):
+        raise DataError("no images")
+
+    trained.before = fail
+    with pytest.raises(DataError, match="no images"):
+        compare.run(make("--methods=rc,cc"), tmp_path / "out")
+    assert len(trained) == 1
+
+
+def test_a_cell_of_another_process_is_left_to_it(
+    make, trained, tmp_path, capsys
+):
+    cells = make("--methods=rc,cc", "--seeds=1")
+    with RunFolder(cells[0].folder.path).lock():
+        assert compare.run(cells, tmp_path / "out") == 0
+    assert "[0/2] rc q=0.3 eta=0.3 seed 0: another" in capsys.readouterr().out
+    assert _status(tmp_path / "out") == ["unfinished", "finished"]
+
+
+def test_table_only_runs_nothing(tmp_path, trained, capsys):
+    out = tmp_path / "out"
+    flags = [f"--out={out}", *TINY, "--methods=rc", "--table_only"]
+    assert process.run(compare.COMMAND, compare.main, flags) == 0
+    assert trained == []
+    assert "0 of 3 cells are finished" in capsys.readouterr().out
+    assert "| rc | – |" in (out / "table.md").read_text()
+    assert not (out / "cells").exists()
+
+
+def test_two_trainings(tmp_path):
+    flags = [f"--out={tmp_path}", *TINY, "--methods=rc,rc+alim", "--seeds=1"]
+    code, printed, error = commands.call("compare", *flags)
+    assert code == 0, error
+    assert "2 of 2 cells are finished" in printed
+    with open(tmp_path / "cells.csv", newline="") as file:
+        alone, alim = csv.DictReader(file)
+    assert (alone["lambda"], alone["alim"]) == ("0.0", "0.0")
+    assert float(alim["lambda"]) > 0 and alim["epochs"] == "2"
+    folder = tmp_path / "cells" / alim["folder"]
+    results = json.loads((folder / "results.json").read_text())
+    assert results["test_accuracy"] == float(alim["test_accuracy"])
+    assert "epoch 2/2" in (folder / "log.txt").read_text()
+    # What only a continuation would need, and models, are gone.
+    gone = {"checkpoints", "candidates.npz", "model.keras", "saved_model"}
+    assert gone.isdisjoint(os.listdir(folder))
+
+
+# Tables and plot.
+
+
+@pytest.fixture
+def files(make, tmp_path):
+    """What stands in --out; seed 2 of rc+alim at eta 0.3 is missing."""
+    accuracy = {
+        ("rc", 0.0): (0.5, 0.6, 0.7),
+        ("rc+alim", 0.0): (0.5, 0.6, 0.7),
+        ("rc", 0.3): (0.1, 0.2, 0.6),
+        ("rc+alim", 0.3): (0.4, 0.7, None),
+    }
+    cells = make("--methods=rc,rc+alim", "--noise_levels=0,0.3", "--seeds=3")
+    for cell in cells:
+        place = cell.row, cell.config.candidates.noise_level
+        value = accuracy[place][cell.config.run.seed]
+        if value is not None:
+            _leave_results(cell, value)
+    frame = compare.write(cells, tmp_path)
+    tables = {"frame": frame, "markdown": (tmp_path / "table.md").read_text()}
+    for name in ("cells", "table", "differences"):
+        with open(tmp_path / f"{name}.csv", newline="") as file:
+            tables[name] = list(csv.DictReader(file))
+    assert (tmp_path / "accuracy.png").stat().st_size > 1000
+    return tables
+
+
+def test_the_tables_by_hand(files):
+    last = files["cells"][-1]
+    assert (last["row"], last["noise_level"]) == ("rc+alim", "0.3")
+    assert (last["status"], last["test_accuracy"]) == ("unfinished", "")
+    rc = files["table"][2]
+    assert (rc["row"], rc["column"]) == ("rc", "q=0.3 eta=0.3")
+    # Of 0.1, 0.2, 0.6: mean 0.3, (0.04 + 0.01 + 0.09) / 2 = 0.07.
+    assert float(rc["mean"]) == pytest.approx(0.3)
+    assert float(rc["std"]) == pytest.approx(0.07**0.5)
+    none, noisy = files["differences"]
+    assert (float(none["mean"]), float(none["sem"])) == (0, 0)
+    # Seeds 0 and 1 alone: 0.4 - 0.1 = 0.3 and 0.7 - 0.2 = 0.5; mean 0.4,
+    # deviation sqrt(0.01 + 0.01) and error that over sqrt(2), 0.1.
+    assert (none["count"], noisy["count"]) == ("3", "2")
+    assert float(noisy["mean"]) == pytest.approx(0.4)
+    assert float(noisy["sem"]) == pytest.approx(0.1)
+    assert files["markdown"].splitlines()[2:] == [
+        "| method | q=0.3 eta=0 | q=0.3 eta=0.3 |",
+        "| --- | --- | --- |",
+        # 100 x sqrt(0.07) = 26.46; sqrt((0.15**2) * 2) = 0.2121.
+        "| rc | 60.00 ± 10.00 | 30.00 ± 26.46 |",
+        "| rc+alim | 60.00 ± 10.00 | 55.00 ± 21.21 (2) |",
+        "",
+        "What a plug-in changes, in points of percent: mean over the seeds ± "
+        "standard error of that mean, from the differences within each seed.",
+        "",
+        "| method | q=0.3 eta=0 | q=0.3 eta=0.3 |",
+        "| --- | --- | --- |",
+        "| alim: rc+alim against rc | +0.00 ± 0.00 | +40.00 ± 10.00 (2) |",
+    ]
+
+
+def test_pairs_differ_in_one_plug_in(make, tmp_path):
+    rows = "rc,rc+alim,rc+alim[lam=0.3],rc+mixup,pico+nomixup,pico+alim,pico"
+    compare.write(make(f"--methods={rows}", "--seeds=1"), tmp_path)
+    with open(tmp_path / "differences.csv", newline="") as file:
+        assert [line["row"] for line in csv.DictReader(file)] == [
+            "alim: rc+alim against rc",
+            "alim: rc+alim[lam=0.3] against rc",
+            "mixup: rc+mixup against rc",
+            "alim: pico+alim against pico",
+            "mixup: pico against pico+nomixup",
+        ]
+
+
+def test_a_cell_repeats_as_a_run_of_the_train_command(make):
+    from alim_keras import train
+    from alim_keras.app import cli
+
+    cell = make("--methods=rc+alim+mixup", "--seeds=2")[1]
+    again = train.COMMAND.read(cli.flags_as_text(cell.config)).config
+    assert again == cell.config.replace(run_dir=None)
+    assert again != Config()
