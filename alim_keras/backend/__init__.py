@@ -11,7 +11,7 @@ Both modules offer the same names:
 - devices: `make_strategy`, `device_memory`, `gpu_names`,
   `make_deterministic`, `set_random_seed`;
 - processes: `process_index`, `process_count`, `is_chief`,
-  `gather_processes`, `watching_workers`;
+  `gather_processes`;
 - `save_served_model`;
 - `INTEGER`, the dtype of labels and indices in weights and in the step.
 """
@@ -57,4 +57,3 @@ save_served_model = framework.save_served_model
 scatter_rows = framework.scatter_rows
 set_random_seed = framework.set_random_seed
 take_rows = framework.take_rows
-watching_workers = workers.watching_workers

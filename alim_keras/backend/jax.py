@@ -142,7 +142,7 @@ class Trainer(Phases):
     def fit(self, x=None, *args, **kwargs):
         if jax.process_count() > 1 and self._devices is not None:
             self._check_workers(x)
-        with self._without_distribution():
+        with self._without_distribution(), jax_workers.watching_workers():
             return super().fit(x, *args, **kwargs)
 
     def evaluate(self, *args, **kwargs):

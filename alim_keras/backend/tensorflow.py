@@ -329,11 +329,6 @@ def gather_processes(values):
     return np.asarray([values], "int64")
 
 
-def watching_workers():
-    """Returns a context that does nothing: there are no other workers."""
-    return contextlib.nullcontext()
-
-
 def device_memory():
     """Returns the bytes of a GPU's memory; None: TensorFlow does not tell."""
 
