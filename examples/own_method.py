@@ -21,6 +21,7 @@ class CAVL(alim_keras.PartialLabelModel):
     partial-label learning, ICLR 2022.
     """
 
+    options = ("smoothing",)  # Saved with the model.
     default_norm = "onehot"  # The label is a single class,
     default_momentum = (0.0, 0.0)  # not averaged over epochs,
     refresh_when = "before_loss"  # and this step's loss already uses it.
@@ -39,6 +40,3 @@ class CAVL(alim_keras.PartialLabelModel):
         soft = self.smoothing / self.num_classes
         targets = (1.0 - self.smoothing) * targets + soft
         return self.cross_entropy(targets, logits, sample_weight=sample_weight)
-
-    def get_config(self):
-        return {**super().get_config(), "smoothing": self.smoothing}

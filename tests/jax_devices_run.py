@@ -8,8 +8,6 @@ many devices the variables lie.
 
 import sys
 
-import jax
-import keras
 import numpy as np
 import tiny
 
@@ -38,24 +36,6 @@ def build(scope, **options):
         )
 
 
-class NoCopies(keras.callbacks.Callback):
-    """Forbids, within a step, the copies that nobody asked for by name."""
-
-    def __init__(self):
-        super().__init__()
-        self.steps = 0
-
-    def on_train_batch_begin(self, step, logs=None):
-        # The first one is traced, with constants of the host.
-        forbidden = "disallow" if self.steps else "allow"
-        self._guard = jax.transfer_guard(forbidden)
-        self._guard.__enter__()
-
-    def on_train_batch_end(self, step, logs=None):
-        self._guard.__exit__(None, None, None)
-        self.steps += 1
-
-
 def train(model):
     images, candidates, labels = tiny.examples(COUNT)
     here = backend.process_index(), backend.process_count()
@@ -64,7 +44,6 @@ def train(model):
         tiny.batches(images, candidates, BATCH, seed=3, shard=here),
         epochs=3,
         callbacks=[
-            NoCopies(),
             alim_keras.callbacks.ALIM(
                 "scale", noise_rate=0.3, warmup_epochs=1, labels=labels
             ),

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import references
+from scipy import stats
 
 from alim_keras import backend
 from alim_keras import draws
@@ -112,3 +113,30 @@ def test_draws_in_tf_data_are_the_same():
     data = data.map(lambda i: draws.uniform(4, 6, i, 2, "weak"))
     got = np.concatenate(list(data.as_numpy_iterator()))
     np.testing.assert_array_equal(got, uniform(4, 6, np.arange(6), 2, "weak"))
+
+
+def beta(alpha, u):
+    u = np.asarray(u, "float32")
+    return keras.ops.convert_to_numpy(draws.beta_quantile(alpha, u))
+
+
+@pytest.mark.parametrize("alpha", [0.2, 1.0, 4.0, 8.0])
+def test_beta_draws_have_the_distribution(alpha):
+    u = np.linspace(0.01, 0.99, 301)
+    np.testing.assert_allclose(
+        beta(alpha, u), stats.beta.ppf(u, alpha, alpha), atol=2e-5
+    )
+    x = beta(alpha, (np.arange(20_000) + 0.5) / 20_000)
+    # Mean 1/2, variance 1 / (4 (2 alpha + 1)).
+    assert x.mean() == pytest.approx(0.5, abs=1e-4)
+    assert x.var() == pytest.approx(1 / (4 * (2 * alpha + 1)), rel=1e-2)
+
+
+def test_beta_draws_are_symmetric_and_stay_within_the_unit_interval():
+    u = np.array([0.0, 2.0**-24, 0.25, 0.5, 0.75, 1 - 2.0**-24])
+    x = beta(4.0, u)
+    assert x[0] == 0.0 and x[-1] <= 1.0 and np.all(np.diff(x) > 0)
+    np.testing.assert_allclose(x + beta(4.0, 1 - u), 1.0, atol=1e-5)
+    found = draws.beta(4.0, 0, 3, np.array([7, 8]), "mixup")
+    uniform = draws.uniform(0, 3, np.array([7, 8]), 1, "mixup")[:, 0]
+    np.testing.assert_array_equal(found, beta(4.0, uniform))

@@ -3,7 +3,7 @@
 import pytest
 import tiny
 
-from alim_keras.backend import tensorflow_serving
+from alim_keras.backend import serving
 from alim_keras.errors import ConfigError
 
 
@@ -21,5 +21,5 @@ def test_a_name_must_be_one_line_of_text(name, tmp_path):
 def test_other_names_are_kept(tmp_path):
     names = ["ant", "b\u2028ee", "c at"]
     tiny.plain(count=40).export(str(tmp_path / "saved"), class_names=names)
-    file = tmp_path / "saved" / "assets" / tensorflow_serving.CLASS_NAMES
+    file = tmp_path / "saved" / "assets" / serving.CLASS_NAMES
     assert file.read_text(encoding="utf-8").split("\n") == [*names, ""]

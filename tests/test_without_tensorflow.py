@@ -93,7 +93,7 @@ def test_arrays_are_trained_on(run, tmp_path):
     assert found["evaluated"]["loss"] == pytest.approx(loss, rel=1e-5)
     np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-5)
     assert not (tmp_path / "saved_model").exists()
-    for words in ("TensorFlow", "not installed", "model.keras"):
+    for words in ("on TensorFlow", "model.keras"):
         assert words in found["refusal"]
     assert "python -m alim_keras.export RUN_FOLDER" in found["refusal"]
 

@@ -135,7 +135,7 @@ def network_name(config, training):
 
 def method_class(config):
     """Returns the class of the method."""
-    return methods.find_method(config.method.method, methods.METHODS)
+    return methods.find_method(config.method.method)
 
 
 def method_arguments(config):
@@ -169,9 +169,10 @@ def method_arguments(config):
 
 
 def mixup_weight(config):
-    """Returns the weight of the mixup loss, the method's own if none is set."""
-    default = methods.default_of(method_class(config), "mixup_weight")
-    return float(method_arguments(config).get("mixup_weight", default))
+    """Returns the weight of mixup: the one that is asked, or the method's."""
+    defaults = methods.arguments_of(method_class(config))
+    arguments = {**defaults, **method_arguments(config)}
+    return float(arguments.get("mixup_weight") or 0.0)
 
 
 def keeps_pseudo_labels(config):

@@ -2,63 +2,58 @@
 
 Both modules offer the same names:
 
-- `Trainer`, a `train_step` around `PartialLabelModel.training_loss`;
+- `Trainer`, a gradient step around `PartialLabelModel.training_loss`;
 - collectives over the replicas of a step: `all_gather`, `num_replicas`,
-  `first_row`, `synchronise` (of batch statistics), and the checks
-  `check_rows`, `check_shares` and `check_executions`;
+  `first_row`, and the checks `check_rows`, `check_shares` and
+  `check_executions`;
 - `gather_rows`, `scatter_rows`, `take_rows`, `normalise_batch` and
   `compiled`;
 - devices: `make_strategy`, `device_memory`, `gpu_names`,
   `make_deterministic`, `set_random_seed`;
 - processes: `process_index`, `process_count`, `is_chief`,
-  `gather_processes`, `watching_workers`;
+  `gather_processes`;
 - `save_served_model`;
 - `INTEGER`, the dtype of labels and indices in weights and in the step.
 """
-
-import importlib
 
 import keras
 
 from alim_keras.errors import EnvironmentLacksError
 
-BACKENDS = ("tensorflow", "jax")
+if keras.config.backend() == "tensorflow":
+    from alim_keras.backend import tensorflow as framework
 
-__all__ = [
-    "BACKENDS",
-    "INTEGER",
-    "Trainer",
-    "all_gather",
-    "check_executions",
-    "check_rows",
-    "check_shares",
-    "compiled",
-    "device_memory",
-    "first_row",
-    "gather_processes",
-    "gather_rows",
-    "gpu_names",
-    "is_chief",
-    "make_deterministic",
-    "make_strategy",
-    "normalise_batch",
-    "num_replicas",
-    "process_count",
-    "process_index",
-    "save_served_model",
-    "scatter_rows",
-    "take_rows",
-    "set_random_seed",
-    "synchronise",
-    "watching_workers",
-]
-
-if keras.config.backend() not in BACKENDS:
+    workers = framework
+elif keras.config.backend() == "jax":
+    from alim_keras.backend import jax as framework
+    from alim_keras.backend import jax_workers as workers
+else:
     raise EnvironmentLacksError(
-        f"alim_keras runs on Keras's backends {' and '.join(BACKENDS)}. Set "
+        "alim_keras runs on Keras's backends tensorflow and jax. Set "
         "KERAS_BACKEND to one of them before the first import of keras. "
         f"Received: keras.config.backend()={keras.config.backend()!r}"
     )
-_module = importlib.import_module(f"{__name__}.{keras.config.backend()}")
-for _name in __all__[1:]:
-    globals()[_name] = getattr(_module, _name)
+
+INTEGER = framework.INTEGER
+Trainer = framework.Trainer
+all_gather = framework.all_gather
+check_executions = framework.check_executions
+check_rows = framework.check_rows
+check_shares = framework.check_shares
+compiled = framework.compiled
+device_memory = framework.device_memory
+first_row = framework.first_row
+gather_processes = workers.gather_processes
+gather_rows = framework.gather_rows
+gpu_names = framework.gpu_names
+is_chief = workers.is_chief
+make_deterministic = framework.make_deterministic
+make_strategy = framework.make_strategy
+normalise_batch = framework.normalise_batch
+num_replicas = framework.num_replicas
+process_count = workers.process_count
+process_index = workers.process_index
+save_served_model = framework.save_served_model
+scatter_rows = framework.scatter_rows
+set_random_seed = framework.set_random_seed
+take_rows = framework.take_rows

@@ -1,53 +1,103 @@
-"""JAX: the gradient step as a pure function, devices, export.
+"""JAX: the gradient step as a pure function, devices.
 
 A step sees the global batch, however many devices share it: the sharding is
-the compiler's business (`keras.distribution.DataParallel`), so collectives
-are the identity here.
+the compiler's business, so collectives are the identity here.
 """
 
-import importlib.util
+import contextlib
 import os
 import random
+import zlib
 
 import jax
 import keras
 import numpy as np
+from jax.sharding import Mesh
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec
 
-from alim_keras.backend import jax_devices as devices
-from alim_keras.backend import jax_placement as placement
-from alim_keras.backend.jax_many import OnManyDevices
-from alim_keras.backend.serving_process import save_in_tensorflow
+from alim_keras.backend import jax_workers
+from alim_keras.backend.phases import Phases
+from alim_keras.errors import ConfigError
 from alim_keras.errors import EnvironmentLacksError
-
-gather_processes = devices.gather_processes
-is_chief = devices.is_chief
-make_strategy = devices.make_strategy
-process_count = devices.process_count
-process_index = devices.process_index
-watching_workers = devices.watching_workers
 
 # JAX has no 64-bit integers unless it is told to.
 INTEGER = "int32"
 
 
-class Trainer(OnManyDevices):
-    """`train_step` and `test_step` of `PartialLabelModel` on JAX.
+class Devices:
+    """The devices of a step: variables lie whole on each, batches are cut.
 
-    What `training_loss` assigns (table, prototypes, queue, key encoder, batch
-    statistics, logs) is collected by a stateless scope and handed on.
+    Args:
+        mesh: A `jax.sharding.Mesh` with one axis.
     """
 
-    def compile(self, *args, jit_compile="auto", **kwargs):
-        # JAX compiles a step or runs it operation by operation, which is
-        # what `run_eagerly` asks for.
-        del jit_compile
-        super().compile(*args, **kwargs)
+    # That of the scope of `make_strategy("multi_worker")`, or None.
+    of_workers = None
 
-    def compile_from_config(self, config):
-        # Keras only reads a config for a `compile` that is its own.
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        if self.built:
-            self.optimizer.build(self.trainable_variables)
+    def __init__(self, mesh):
+        self.whole = NamedSharding(mesh, PartitionSpec())
+        self.rows = NamedSharding(mesh, PartitionSpec(mesh.axis_names[0]))
+
+    def spread(self, state):
+        """Returns a state's arrays on all devices of all processes."""
+
+        def place(array):
+            if array.sharding == self.whole:
+                return array
+            return jax.make_array_from_process_local_data(self.whole, array)
+
+        return jax.tree.map(place, state)
+
+    def cut(self, batch, is_share=False):
+        """Returns a batch with its rows cut over the devices.
+
+        Args:
+            batch: Arrays in any nesting.
+            is_share: Whether each process has rows of its own, in the order
+                of the processes. Defaults to False: each has the whole batch.
+        """
+        processes = jax.process_count()
+
+        def place(leaf):
+            rows = leaf.shape[0] * (processes if is_share else 1)
+            if rows % self.rows.num_devices:
+                if is_share and processes > 1:
+                    raise ConfigError(
+                        "A batch must split evenly over "
+                        f"{self.rows.num_devices} devices. Received: a batch "
+                        f"of {rows}"
+                    )
+                # Each device computes all of it: correct, but slow.
+                return jax.make_array_from_process_local_data(self.whole, leaf)
+            if not is_share and processes > 1:
+                size = rows // processes
+                first = jax.process_index() * size
+                leaf = leaf[first : first + size]
+            return jax.make_array_from_process_local_data(self.rows, leaf)
+
+        return jax.tree.map(place, batch)
+
+
+class Trainer(Phases):
+    """The gradient step of `PartialLabelModel` on JAX.
+
+    All that `training_loss` assigns (table, prototypes, queue, key encoder,
+    batch statistics, logs) is collected by a stateless scope and handed on.
+
+    A model that is made under a `keras.distribution.DataParallel`, or in the
+    scope of `make_strategy`, trains on its devices. It places the batches
+    itself: Keras refuses one that cannot be cut evenly. Between the steps of
+    several processes the variables are ordinary arrays of their process, so
+    callbacks, `predict` and `save` wait for nobody.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._devices, self._is_share = Devices.of_workers, False
+        distribution = keras.distribution.distribution()
+        if distribution is not None:
+            self._devices = Devices(distribution.device_mesh.backend_mesh)
 
     def train_step(self, state, data):
         trainable, non_trainable, optimizer, metrics = state
@@ -80,32 +130,102 @@ class Trainer(OnManyDevices):
         )
         with keras.StatelessScope(state_mapping=list(mapping)) as scope:
             self.after_step(batch)
+            logs = self.compute_metrics(x, y, probabilities, sample_weight)
         changed = _values(scope, changing, changed)
         count = len(self.non_trainable_variables)
-        non_trainable, metrics = changed[:count], changed[count:]
-        mapping = zip(self.metrics_variables, metrics)
-        with keras.StatelessScope(state_mapping=list(mapping)) as scope:
-            logs = self.compute_metrics(x, y, probabilities, sample_weight)
-        metrics = _values(scope, self.metrics_variables, metrics)
-        return logs, (trainable, non_trainable, optimizer, metrics)
-
-    def test_step(self, state, data):
-        logs, state = super().test_step(state, data)
-        # The loss parts are not computed on validation data: a 0.0 for them
-        # in the history would be a lie.
-        logs = {k: v for k, v in logs.items() if k not in self.training_logs}
+        state = trainable, changed[:count], optimizer, changed[count:]
+        if self._devices is not None:
+            # The compiler might leave the queue in parts.
+            state = jax.lax.with_sharding_constraint(state, self._devices.whole)
         return logs, state
 
-    def _get_metrics_result_or_logs(self, logs):
-        # Keras takes the last batch's logs if a step left one out.
-        results = self.get_metrics_result()
-        return {name: results.get(name, logs[name]) for name in logs}
+    def fit(self, x=None, *args, **kwargs):
+        if jax.process_count() > 1 and self._devices is not None:
+            self._check_workers(x)
+        with self._without_distribution(), jax_workers.watching_workers():
+            return super().fit(x, *args, **kwargs)
+
+    def evaluate(self, *args, **kwargs):
+        with self._without_distribution():
+            return super().evaluate(*args, **kwargs)
+
+    def predict(self, *args, **kwargs):
+        with self._without_distribution():
+            return super().predict(*args, **kwargs)
+
+    def make_train_function(self, force=False):
+        if force or self.train_function is None:
+            super().make_train_function(force)
+            self.train_function = self._placed(self.train_function, True)
+
+    def make_test_function(self, force=False):
+        if force or self.test_function is None:
+            super().make_test_function(force)
+            self.test_function = self._placed(self.test_function)
+
+    def make_predict_function(self, force=False):
+        if force or self.predict_function is None:
+            super().make_predict_function(force)
+            # Each process that calls `predict` predicts everything.
+            if jax.process_count() == 1:
+                self.predict_function = self._placed(self.predict_function)
+
+    def jax_state_sync(self):
+        super().jax_state_sync()
+        if self._devices is not None and jax.process_count() > 1:
+            optimizer = self.optimizer.variables if self.optimizer else []
+            for v in self.variables + optimizer + self.metrics_variables:
+                v.assign(v.value.addressable_data(0))
+
+    def _placed(self, function, is_training=False):
+        """Returns a step's function that places its state and its batches."""
+        devices = self._devices
+        if devices is None:
+            return function
+
+        def run(state, iterator):
+            is_share = is_training and self._is_share
+            batches = (devices.cut(batch, is_share) for batch in iterator)
+            return function(devices.spread(state), batches)
+
+        return run
+
+    @contextlib.contextmanager
+    def _without_distribution(self):
+        """Keeps Keras from placing the batches of this model."""
+        distribution = keras.distribution.distribution()
+        keras.distribution.set_distribution(None)
+        try:
+            yield
+        finally:
+            keras.distribution.set_distribution(distribution)
+
+    def _check_workers(self, data):
+        """Raises unless this process's data and initial weights fit."""
+        here = jax.process_index(), jax.process_count()
+        share = getattr(data, "share", (0, 1))
+        self._is_share = share != (0, 1)
+        if self._is_share and share != here:
+            raise ConfigError(
+                f"This process trains on part {here[0]} of {here[1]} of each "
+                f"batch. Received: train_dataset(..., shard={share})"
+            )
+        digests = [zlib.crc32(v.numpy()) >> 1 for v in self.trainable_variables]
+        if np.ptp(jax_workers.gather_processes(digests), axis=0).any():
+            raise ConfigError(
+                "The workers begin with different weights. Call "
+                "alim_keras.backend.set_random_seed with the same seed on all "
+                "before the model is made."
+            )
 
 
 def _values(scope, variables, before):
-    """What the variables stand at as a scope ends."""
+    """Returns the variables' values at the end of a scope."""
     values = [scope.get_current_value(v) for v in variables]
     return [b if v is None else v for v, b in zip(values, before)]
+
+
+# The replicas of a step, of which there is one.
 
 
 def num_replicas():
@@ -113,8 +233,18 @@ def num_replicas():
     return 1
 
 
+def all_gather(*tensors):
+    """Returns the tensor, or a list of several: they are global already."""
+    return tensors[0] if len(tensors) == 1 else list(tensors)
+
+
+def first_row(size):
+    """Returns 0, where the `size` examples of the step begin in the batch."""
+    return 0
+
+
 def check_rows(index, num_examples):
-    """Nothing: a compiled step cannot raise; the table answers with NaN."""
+    """Does nothing: a compiled step cannot raise; the table returns NaN."""
 
 
 def check_shares(x, even):
@@ -123,35 +253,15 @@ def check_shares(x, even):
 
 
 def check_executions(model):
-    """Nothing: Keras runs several steps per call on any devices."""
+    """Does nothing: Keras runs several steps per call on any devices."""
 
 
-def first_row(size):
-    """Returns 0, where the `size` examples of the step begin in the batch."""
-    return 0
-
-
-def all_gather(*tensors):
-    """Returns the tensor, or a list of several: they are global already."""
-    return tensors[0] if len(tensors) == 1 else list(tensors)
-
-
-def synchronise(layer):
-    """Nothing: batch statistics are those of the global batch already."""
+# Operations.
 
 
 def gather_rows(variable, index):
     """Returns `variable[index]`, in O(rows)."""
     return keras.ops.take(variable, index, axis=0)
-
-
-def normalise_batch(x, scale, offset, epsilon):
-    """Normalises images by their own statistics; returns those, too."""
-    mean, variance = keras.ops.moments(x, axes=(0, 1, 2))
-    y = keras.ops.batch_normalization(
-        x, mean, variance, -1, offset, scale, epsilon
-    )
-    return y, mean, variance
 
 
 def take_rows(x, index):
@@ -168,6 +278,15 @@ def scatter_rows(variable, index, rows):
     index = jax.numpy.where(index < 0, variable.shape[0], index)
     rows = keras.ops.cast(rows, variable.dtype)
     variable.assign(variable.value.at[index].set(rows, mode="drop"))
+
+
+def normalise_batch(x, scale, offset, epsilon):
+    """Normalises images by their own statistics; returns those, too."""
+    mean, variance = keras.ops.moments(x, axes=(0, 1, 2))
+    y = keras.ops.batch_normalization(
+        x, mean, variance, -1, offset, scale, epsilon
+    )
+    return y, mean, variance
 
 
 def compiled(function, variables=(), jit_compile=True):
@@ -188,10 +307,71 @@ def compiled(function, variables=(), jit_compile=True):
             return function(*arguments)
 
     def call(*arguments):
-        arguments = placement.beside(variables, arguments)
         return run([v.value for v in variables], arguments)
 
     return call
+
+
+# Devices.
+
+
+def make_strategy(name, replicas=None):
+    """Returns a distribution's scope for `--distribute`, and replica count.
+
+    It comes first in a process: JAX sets devices and worker processes up
+    once, with its first operation. A model that was made in the scope keeps
+    its devices.
+
+    Args:
+        name: `"none"`, `"mirrored"` or `"multi_worker"`. The last trains on
+            one device of each process; it needs JAX_COORDINATOR_ADDRESS,
+            JAX_NUM_PROCESSES and JAX_PROCESS_ID in the environment, except
+            where JAX finds them by itself (Slurm, Open MPI, Kubernetes, TPU),
+            and returns once all processes are there.
+        replicas: How many devices `"mirrored"` uses. Defaults to all. More
+            than one on a CPU splits it into that many devices.
+
+    Returns:
+        A pair: a context manager and the number of replicas.
+
+    Raises:
+        ConfigError: If `replicas` or the environment do not fit.
+        EnvironmentLacksError: If no coordinator is named, or it cannot be
+            reached.
+    """
+    if name == "none":
+        return contextlib.nullcontext(), 1
+    if name == "multi_worker":
+        jax_workers.join_workers()
+        return _worker_scope(), jax.device_count()
+    if replicas and "device_count" not in os.environ.get("XLA_FLAGS", ""):
+        # Too late in this process: the count of devices decides.
+        with contextlib.suppress(RuntimeError):
+            jax.config.update("jax_num_cpu_devices", replicas)
+    devices = jax.local_devices()
+    if replicas and replicas > len(devices):
+        raise ConfigError(
+            f"--distribute=mirrored found {len(devices)} "
+            f"{devices[0].platform.upper()} device(s). Ask for at most that "
+            "many; a CPU is split by XLA_FLAGS="
+            f"--xla_force_host_platform_device_count={replicas}. "
+            f"Received: replicas={replicas}"
+        )
+    devices = devices[:replicas] if replicas else devices
+    distribution = keras.distribution.DataParallel(
+        devices=[f"{d.platform}:{d.id}" for d in devices]
+    )
+    return distribution.scope(), len(devices)
+
+
+@contextlib.contextmanager
+def _worker_scope():
+    devices = sorted(jax.devices(), key=lambda d: d.process_index)
+    Devices.of_workers = Devices(Mesh(np.array(devices), ("batch",)))
+    try:
+        yield
+    finally:
+        Devices.of_workers = None
 
 
 def device_memory():
@@ -221,17 +401,14 @@ def make_deterministic():
 
 
 def save_served_model(network, path, image_shape, class_names=None):
-    """Writes `network` as a SavedModel, with TensorFlow's own process.
-
-    See the TensorFlow backend's function of the same name.
+    """Raises: a SavedModel is written by TensorFlow only.
 
     Raises:
-        EnvironmentLacksError: If TensorFlow is not installed.
+        EnvironmentLacksError: Always; it names the way through TensorFlow.
     """
-    if importlib.util.find_spec("tensorflow") is None:
-        raise EnvironmentLacksError(
-            "A SavedModel is written by TensorFlow, which is not installed "
-            "here. Keep the run folder, or model.keras, and export where it "
-            "is: python -m alim_keras.export RUN_FOLDER."
-        )
-    save_in_tensorflow(network, path, image_shape, class_names)
+    raise EnvironmentLacksError(
+        "A SavedModel is written by Keras on TensorFlow. For a run: python -m "
+        "alim_keras.export RUN_FOLDER. For a model: save it as model.keras, "
+        "and load and export it with KERAS_BACKEND=tensorflow, where "
+        "TensorFlow is installed."
+    )

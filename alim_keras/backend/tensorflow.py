@@ -1,54 +1,39 @@
-"""TensorFlow: the gradient step, and the names that every backend has."""
+"""TensorFlow: the gradient step, replicas of one process, devices."""
 
 import contextlib
-import math
+import functools
+import os
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from alim_keras.backend import tensorflow_cluster as cluster
-from alim_keras.backend import tensorflow_replicas as replicas
-from alim_keras.backend import tensorflow_serving as serving
+from alim_keras.backend import serving
+from alim_keras.backend.phases import Phases
+from alim_keras.errors import ConfigError
+from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import original
-
-all_gather = replicas.all_gather
-check_rows = replicas.check_rows
-check_shares = replicas.check_shares
-first_row = replicas.first_row
-gather_processes = cluster.gather_processes
-is_chief = cluster.is_chief
-make_strategy = cluster.make_strategy
-process_count = cluster.process_count
-num_replicas = replicas.num_replicas
-process_index = cluster.process_index
-save_served_model = serving.save_served_model
-synchronise = replicas.synchronise
-watching_workers = cluster.watching_workers
 
 # TensorFlow keeps int32 tensors in host memory even when it has a GPU.
 INTEGER = "int64"
+save_served_model = serving.save_served_model
+_BAD_ROWS = (
+    "x['index'] holds rows that the pseudo-label table does not have: they "
+    "must be whole numbers from 0 to num_examples - 1."
+)
+_BAD_SHARES = (
+    "The replicas hold unequal shares of a batch, or odd ones, which mixup "
+    "cannot pair as one device would. Use a batch size that is a multiple of "
+    "twice the number of replicas, and drop the last, incomplete batch."
+)
 
 
-@contextlib.contextmanager
-def _own_errors():
-    """Raises this package's errors as such where TensorFlow quotes them."""
-    try:
-        yield
-    except tf.errors.OpError as error:
-        found = original(error)
-        if found is None:
-            raise
-        raise found from error
-
-
-class Trainer:
-    """`train_step` and `test_step` of `PartialLabelModel` on TensorFlow.
+class Trainer(Phases):
+    """The gradient step of `PartialLabelModel` on TensorFlow.
 
     All that is particular to a method happens in `training_loss`, written
     with `keras.ops`; here are only the tape, the loss scale and the update.
     """
-
-    _sum_metrics_once = None
 
     def train_step(self, data):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
@@ -65,149 +50,126 @@ class Trainer:
             x, y, probabilities, sample_weight=sample_weight
         )
 
-    def fit(self, x=None, *args, validation_data=None, **kwargs):
-        strategy = self.distribute_strategy
-        if validation_data is not None:
-            validation_data = cluster.share_of_evaluation(
-                strategy, validation_data
-            )
-        x = cluster.share_of_training(strategy, x)
-        kwargs["validation_data"] = validation_data
-        try:
-            with cluster.undistributed(strategy), _own_errors():
-                return super().fit(x, *args, **kwargs)
-        except tf.errors.InvalidArgumentError as error:
-            # What a running step found; see check_rows and check_shares.
-            for message in (replicas.BAD_ROWS, replicas.BAD_SHARES):
-                if message in str(error):
-                    raise ValueError(message) from error
-            raise
+    def fit(self, *args, **kwargs):
+        # A step that made the optimizer's variables would be traced twice.
+        if self.optimizer is not None and not self.optimizer.built:
+            with self.distribute_strategy.scope():
+                self.optimizer.build(self.trainable_variables)
+        with _own_errors():
+            return super().fit(*args, **kwargs)
+
+    def evaluate(self, *args, **kwargs):
+        with _own_errors():
+            return super().evaluate(*args, **kwargs)
+
+    def predict(self, *args, **kwargs):
+        with _own_errors():
+            return super().predict(*args, **kwargs)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        # Under a strategy Keras averages a batch over the replicas to learn
-        # its form, which fails on unequal shares. The form is known here.
-        if self._distribute_strategy is None:
-            # A step that made the optimizer's variables would be traced twice.
-            if self.optimizer is not None and not self.optimizer.built:
-                self.optimizer.build(self.trainable_variables)
-            return
-        x = {
-            "image": keras.KerasTensor((1, *self.image_shape)),
-            "index": keras.KerasTensor((1,), dtype="int64"),
-        }
-        y = keras.KerasTensor((1, self.num_classes))
-        with self._distribute_strategy.scope():
-            self._symbolic_build(data_batch=(x, y))
+        # Keras builds metrics from a batch that it averages over the replicas,
+        # which fails on unequal shares. Their form is the same in any batch.
+        y = keras.ops.ones((1, self.num_classes))
+        with self.distribute_strategy.scope(), keras.StatelessScope():
+            self.compute_metrics(None, y, y)
 
-    def evaluate(self, x=None, *args, **kwargs):
-        strategy = self.distribute_strategy
-        # Within `fit` it has got its share already.
-        if not kwargs.get("_use_cached_eval_dataset"):
-            x = cluster.share_of_evaluation(strategy, x)
-        with cluster.undistributed(strategy), _own_errors():
-            return super().evaluate(x, *args, **kwargs)
 
-    def predict(self, x, *args, **kwargs):
-        # Every worker that calls it predicts all.
-        with cluster.undistributed(self.distribute_strategy), _own_errors():
-            return super().predict(x, *args, **kwargs)
+@contextlib.contextmanager
+def _own_errors():
+    """Raises errors of this package where TensorFlow quotes them."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        for message in (_BAD_ROWS, _BAD_SHARES):
+            if message in str(error):
+                raise ValueError(message) from error
+        quoted = original(error)
+        if quoted is None:
+            raise
+        raise quoted from error
 
-    def make_train_function(self, force=False):
-        if not cluster.is_multi_worker(self.distribute_strategy):
-            super().make_train_function(force)
-        elif force or self.train_function is None:
-            self.train_function = self._by_each_worker(self.train_step)
 
-    def make_test_function(self, force=False):
-        if not cluster.is_multi_worker(self.distribute_strategy):
-            super().make_test_function(force)
-        elif force or self.test_function is None:
-            self.test_function = self._by_each_worker(self.test_step)
+# The replicas of a step.
 
-    def make_predict_function(self, force=False):
-        if not cluster.is_multi_worker(self.distribute_strategy):
-            super().make_predict_function(force)
-        elif force or self.predict_function is None:
-            self.predict_function = self._by_each_worker(self.predict_step)
 
-    def _by_each_worker(self, step):
-        """Runs a step without reducing what it returns over the workers.
+def _context():
+    """Returns the context of a step that several replicas share, or None."""
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return None
+    return context
 
-        Keras reduces every log in every step, along an axis that scalars do
-        not have. The logs of an epoch come from the metrics, which are summed
-        over the workers once, when read.
-        """
-        strategy = self.distribute_strategy
 
-        def run(data):
-            return strategy.run(step, args=(data,))
+def num_replicas():
+    """Returns the number of replicas that take part in the current step."""
+    return tf.distribute.get_strategy().num_replicas_in_sync
 
-        if not self.run_eagerly:
-            run = tf.function(
-                run,
-                autograph=False,
-                reduce_retracing=True,
-                jit_compile=self.jit_compile,
-            )
-        # `fit` and `evaluate` hand an iterator over, `predict` a list of one.
-        return lambda data: run(next(iter(data)))
 
-    def _sum_metrics(self):
-        """The metrics over all workers, by one all-reduce.
+def all_gather(*tensors):
+    """Concatenates `(B, ...)` tensors over all replicas; has a gradient.
 
-        Read one by one, each of their variables would cost one.
-        """
+    Every update of training state is a function of gathered tensors, so all
+    replicas assign the same value and none drifts away.
 
-        def sum_up():
-            variables = self.metrics_variables
-            parts = [tf.reshape(v.value, [-1]) for v in variables]
-            context = tf.distribute.get_replica_context()
-            total = context.all_reduce("SUM", tf.concat(parts, axis=0))
-            sums = tf.split(total, [math.prod(v.shape) for v in variables])
-            mapping = [
-                (v, tf.reshape(part, v.shape))
-                for v, part in zip(variables, sums)
-            ]
-            with keras.StatelessScope(state_mapping=mapping):
-                return self.get_metrics_result()
+    Returns:
+        The gathered tensor, or a list of them if there are several.
+    """
+    context = _context()
+    tensors = list(tensors)
+    if context is not None:
+        tensors = [context.all_gather(tensor, axis=0) for tensor in tensors]
+    return tensors[0] if len(tensors) == 1 else tensors
 
-        return self.distribute_strategy.run(sum_up)
 
-    def save(self, *args, **kwargs):
-        with cluster.own_copies(self._distribute_strategy):
-            return super().save(*args, **kwargs)
+def first_row(size):
+    """Returns where this replica's `size` examples begin in the batch."""
+    context = _context()
+    return 0 if context is None else context.replica_id_in_sync_group * size
 
-    def save_weights(self, *args, **kwargs):
-        with cluster.own_copies(self._distribute_strategy):
-            return super().save_weights(*args, **kwargs)
 
-    def _get_metrics_result_or_logs(self, logs):
-        # Keras takes the replicas' mean of means if a step left a log out.
-        if cluster.is_multi_worker(self.distribute_strategy):
-            if self._sum_metrics_once is None:
-                self._sum_metrics_once = tf.function(self._sum_metrics)
-            results = self._sum_metrics_once()
-        else:
-            results = self.get_metrics_result()
-        return {name: results.get(name, logs[name]) for name in logs}
+def check_rows(index, num_examples):
+    """Raises when a step meets an index outside the table (not under XLA)."""
+    outside = tf.logical_or(index < 0, index >= num_examples)
+    tf.debugging.Assert(
+        tf.logical_not(tf.reduce_any(outside)), [_BAD_ROWS], summarize=1
+    )
 
-    def test_step(self, data):
-        logs = super().test_step(data)
-        # The loss parts are not computed on validation data: a 0.0 for them
-        # in the history would be a lie.
-        return {k: v for k, v in logs.items() if k not in self.training_logs}
+
+def check_shares(x, even):
+    """Raises when replicas hold unequal shares of a batch.
+
+    Args:
+        x: Dict of this replica's tensors, with `"index"` `(B,)`.
+        even: Whether the shares must be even numbers, too.
+
+    Returns:
+        `x`, to go on with: what is made of it waits for the check.
+    """
+    context = _context()
+    if context is None:
+        return x
+    sizes = context.all_gather(tf.shape(x["index"])[:1], axis=0)
+    good = tf.reduce_all(sizes == sizes[0])
+    if even:
+        good = tf.logical_and(good, sizes[0] % 2 == 0)
+    check = tf.debugging.Assert(good, [_BAD_SHARES], summarize=1)
+    with tf.control_dependencies([check] if check is not None else []):
+        return tf.nest.map_structure(tf.identity, x)
 
 
 def check_executions(model):
     """Refuses several steps per call where Keras cannot run them."""
-    strategy = model.distribute_strategy
-    if strategy.num_replicas_in_sync > 1 and model.steps_per_execution > 1:
+    replicas = model.distribute_strategy.num_replicas_in_sync
+    if replicas > 1 and model.steps_per_execution > 1:
         raise ValueError(
             "`steps_per_execution` above 1 does not work under a distribution "
             "strategy in Keras (keras issue 19246). Compile with "
             "steps_per_execution=1. Received: steps_per_execution="
             f"{model.steps_per_execution}"
         )
+
+
+# Operations.
 
 
 def gather_rows(variable, index):
@@ -219,10 +181,23 @@ def gather_rows(variable, index):
     if isinstance(variable, tf.distribute.DistributedValues):
         context = tf.distribute.get_replica_context()
         replica = context.replica_id_in_sync_group if context else 0
-        replica = int(tf.get_static_value(replica))
-        copies = variable.values  # Of this process.
-        variable = copies[replica % len(copies)]
+        variable = variable.values[int(tf.get_static_value(replica))]
     return tf.gather(variable, index)
+
+
+def take_rows(x, index):
+    """Returns `x[index]` of a tensor, for indices from 0 to `len(x) - 1`.
+
+    `keras.ops.take` goes through all indices first, looking for negative
+    ones, which takes as long as the gathering.
+    """
+    return tf.gather(x, index)
+
+
+def scatter_rows(variable, index, rows):
+    """Sets `variable[index] = rows` in place, in O(rows)."""
+    rows = tf.cast(rows, variable.dtype)
+    variable.value.scatter_update(tf.IndexedSlices(rows, index))
 
 
 def normalise_batch(x, scale, offset, epsilon):
@@ -246,24 +221,9 @@ def normalise_batch(x, scale, offset, epsilon):
         epsilon=epsilon,
         is_training=True,
     )
-    # What it returns is the unbiased estimate.
+    # TensorFlow returns the unbiased estimate.
     count = tf.cast(tf.reduce_prod(tf.shape(x)[:-1]), "float32")
     return y, mean, variance * ((count - 1.0) / count)
-
-
-def take_rows(x, index):
-    """Returns `x[index]` of a tensor, for indices from 0 to `len(x) - 1`.
-
-    `keras.ops.take` goes through all indices first, looking for negative
-    ones, which takes as long as the gathering.
-    """
-    return tf.gather(x, index)
-
-
-def scatter_rows(variable, index, rows):
-    """Sets `variable[index] = rows` in place, in O(rows)."""
-    rows = tf.cast(rows, variable.dtype)
-    variable.value.scatter_update(tf.IndexedSlices(rows, index))
 
 
 def compiled(function, variables=(), jit_compile=False):
@@ -278,8 +238,99 @@ def compiled(function, variables=(), jit_compile=False):
     return tf.function(function, jit_compile=jit_compile)
 
 
+# Devices and processes.
+
+
+def make_strategy(name, replicas=None):
+    """Returns a strategy's scope for `--distribute`, and its replica count.
+
+    It comes first in a process: TensorFlow sets devices up once, with its
+    first operation.
+
+    Args:
+        name: `"none"` or `"mirrored"`.
+        replicas: How many devices `"mirrored"` uses. Defaults to all GPUs, or
+            the one CPU. More than one on a CPU splits it into logical
+            devices.
+
+    Returns:
+        A pair: a context manager and the number of replicas.
+
+    Raises:
+        ConfigError: If there are fewer devices than `replicas`.
+        EnvironmentLacksError: For `"multi_worker"`, which needs JAX.
+    """
+    if name == "none":
+        return contextlib.nullcontext(), 1
+    if name == "multi_worker":
+        raise EnvironmentLacksError(
+            "--distribute=multi_worker runs on JAX: add --backend=jax (python "
+            "-m pip install jax). On TensorFlow --distribute=mirrored uses "
+            "all GPUs of a machine."
+        )
+    gpus = tf.config.list_physical_devices("GPU")
+    kind = "GPU" if gpus else "CPU"
+    if not gpus and replicas and replicas > 1:
+        _split_cpu(replicas)
+    devices = [d.name for d in tf.config.list_logical_devices(kind)]
+    if replicas and replicas > len(devices):
+        raise ConfigError(
+            f"--distribute=mirrored found {len(devices)} {kind} device(s). "
+            f"Ask for at most that many. Received: replicas={replicas}"
+        )
+    devices = devices[:replicas] if replicas else devices
+    return _mirrored(tuple(devices)).scope(), len(devices)
+
+
+def _split_cpu(replicas):
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    # Too late in this process: the count of devices decides.
+    with contextlib.suppress(RuntimeError, ValueError):
+        tf.config.set_logical_device_configuration(
+            cpu, [tf.config.LogicalDeviceConfiguration()] * replicas
+        )
+        # With all cores for each operation the replicas would get in each
+        # other's way.
+        cores = os.cpu_count() or 1
+        if "TF_NUM_INTRAOP_THREADS" not in os.environ:
+            tf.config.threading.set_intra_op_parallelism_threads(
+                max(1, cores // replicas)
+            )
+        if "TF_NUM_INTEROP_THREADS" not in os.environ:
+            tf.config.threading.set_inter_op_parallelism_threads(replicas)
+
+
+@functools.cache
+def _mirrored(devices):
+    """Returns one strategy per list of devices: two in a process would clash.
+
+    TensorFlow numbers its collective operations process-wide.
+    """
+    return tf.distribute.MirroredStrategy(devices)
+
+
+def process_index():
+    """Returns 0, the number of this process."""
+    return 0
+
+
+def process_count():
+    """Returns 1: TensorFlow trains in one process."""
+    return 1
+
+
+def is_chief():
+    """Returns True: this process writes the files."""
+    return True
+
+
+def gather_processes(values):
+    """Returns the integers that each process passes, as rows of an array."""
+    return np.asarray([values], "int64")
+
+
 def device_memory():
-    """Returns the bytes of a GPU's memory; None: TensorFlow does not say."""
+    """Returns the bytes of a GPU's memory; None: TensorFlow does not tell."""
 
 
 def gpu_names():

@@ -4,41 +4,23 @@ import keras
 import numpy as np
 
 from alim_keras import backend
+from alim_keras import draws
 from alim_keras import losses
+from alim_keras import ops
 from alim_keras.errors import check_ranges
 from alim_keras.layers import ClassPrior
-from alim_keras.methods import checks
-from alim_keras.methods import mixing
-from alim_keras.methods.batch import Batch
-from alim_keras.methods.fitting import Fitting
-from alim_keras.methods.labelling import Labelling
-from alim_keras.methods.mixing import Mixup
-from alim_keras.methods.serving import Serving
+from alim_keras.layers import make_table
+from alim_keras.methods import inputs
 from alim_keras.metrics import covering
 from alim_keras.networks import classifier_head
 
 
-class PartialLabelModel(
-    Labelling, Mixup, Fitting, Serving, backend.Trainer, keras.Model
-):
+class PartialLabelModel(backend.Trainer, keras.Model):
     """A classifier that learns from candidate sets; base of all methods.
 
     It owns the pseudo-label table, mixup, logit adjustment and coupled weight
-    decay. A method is a subclass that says what differs:
-
-    - `encode`, the networks; `scores`, the P of Eq. 3 and Eq. 6;
-    - `classification_loss`, its loss against targets, which mixup uses too;
-    - `method_losses`, all its loss parts (named in `loss_names`), and the
-      updates of its own state;
-    - `view_names`, the views of an example that it learns from: `"weak"`,
-      `"strong"`, and more of a kind as `"weak2"`, `"strong2"`;
-    - `default_norm` and `default_momentum`, how its pseudo labels move, and
-      `refresh_when`: `"before_loss"`, `"after_loss"`, or `"after_step"` with a
-      second forward pass;
-    - `keeps_pseudo_labels = False`, for a method that learns from the sets as
-      they are; its targets are `S / |S|`, and ALIM refuses it.
-
-    docs/own_method.md shows one.
+    decay. A method is a subclass that overrides what differs: the attributes
+    and functions below; docs/own_method.md lists them and shows one.
 
     Args:
         backbone: A `keras.Model` from normalised images `(B, H, W, channels)`
@@ -63,7 +45,7 @@ class PartialLabelModel(
         table: Where the pseudo labels are kept: `"dense"`, `4 N C` bytes;
             `"sparse"`, for many classes; or a layer, see
             `layers.PseudoLabelTable` and `layers.SparsePseudoLabelTable`,
-            which says for what sets `"sparse"` is made. Defaults to
+            which describes the sets that `"sparse"` is made for. Defaults to
             `"dense"`.
         weight_decay: L2 coefficient of all trainable weights, biases and
             batch normalisation included, through the gradient (as PyTorch's
@@ -75,23 +57,43 @@ class PartialLabelModel(
         seed: Seed of the random draws inside the step. Defaults to `0`.
 
     Call arguments:
-        inputs: Images `(B, H, W, channels)`, uint8 or float in `[0, 255]`,
+        images: Images `(B, H, W, channels)`, uint8 or float in `[0, 255]`,
             or a training batch's dict with the key `"image"`. Images of
             another size are resized. For a backbone of feature vectors,
             `(None, 1, 1, d)`, floats `(B, 1, 1, d)` or `(B, d)`.
 
     Returns:
-        Class probabilities, float32 `(B, C)`.
+        Class probabilities, float32 `(B, C)`; NaN where a pixel is NaN or
+        infinite.
 
     Training batches are `(x, y)` or `(x, y, sample_weight)`: `x` a dict with
     `"image"` and `"index"` (the example's row in the table), `y` the
     candidate sets, multi-hot `(B, C)`. For evaluation `y` is a candidate set
     or a one-hot label. Sample weights scale an example's losses; the table,
     prototypes and queue take it in all the same.
+
+    Raises:
+        ConfigError: If an argument is out of its range.
+        ValueError: If the backbone has another form.
     """
 
+    # A class's own arguments that are attributes, and saved.
+    options = (
+        *("num_classes", "num_examples", "mean", "std", "seed"),
+        *("mixup_weight", "mixup_alpha", "weight_decay", "logit_adjustment"),
+        *("pseudo_label_momentum", "pseudo_label_start"),
+    )
+    # Names of the loss parts.
     loss_names = ("cls",)
+    # Views it learns from: "weak", "strong"; a second of a kind is "weak2".
     view_names = ("weak",)
+    # False: it learns from the sets as they are, and ALIM refuses it.
+    keeps_pseudo_labels = True
+    # How pseudo labels move: Eq. 4 or "scale", Eq. 5; and phi.
+    default_norm = "onehot"
+    default_momentum = (0.95, 0.8)
+    # "before_loss", "after_loss", or "after_step" with a second forward pass.
+    refresh_when = "before_loss"
 
     def __init__(
         self,
@@ -112,19 +114,18 @@ class PartialLabelModel(
         seed=0,
         **kwargs,
     ):
-        if pseudo_label_momentum is None:
-            pseudo_label_momentum = self.default_momentum
+        momentum = tuple(pseudo_label_momentum or self.default_momentum)
         check_ranges(
             num_classes=(num_classes, "count"),
             num_examples=(num_examples, "count"),
             mixup_weight=(mixup_weight, "weight"),
             mixup_alpha=(mixup_alpha, "positive"),
-            pseudo_label_momentum=(pseudo_label_momentum, "share"),
+            pseudo_label_momentum=(momentum, "share"),
             pseudo_label_start=(pseudo_label_start, "count"),
             weight_decay=(weight_decay, "weight"),
             logit_adjustment=(logit_adjustment, "weight"),
         )
-        # Not even a mixed precision may round images before `prepare`.
+        # Without autocast: mixed precision would round images first.
         super().__init__(autocast=False, **kwargs)
         self.backbone = backbone
         self.num_classes = num_classes
@@ -134,29 +135,30 @@ class PartialLabelModel(
         self.std = np.asarray(std, float).tolist()
         self.mixup_weight = mixup_weight
         self.mixup_alpha = mixup_alpha
-        self.pseudo_label_momentum = tuple(pseudo_label_momentum)
+        self.pseudo_label_momentum = momentum
         self.pseudo_label_start = pseudo_label_start
         self.weight_decay = weight_decay
         self.logit_adjustment = logit_adjustment
         self.seed = seed
-        self.image_shape, self.feature_dim = checks.check_backbone(backbone)
-        checks.synchronise_batch_norm(backbone)
+        self.image_shape, self.feature_dim = inputs.check_backbone(backbone)
+        inputs.synchronise_batch_norm(backbone)
 
-        scale, offset = checks.rescaling(mean, std)
+        scale, offset = inputs.rescaling(mean, std)
+        size, shape = self.image_shape[:2], (None, *self.image_shape)
         self.normalisation = keras.layers.Rescaling(
             scale, offset, dtype="float32"
         )
-        self.normalisation.build((None, *self.image_shape))
-        self.resizing = keras.layers.Resizing(
-            *self.image_shape[:2], dtype="float32"
-        )
-        self.resizing.build((None, *self.image_shape))
+        self.normalisation.build(shape)
+        self.resizing = keras.layers.Resizing(*size, dtype="float32")
+        self.resizing.build(shape)
         self.classifier = classifier_head(self.feature_dim, num_classes)
         if self.keeps_pseudo_labels:
-            self._add_table(table)
+            table = make_table(table, num_examples, num_classes)
+            table.momentum.assign(momentum[0])
+            table.use_onehot.assign(float(self.default_norm == "onehot"))
+            self.pseudo_label_table = table
         if mixup_weight:
             self.loss_names = (*self.loss_names, "mix")
-            self.mixup_quantile = mixing.BetaQuantile(mixup_alpha)
         if logit_adjustment:
             self.class_prior = ClassPrior(num_classes, name="class_prior")
         self.epoch = self.add_weight(
@@ -166,18 +168,11 @@ class PartialLabelModel(
         self.progress = self.add_weight(
             name="progress", shape=(), initializer="zeros", trainable=False
         )
-        # Step at which each part of the loss first became NaN or infinite.
-        self.non_finite_step = self.add_weight(
-            name="non_finite_step",
-            shape=(len(self.loss_names),),
-            initializer=keras.initializers.Constant(-1),
-            dtype=backend.INTEGER,
-            trainable=False,
-        )
         self.cross_entropy = keras.losses.CategoricalCrossentropy(
             from_logits=True
         )
         self.evaluation_loss = losses.CandidateCrossentropy()
+        self.total_loss = keras.metrics.Mean(name="loss")
         self.parts = {
             name: keras.metrics.Mean(name=f"{name}_loss")
             for name in self.loss_names
@@ -186,11 +181,7 @@ class PartialLabelModel(
             self.outside = keras.metrics.Mean(name="outside")
         self.built = True
 
-    @property
-    def training_logs(self):
-        """Names of the logs that exist in training only."""
-        names = {part.name for part in self.parts.values()}
-        return names | ({"outside"} if self.keeps_pseudo_labels else set())
+    # What a method defines.
 
     def encode(self, images, training=False):
         """Runs the networks on normalised images.
@@ -201,17 +192,21 @@ class PartialLabelModel(
         features = self.backbone(images, training=training)
         return {"logits": self.classifier(features)}
 
-    @classmethod
-    def state_bytes(cls, num_examples, num_classes):
-        """Returns the bytes of what it keeps beside the table, by name."""
-        return {}
-
-    def begin_epoch(self, epoch):
-        """Called as an epoch begins, with its number from 0."""
+    def scores(self, outputs):
+        """Returns the P of Eq. 3 and Eq. 6, `(B, C)`, from `encode`'s dict."""
+        return keras.ops.softmax(outputs["logits"])
 
     def forward(self, batch):
         """Runs the networks on a training batch; returns `encode`'s dict."""
-        return self.encode(batch.weak, training=True)
+        return self.encode(batch.views["weak"], training=True)
+
+    def current_targets(self, outputs, batch):
+        """Returns the targets of this step's losses, `(B, C)`."""
+        if not self.keeps_pseudo_labels:
+            return ops.uniform_over_candidates(batch.candidates)
+        if self.refresh_when == "before_loss":
+            return self.refresh(outputs, batch)
+        return self.pseudo_label_table.rows(batch.index, batch.candidates)
 
     def classification_loss(
         self, logits, targets, candidates, sample_weight=None
@@ -220,7 +215,7 @@ class PartialLabelModel(
 
         Args:
             logits: Tensor `(B, C)`, adjusted if `logit_adjustment` asks so.
-            targets: What `current_targets` gave, `(B, C)`.
+            targets: The result of `current_targets`, `(B, C)`.
             candidates: Multi-hot tensor `(B, C)`.
             sample_weight: `(B,)` or None.
         """
@@ -230,8 +225,8 @@ class PartialLabelModel(
         """Returns the loss parts, and updates the method's own state.
 
         Args:
-            outputs: What `forward` returned.
-            targets: What `current_targets` returned, without gradient.
+            outputs: The result of `forward`.
+            targets: The result of `current_targets`, without gradient.
             batch: A `Batch`.
 
         Returns:
@@ -245,28 +240,60 @@ class PartialLabelModel(
         )
         return {"cls": (1.0, loss)}
 
-    def adjusted(self, logits):
-        """Returns the logits that the losses see; see `logit_adjustment`."""
-        if not self.logit_adjustment:
-            return logits
-        return logits + self.logit_adjustment * self.class_prior.log()
+    def refresh(self, outputs, batch):
+        """Moves the batch's pseudo labels by Eq. 3; returns them, `(B, C)`."""
+        return self.pseudo_label_table.refresh(
+            batch.index,
+            keras.ops.stop_gradient(self.scores(outputs)),
+            batch.candidates,
+            active=self.labels_move(),
+        )
 
-    def call(self, inputs, training=False):
-        images = inputs
-        if isinstance(inputs, dict):
-            images = inputs["image"] if "image" in inputs else inputs["weak"]
-        outputs = self.encode(self.prepare(images), training=training)
-        return keras.ops.softmax(outputs["logits"])
+    def labels_move(self):
+        """Returns whether this epoch changes pseudo labels, a boolean."""
+        return self.epoch + 1 >= self.pseudo_label_start
+
+    def current_candidates(self, index, candidates):
+        """Returns the sets that training works with, `(B, C)`.
+
+        They are the data's, unless a method corrects sets.
+
+        Args:
+            index: Integer tensor `(B,)`.
+            candidates: Multi-hot float32 tensor `(B, C)`: the data's.
+        """
+        return candidates
+
+    def mixup_partner(self, batch_size):
+        """Returns the row that each example is mixed with, `(B,)`.
+
+        Neighbours, 1, 0, 3, 2 and so on: the batch is in random order
+        already, and a pair stays together over replicas. The last of an odd
+        batch gets row 0. The authors' code draws a second batch instead.
+        """
+        index = keras.ops.arange(batch_size)
+        partner = keras.ops.bitwise_xor(index, keras.ops.ones_like(index))
+        return keras.ops.where(partner < batch_size, partner, 0)
+
+    def after_step(self, batch):
+        """Called with the step's `Batch` once the weights have moved."""
+        if self.refresh_when == "after_step":
+            self.refresh(self.forward(batch), batch)
+
+    def begin_epoch(self, epoch):
+        """Called as an epoch begins, with its number from 0."""
+
+    # The step, in its order. `backend.Trainer` puts the gradient around it.
 
     def training_loss(self, x, y, sample_weight=None):
-        """One step without its gradient.
+        """Computes one step without its gradient.
 
         Returns:
             The loss, without weight decay and divided by the number of
-            replicas; the weak views' probabilities `(B, C)`; and the batch as
-            a dict, for `after_step`.
+            replicas; the weak views' probabilities `(B, C)`; and the `Batch`,
+            for `after_step`.
         """
-        batch = Batch.of(self, x, y, sample_weight)
+        batch = inputs.make_batch(self, x, y, sample_weight)
         outputs = self.forward(batch)
         targets = self.current_targets(outputs, batch)
         targets = keras.ops.stop_gradient(targets)
@@ -274,16 +301,55 @@ class PartialLabelModel(
             self.class_prior.update(targets)
         parts = self.method_losses(outputs, targets, batch)
         if self.mixup_weight:
-            loss = self._mixup_loss(targets, batch)
+            loss = self.mixup_loss(targets, batch)
             parts["mix"] = (self.mixup_weight, loss)
         if self.refresh_when == "after_loss":
             self.refresh(outputs, batch)
         total = sum(weight * loss for weight, loss in parts.values())
         self._track(total, parts, targets, batch)
-        return total, keras.ops.softmax(outputs["logits"]), vars(batch)
+        return total, keras.ops.softmax(outputs["logits"]), batch
+
+    def adjusted(self, logits):
+        """Returns the logits that the losses see; see `logit_adjustment`."""
+        if not self.logit_adjustment:
+            return logits
+        return logits + self.logit_adjustment * self.class_prior.log()
+
+    def mixup_loss(self, targets, batch):
+        """Returns the loss of each weak view mixed with its partner's."""
+        # The larger share stays with the example itself.
+        share = draws.beta(
+            self.mixup_alpha, self.seed, self.epoch, batch.index, "mixup"
+        )
+        share = keras.ops.maximum(share, 1.0 - share)
+        partner = self.mixup_partner(keras.ops.shape(batch.index)[0])
+        weak = batch.views["weak"]
+        mixed = ops.mixup(weak, keras.ops.take(weak, partner, axis=0), share)
+        logits = self.adjusted(self.encode(mixed, training=True)["logits"])
+        weight = 1.0 if batch.sample_weight is None else batch.sample_weight
+        own = self.classification_loss(
+            logits, targets, batch.candidates, weight * share
+        )
+        others = self.classification_loss(
+            logits,
+            keras.ops.take(targets, partner, axis=0),
+            keras.ops.take(batch.candidates, partner, axis=0),
+            weight * (1.0 - share),
+        )
+        return own + others
+
+    def _track(self, total, parts, targets, batch):
+        # A loss is divided by the number of replicas; a log is not.
+        size, replicas = keras.ops.shape(batch.index)[0], backend.num_replicas()
+        for name in self.loss_names:
+            self.parts[name].update_state(parts[name][1] * replicas, size)
+        self.total_loss.update_state(total * replicas, size)
+        if self.keeps_pseudo_labels:
+            inside = covering(batch.candidates, targets)
+            self.outside.update_state(1.0 - inside)
 
     def regularisation(self):
-        """Coupled weight decay, plus what the layers ask for themselves."""
+        """Returns coupled weight decay plus the layers' own losses."""
         total = sum(self.losses) if self.losses else 0.0
         if self.weight_decay:
             squares = sum(
@@ -293,45 +359,145 @@ class PartialLabelModel(
             total = total + 0.5 * self.weight_decay * squares
         return total
 
-    def _track(self, total, parts, targets, batch):
-        size = keras.ops.shape(batch.index)[0]
-        replicas = backend.num_replicas()
-        names = self.loss_names
-        values = [*(parts[name][1] for name in names), total]
-        values = checks.with_statistics(values, self.backbone)
-        values = [value * replicas for value in values]
-        for name, value in zip(names, values):
-            self.parts[name].update_state(value, sample_weight=size)
-        self._loss_tracker.update_state(values.pop(), sample_weight=size)
+    # Training with Keras.
+
+    def enter_epoch(self, epoch, epochs):
+        """Sets the schedules for an epoch, counted from 0, of `epochs`."""
+        self.epoch.assign(epoch)
+        self.progress.assign(epoch / epochs)
         if self.keeps_pseudo_labels:
-            inside = covering(batch.candidates, targets)
-            self.outside.update_state(1.0 - inside)
-        self.non_finite_step.assign(
-            checks.first_non_finite(
-                self.non_finite_step, values, self.optimizer.iterations
+            start, end = self.pseudo_label_momentum
+            phi = start + (end - start) * epoch / epochs
+            self.pseudo_label_table.momentum.assign(phi)
+            self.pseudo_label_table.forget_ratios()
+        self.begin_epoch(epoch)
+
+    def fit(self, x=None, *args, callbacks=None, **kwargs):
+        """`keras.Model.fit`, with the epoch made known to step and data."""
+        inputs.check_fit(self, x, kwargs)
+        counter = getattr(x, "epoch_counter", None)
+        if counter is not None:
+            # It shuffles itself; Keras would warn.
+            kwargs.setdefault("shuffle", False)
+        clock = inputs.EpochClock(counter)
+        callbacks = [clock, *keras.tree.flatten(callbacks or [])]
+        return super().fit(x, *args, callbacks=callbacks, **kwargs)
+
+    def train_on_batch(self, x, y=None, sample_weight=None, **kwargs):
+        """As Keras's, without `class_weight`."""
+        inputs.check_fit(self, x, kwargs)
+        return super().train_on_batch(x, y, sample_weight, **kwargs)
+
+    @property
+    def training_logs(self):
+        """Names of the logs that exist in training only."""
+        names = {part.name for part in self.parts.values()}
+        return names | ({"outside"} if self.keeps_pseudo_labels else set())
+
+    def compute_loss(
+        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
+    ):
+        """Returns the evaluation loss, for any candidate set."""
+        inputs.check_sets(y, self.num_classes)
+        return self.evaluation_loss(y, y_pred, sample_weight=sample_weight)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        inputs.check_sets(y, self.num_classes)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
+
+    # Inference and export.
+
+    @property
+    def pseudo_labels(self):
+        """The table `(N, C)`, with `shape` and `numpy()`: the current labels.
+
+        A sparse table is made dense by `numpy()` only.
+        """
+        if not self.keeps_pseudo_labels:
+            raise AttributeError(
+                f"{type(self).__name__} keeps no pseudo labels; it learns from "
+                "the candidate sets as they are. Use predict(images)."
             )
+        return self.pseudo_label_table
+
+    @property
+    def takes_features(self):
+        """Whether the backbone is for feature vectors: images of one pixel."""
+        return tuple(self.image_shape[:2]) == (1, 1)
+
+    def prepare(self, images):
+        """Resizes to the backbone's size if needed, and normalises."""
+        images = keras.ops.cast(images, "float32")
+        if self.takes_features:
+            inputs.check_features(images.shape, self.image_shape)
+            images = keras.ops.reshape(images, (-1, *self.image_shape))
+        elif tuple(images.shape[1:3]) != tuple(self.image_shape[:2]):
+            images = self.resizing(images)
+        return self.normalisation(images)
+
+    def call(self, images, training=False):
+        if isinstance(images, dict):
+            images = images["image"] if "image" in images else images["weak"]
+        images = self.prepare(images)
+        logits = self.encode(images, training=training)["logits"]
+        # ReLU and pooling turn NaN pixels into ordinary features.
+        finite = keras.ops.all(
+            keras.ops.isfinite(images), axis=(1, 2, 3), keepdims=True
+        )[:, :, 0, 0]
+        return keras.ops.where(finite, keras.ops.softmax(logits), float("nan"))
+
+    def infer_scores(self, images):
+        """`scores` in inference mode, for images as in `call`."""
+        return self.scores(self.encode(self.prepare(images), training=False))
+
+    def inference_network(self):
+        """Returns the classifier alone: images to probabilities.
+
+        It shares its weights with this model; the table, the key encoder and
+        all else that only training needs is not in it. With a backbone for
+        feature vectors its input is `(B, d)`.
+        """
+        if self.takes_features:
+            start = keras.Input(self.image_shape[-1:], name="features")
+            x = keras.layers.Reshape(self.image_shape)(start)
+        else:
+            shape = (None, None, self.image_shape[-1])
+            start = keras.Input(shape, name="images")
+            x = self.resizing(start)
+        x = self.normalisation(x)
+        x = self.classifier(self.backbone(x, training=False))
+        x = keras.layers.Softmax(name="probabilities", dtype="float32")(x)
+        return keras.Model(start, x, name="classifier")
+
+    def export(self, filepath, class_names=None):
+        """Writes the classifier as a SavedModel; see `inference_network`.
+
+        Args:
+            filepath: Folder to write.
+            class_names: Names of the C classes, shipped as an asset.
+
+        Raises:
+            EnvironmentLacksError: On the JAX backend.
+        """
+        inputs.check_class_names(class_names, self.num_classes)
+        backend.save_served_model(
+            self.inference_network(), filepath, self.image_shape, class_names
         )
 
     def get_config(self):
         serialise = keras.saving.serialize_keras_object
         return {
             **super().get_config(),
+            **{
+                name: getattr(self, name)
+                for base in type(self).__mro__
+                for name in vars(base).get("options", ())
+            },
             "backbone": serialise(self.backbone),
-            "num_classes": self.num_classes,
-            "num_examples": self.num_examples,
             "views": serialise(self.views) if self.views else None,
-            "mean": self.mean,
-            "std": self.std,
-            "mixup_weight": self.mixup_weight,
-            "mixup_alpha": self.mixup_alpha,
-            "pseudo_label_momentum": self.pseudo_label_momentum,
-            "pseudo_label_start": self.pseudo_label_start,
             "table": serialise(self.pseudo_label_table)
             if self.keeps_pseudo_labels
             else "dense",
-            "weight_decay": self.weight_decay,
-            "logit_adjustment": self.logit_adjustment,
-            "seed": self.seed,
         }
 
     @classmethod

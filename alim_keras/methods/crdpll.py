@@ -3,6 +3,8 @@
 import keras
 
 from alim_keras import losses
+from alim_keras.errors import check_choice
+from alim_keras.errors import check_number
 from alim_keras.methods.base import PartialLabelModel
 
 NON_CANDIDATES = ("keep", "weighted", "drop")
@@ -26,15 +28,12 @@ class CRDPLL(PartialLabelModel):
     of a wrong set down; see `non_candidates`.
 
     Args:
-        backbone: See `PartialLabelModel`; so are `num_classes`,
-            `num_examples` and all keyword arguments not listed here.
-        num_classes: C.
-        num_examples: N.
+        *args: See `PartialLabelModel`, and for all not listed here.
         ramp: Share of the training after which r has risen to 1. Defaults to
             `0.5`: the published 100 of 200 epochs.
         non_candidates: u, for ALIM: `"keep"`, 1; `"weighted"`, `1 - lambda`;
             `"drop"`, 0 as soon as lambda is above 0. All are 1 while lambda
-            is 0. Defaults to `"keep"`, the one that gained anything in the
+            is 0. Defaults to `"keep"`, the only one that gained in the
             comparison of docs/results.md.
 
     Example: as `RC`'s, with `views=alim_keras.augment.AutoAugmentViews()`,
@@ -44,6 +43,10 @@ class CRDPLL(PartialLabelModel):
     - [Wu et al., 2022](https://proceedings.mlr.press/v162/wu22l.html)
     """
 
+    options = (
+        "ramp",
+        "non_candidates",
+    )
     loss_names = ("consistency", "outside_set")
     view_names = _VIEWS
     default_norm = "scale"
@@ -52,25 +55,14 @@ class CRDPLL(PartialLabelModel):
 
     def __init__(
         self,
-        backbone,
-        num_classes,
-        num_examples,
-        *,
+        *args,
         ramp=0.5,
         non_candidates="keep",
         **kwargs,
     ):
-        if not 0 < ramp <= 1:
-            raise ValueError(
-                "Argument `ramp` must be a share of the training, in (0, 1]. "
-                f"Received: ramp={ramp}"
-            )
-        if non_candidates not in NON_CANDIDATES:
-            raise ValueError(
-                f"Argument `non_candidates` must be one of {NON_CANDIDATES}. "
-                f"Received: non_candidates={non_candidates!r}"
-            )
-        super().__init__(backbone, num_classes, num_examples, **kwargs)
+        check_number("ramp", ramp, 0, 1, low_open=True)
+        check_choice("non_candidates", non_candidates, NON_CANDIDATES)
+        super().__init__(*args, **kwargs)
         self.ramp = ramp
         self.non_candidates = non_candidates
         self.outside_loss = losses.NonCandidateLogLoss()
@@ -81,7 +73,7 @@ class CRDPLL(PartialLabelModel):
         passes = [
             self.encode(batch.views[name], training=True) for name in _VIEWS
         ]
-        views = [one["logits"] for one in passes]
+        views = [outputs["logits"] for outputs in passes]
         return {**passes[0], "views": views}
 
     def scores(self, outputs):
@@ -129,10 +121,3 @@ class CRDPLL(PartialLabelModel):
         if self.non_candidates == "drop":
             lam = keras.ops.cast(lam > 0.0, "float32")
         return outside * (1.0 - lam)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "ramp": self.ramp,
-            "non_candidates": self.non_candidates,
-        }

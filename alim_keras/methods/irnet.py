@@ -1,14 +1,13 @@
 """IRNet: PiCO that adds the missing label to sets that look wrong."""
 
 import keras
-import numpy as np
 
 from alim_keras import losses
 from alim_keras.errors import ConfigError
+from alim_keras.errors import check_choice
 from alim_keras.errors import check_ranges
 from alim_keras.layers import AddedLabels
 from alim_keras.layers import Plateau
-from alim_keras.layers.memories import LENGTH
 from alim_keras.methods.pico import PiCO
 from alim_keras.metrics import covering
 
@@ -17,6 +16,7 @@ LABEL_LOSSES = ("sce", "ce")
 # of the average by less than this is none.
 _WINDOW = 0.1
 _GAIN = 0.01
+_LONGEST = 128
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -46,10 +46,8 @@ class IRNet(PiCO):
     Log: `corrected`, the number of labels added in the epoch.
 
     Args:
-        backbone: See `PiCO`; so are `num_classes`, `num_examples` and all
-            keyword arguments not listed here. The table must be dense.
-        num_classes: C.
-        num_examples: N.
+        *args: See `PiCO`, and for all not listed here. The table must be
+            dense.
         tau: Published on CIFAR-10 for noise rates .1/.2/.3: .020/.016/.010 at
             ambiguity .1, .016/.010/.008 at .3, .010/.008/.008 at .5; on
             CIFAR-100: .004 for ambiguity .01 at noise rate .1, .002 for all
@@ -73,14 +71,17 @@ class IRNet(PiCO):
     - [Lian et al., 2022](https://arxiv.org/abs/2211.04774)
     """
 
+    options = (
+        "tau",
+        "correct_start",
+        "latest_start",
+        "label_loss",
+    )
     view_names = ("weak", "strong", "weak2")
 
     def __init__(
         self,
-        backbone,
-        num_classes,
-        num_examples,
-        *,
+        *args,
         tau=0.01,
         correct_start="auto",
         latest_start=0.5,
@@ -92,15 +93,9 @@ class IRNet(PiCO):
         check_ranges(tau=(tau, "weight"), latest_start=(latest_start, "share"))
         if correct_start != "auto":
             check_ranges(correct_start=(correct_start, "count"))
-        if label_loss not in LABEL_LOSSES:
-            raise ValueError(
-                f"Argument `label_loss` must be one of {LABEL_LOSSES}. "
-                f"Received: label_loss={label_loss!r}"
-            )
+        check_choice("label_loss", label_loss, LABEL_LOSSES)
         super().__init__(
-            backbone,
-            num_classes,
-            num_examples,
+            *args,
             prototype_temperature=prototype_temperature,
             mixup_weight=mixup_weight,
             **kwargs,
@@ -117,7 +112,7 @@ class IRNet(PiCO):
         self.label_loss = label_loss
         self.symmetric_loss = losses.SymmetricCrossentropy()
         self.added_labels = AddedLabels(
-            num_examples, num_classes, name="added_labels"
+            self.num_examples, self.num_classes, name="added_labels"
         )
         self.agreement = Plateau(name="agreement")
         # Epoch from 1 that corrections began, or begin, with; 0: not known.
@@ -135,13 +130,6 @@ class IRNet(PiCO):
     def training_logs(self):
         return super().training_logs | {"corrected"}
 
-    @classmethod
-    def state_bytes(cls, num_examples, num_classes):
-        return {
-            "added labels": num_examples * num_classes,
-            "correction start": 4 * (LENGTH + 2 + 1),
-        }
-
     def begin_epoch(self, epoch):
         if self.correct_start != "auto":
             return
@@ -149,7 +137,7 @@ class IRNet(PiCO):
         if epoch == 0 or self.corrects_from.numpy() > 0:
             return
         epochs = round(epoch / float(self.progress.numpy()))
-        window = min(max(round(_WINDOW * epochs), 1), LENGTH // 2)
+        window = min(max(round(_WINDOW * epochs), 1), _LONGEST)
         late = epoch >= self.latest_start * epochs
         if late or self.agreement.is_reached(window, _GAIN):
             self.corrects_from.assign(epoch + 1)
@@ -203,28 +191,6 @@ class IRNet(PiCO):
         table.overwrite(batch.index, rows, batch.candidates, noisy)
         self.added_labels.add(batch.index, label, noisy)
         self.corrected.update_state(keras.ops.cast(noisy, "float32"))
-
-    def corrected_candidates(self, candidates):
-        """Returns the sets of all examples with what was added.
-
-        Args:
-            candidates: Multi-hot array `(N, C)`: the data's.
-
-        Returns:
-            A numpy array `(N, C)` of the same dtype.
-        """
-        candidates = np.asarray(candidates)
-        added = self.added_labels.table.numpy().astype(candidates.dtype)
-        return np.maximum(candidates, added)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "tau": self.tau,
-            "correct_start": self.correct_start,
-            "latest_start": self.latest_start,
-            "label_loss": self.label_loss,
-        }
 
 
 def missing_label(first, second, candidates, tau):

@@ -5,10 +5,11 @@ import keras
 from alim_keras import backend
 from alim_keras import losses
 from alim_keras import ops
+from alim_keras.errors import check_choice
 from alim_keras.errors import check_ranges
 from alim_keras.layers import EmbeddingQueue
 from alim_keras.layers import Prototypes
-from alim_keras.methods import checks
+from alim_keras.methods import inputs
 from alim_keras.methods.base import PartialLabelModel
 from alim_keras.networks import projection_head
 
@@ -60,6 +61,11 @@ class PiCO(PartialLabelModel):
     - [Xu et al., 2023](https://arxiv.org/abs/2301.12077) (ALIM)
     """
 
+    options = (
+        *("embedding_dim", "queue_size", "key_momentum", "prototype_momentum"),
+        *("temperature", "prototype_temperature", "scores_from"),
+        "contrastive_weight",
+    )
     loss_names = ("cls", "cont")
     view_names = ("weak", "strong")
 
@@ -80,6 +86,7 @@ class PiCO(PartialLabelModel):
         mixup_weight=1.0,
         **kwargs,
     ):
+        check_choice("scores_from", scores_from, ("prototypes", "classifier"))
         check_ranges(
             embedding_dim=(embedding_dim, "count"),
             queue_size=(queue_size, "count"),
@@ -96,11 +103,6 @@ class PiCO(PartialLabelModel):
             mixup_weight=mixup_weight,
             **kwargs,
         )
-        if scores_from not in ("prototypes", "classifier"):
-            raise ValueError(
-                "Argument `scores_from` must be 'prototypes' or 'classifier'. "
-                f"Received: scores_from={scores_from!r}"
-            )
         self.embedding_dim = embedding_dim
         self.queue_size = queue_size
         self.key_momentum = key_momentum
@@ -140,24 +142,26 @@ class PiCO(PartialLabelModel):
 
     def method_losses(self, outputs, targets, batch):
         parts = super().method_losses(outputs, targets, batch)
-        pseudo_class = self._pseudo_class(outputs, batch)
+        pseudo_class = self.pseudo_class(outputs, batch)
         embeddings = outputs["embeddings"]
         self.prototypes.update(
             keras.ops.stop_gradient(embeddings), pseudo_class
         )
         loss = self._contrast(
-            embeddings, self._keys(batch), pseudo_class, batch.sample_weight
+            embeddings, self.keys(batch), pseudo_class, batch.sample_weight
         )
         parts["cont"] = (self.contrastive_weight, loss)
         return parts
 
-    def _keys(self, batch):
+    def keys(self, batch):
         """Moves the key encoder, then embeds the strong views with it."""
-        self._move_key_encoder()
-        keys = self.key_encoder(batch.strong, training=True)
+        m = self.key_momentum
+        for key, query in self.key_and_query():
+            key.assign(m * key + (1.0 - m) * keras.ops.stop_gradient(query))
+        keys = self.key_encoder(batch.views["strong"], training=True)
         return keras.ops.stop_gradient(ops.unit_norm(keys))
 
-    def _pseudo_class(self, outputs, batch):
+    def pseudo_class(self, outputs, batch):
         """Most likely class under `(S + lambda (1 - S)) P`, `(B,)` integers."""
         z = ops.weighted_probabilities(
             keras.ops.softmax(outputs["logits"]),
@@ -170,19 +174,27 @@ class PiCO(PartialLabelModel):
         all_embeddings, all_keys, all_classes = backend.all_gather(
             embeddings, keys, pseudo_class
         )
-        batch = keras.ops.concatenate([all_embeddings, all_keys])
+        entries = keras.ops.concatenate([all_embeddings, all_keys])
         classes = keras.ops.concatenate([all_classes, all_classes])
+        size, batch_size = (
+            keras.ops.shape(rows)[0] for rows in (pseudo_class, all_classes)
+        )
+        is_self, _ = losses.own_places(
+            backend.first_row(size), size, batch_size, 2 * batch_size
+        )
         positives = losses.positive_mask(pseudo_class, classes)
-        size = keras.ops.shape(pseudo_class)[0]
-        myself = backend.first_row(size) + keras.ops.arange(size)
-        place = keras.ops.arange(keras.ops.shape(classes)[0])
-        is_self = keras.ops.expand_dims(myself, 1) == place
-        mask = keras.ops.where(is_self, losses.LEFT_OUT, positives)
-        similarities = keras.ops.matmul(embeddings, keras.ops.transpose(batch))
         queue = keras.ops.convert_to_tensor(self.queue.embeddings)
         loss = self.contrastive_loss(
-            (mask, pseudo_class, self.queue.labels),
-            (similarities, embeddings, queue),
+            (
+                losses.contrast_mask(positives, is_self),
+                pseudo_class,
+                self.queue.labels,
+            ),
+            (
+                keras.ops.matmul(embeddings, keras.ops.transpose(entries)),
+                embeddings,
+                queue,
+            ),
             sample_weight=sample_weight,
         )
         self.queue.enqueue(all_keys, all_classes)
@@ -194,7 +206,7 @@ class PiCO(PartialLabelModel):
         def copy(network):
             twin = network.__class__.from_config(network.get_config())
             twin.set_weights(network.get_weights())
-            checks.synchronise_batch_norm(twin)
+            inputs.synchronise_batch_norm(twin)
             return twin
 
         encoder = keras.Sequential(
@@ -211,7 +223,7 @@ class PiCO(PartialLabelModel):
     @property
     def trainable(self):
         """Whether the query encoder learns; the key encoder never does."""
-        return self._trainable
+        return keras.Model.trainable.fget(self)
 
     @trainable.setter
     def trainable(self, value):
@@ -220,12 +232,7 @@ class PiCO(PartialLabelModel):
             keras.Model.trainable.fset(self.key_encoder, True)
             _freeze(self.key_encoder)
 
-    def _move_key_encoder(self):
-        m = self.key_momentum
-        for key, query in self._key_and_query():
-            key.assign(m * key + (1.0 - m) * keras.ops.stop_gradient(query))
-
-    def _key_and_query(self):
+    def key_and_query(self):
         """Pairs of key and query parameters, without batch statistics."""
         twin, projection = self.key_encoder.layers
         pairs = zip(
@@ -233,19 +240,6 @@ class PiCO(PartialLabelModel):
             self.backbone.weights + self.projection.weights,
         )
         return [(k, q) for k, q in pairs if q.trainable]
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "embedding_dim": self.embedding_dim,
-            "queue_size": self.queue_size,
-            "key_momentum": self.key_momentum,
-            "prototype_momentum": self.prototype_momentum,
-            "temperature": self.temperature,
-            "prototype_temperature": self.prototype_temperature,
-            "scores_from": self.scores_from,
-            "contrastive_weight": self.contrastive_weight,
-        }
 
 
 def _freeze(network):

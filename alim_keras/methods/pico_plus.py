@@ -5,6 +5,7 @@ import keras
 from alim_keras import backend
 from alim_keras import losses
 from alim_keras import ops
+from alim_keras.errors import ConfigError
 from alim_keras.errors import check_ranges
 from alim_keras.layers import Reliability
 from alim_keras.methods.pico import PiCO
@@ -51,10 +52,7 @@ class PiCOPlus(PiCO):
     SupCon(M_all); `mix_loss`. `outside` counts a guess as pseudo label.
 
     Args:
-        backbone: See `PiCO`; so are `num_classes`, `num_examples` and all
-            keyword arguments not listed here.
-        num_classes: C.
-        num_examples: N.
+        *args: See `PiCO`, and for all not listed here.
         start: Epochs of warm-up. Defaults to `80`; 5 for CIFAR-10 and 50 for
             CIFAR-100 were published, too. In the first epoch of all, no
             distance is known and every example reliable.
@@ -74,14 +72,20 @@ class PiCOPlus(PiCO):
     - [Wang et al., 2022](https://arxiv.org/abs/2201.08984), version 3
     """
 
+    options = (
+        "start",
+        "knn_start",
+        "pure_ratio",
+        "num_neighbours",
+        "guess_temperature",
+        "cls_weight",
+        "unreliable_weight",
+    )
     loss_names = ("cls", "cont", "relaxed", "guess")
 
     def __init__(
         self,
-        backbone,
-        num_classes,
-        num_examples,
-        *,
+        *args,
         start=80,
         knn_start=100,
         pure_ratio=0.6,
@@ -102,20 +106,18 @@ class PiCOPlus(PiCO):
             unreliable_weight=(unreliable_weight, "weight"),
         )
         if knn_start < start:
-            raise ValueError(
+            raise ConfigError(
                 "Argument `knn_start` must not be below `start`: before it, no "
                 "example is unreliable. Received: "
                 f"start={start}, knn_start={knn_start}"
             )
         super().__init__(
-            backbone,
-            num_classes,
-            num_examples,
+            *args,
             prototype_temperature=prototype_temperature,
             **kwargs,
         )
         if num_neighbours > self.queue_size:
-            raise ValueError(
+            raise ConfigError(
                 "Argument `num_neighbours` must be at most `queue_size`. "
                 f"Received: num_neighbours={num_neighbours}, "
                 f"queue_size={self.queue_size}"
@@ -127,12 +129,8 @@ class PiCOPlus(PiCO):
         self.guess_temperature = guess_temperature
         self.cls_weight = cls_weight
         self.unreliable_weight = unreliable_weight
-        self.reliability = Reliability(num_examples, name="reliability")
+        self.reliability = Reliability(self.num_examples, name="reliability")
         self.contrastive_loss = losses.SupervisedContrastive(self.temperature)
-
-    @classmethod
-    def state_bytes(cls, num_examples, num_classes):
-        return {"distances": 2 * 4 * num_examples}
 
     def begin_epoch(self, epoch):
         self.reliability.select(self.pure_ratio if epoch >= self.start else 1.0)
@@ -152,21 +150,21 @@ class PiCOPlus(PiCO):
         reliable = self.reliability.of(batch.index)
         return keras.ops.where(keras.ops.expand_dims(reliable, 1), rows, guess)
 
-    def _mixup_loss(self, targets, batch):
-        loss = super()._mixup_loss(targets, batch)
+    def mixup_loss(self, targets, batch):
+        loss = super().mixup_loss(targets, batch)
         return keras.ops.where(self._after(self.start), loss, 0.0)
 
-    def _pseudo_class(self, outputs, batch):
+    def pseudo_class(self, outputs, batch):
         free = keras.ops.argmax(outputs["logits"], axis=-1)
         return keras.ops.where(
             self.reliability.of(batch.index),
-            super()._pseudo_class(outputs, batch),
+            super().pseudo_class(outputs, batch),
             keras.ops.cast(free, backend.INTEGER),
         )
 
     def method_losses(self, outputs, targets, batch):
         reliable = self.reliability.of(batch.index)
-        pseudo_class = self._pseudo_class(outputs, batch)
+        pseudo_class = self.pseudo_class(outputs, batch)
         self.reliability.record(batch.index, self._distance(outputs, batch))
         embeddings = outputs["embeddings"]
         self.prototypes.update(
@@ -179,7 +177,7 @@ class PiCOPlus(PiCO):
             reliable, pseudo_class, pseudo_class + self.num_classes
         )
         cont, relaxed = self._contrasts(
-            embeddings, self._keys(batch), mark, batch
+            embeddings, self.keys(batch), mark, batch
         )
         started = self._after(self.start)
         cls, guess = self._means(outputs, targets, batch, reliable)
@@ -256,7 +254,7 @@ class PiCOPlus(PiCO):
             ),
             0.0,
         )
-        # An unreliable entry's mark is no class.
+        # Unreliable entries have no class, so they match nothing.
         strict = losses.positive_mask(mark, marks)
         strict = keras.ops.where(row, strict, near)
         strict = losses.contrast_mask(strict, is_self, is_own_key)
@@ -270,7 +268,7 @@ class PiCOPlus(PiCO):
         relaxed = losses.positive_mask(mine, classes)
         relaxed = losses.contrast_mask(relaxed, is_self, is_own_key)
 
-        weight = self._anchor_weights(reliable)
+        weight = self.anchor_weights(reliable)
         if batch.sample_weight is not None:
             weight = weight * batch.sample_weight
         cont = self.contrastive_loss(
@@ -284,7 +282,7 @@ class PiCOPlus(PiCO):
         self.queue.enqueue(all_keys, all_marks)
         return cont, loss
 
-    def _anchor_weights(self, reliable):
+    def anchor_weights(self, reliable):
         """Weights of the anchors in the strict loss, `(B,)`."""
         reliable = keras.ops.cast(reliable, "float32")
         apart = self.contrastive_weight * reliable + self.unreliable_weight * (
@@ -294,15 +292,3 @@ class PiCOPlus(PiCO):
         return keras.ops.where(
             self._after(self.start), weight, self.contrastive_weight
         )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "start": self.start,
-            "knn_start": self.knn_start,
-            "pure_ratio": self.pure_ratio,
-            "num_neighbours": self.num_neighbours,
-            "guess_temperature": self.guess_temperature,
-            "cls_weight": self.cls_weight,
-            "unreliable_weight": self.unreliable_weight,
-        }

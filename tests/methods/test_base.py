@@ -148,30 +148,6 @@ def test_a_base_model_learns_the_table_by_itself():
     assert logs["cls_loss"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_step_of_the_first_non_finite_loss_is_kept():
-    x, y = tiny.batch()
-    model = tiny.pico()
-    model.train_on_batch(x, y)
-    np.testing.assert_array_equal(model.non_finite_step.numpy(), -1)
-    bad = {"image": np.full((6, 4, 4, 1), np.nan, "float32"), **x}
-    bad["image"] = np.full((6, 4, 4, 1), np.nan, "float32")
-    model.train_on_batch(bad, y)
-    model.train_on_batch(x, y)
-    # Counted from 0: the second step. All three parts, in their order.
-    assert model.loss_names == ("cls", "cont", "mix")
-    np.testing.assert_array_equal(model.non_finite_step.numpy(), 1)
-
-
-def test_only_the_part_that_broke_is_named():
-    x, y = tiny.batch()
-    strong = np.full((6, 4, 4, 1), np.inf, "float32")
-    model = tiny.pico()
-    model.train_on_batch(
-        {"weak": x["image"], "strong": strong, "index": x["index"]}, y
-    )
-    np.testing.assert_array_equal(model.non_finite_step.numpy(), [-1, 0, -1])
-
-
 def test_images_are_scaled_and_normalised_inside():
     def network():
         inputs = keras.Input((2, 2, 3))

@@ -184,7 +184,6 @@ def test_a_step_whose_gradient_overflows_changes_no_weight(policy):
     assert float(scale.numpy()) == pytest.approx(5e29)
     # The forward pass was sound, and so is all that comes from it.
     assert np.all(np.isfinite(list(logs.values())))
-    assert np.all(model.non_finite_step.numpy() == -1)
     for variable in model.non_trainable_variables:
         if not variable.path.endswith("candidate_ratio"):
             assert np.all(np.isfinite(variable.numpy())), variable.path

@@ -103,7 +103,7 @@ def test_the_network_for_inference_takes_flat_vectors(trained):
 def test_the_served_model_takes_flat_vectors(trained, tmp_path):
     import tensorflow as tf
 
-    from alim_keras.backend.tensorflow_serving import load_served_model
+    from alim_keras.backend.serving import load_served_model
 
     vectors, _, _ = examples()
     flat = vectors.reshape(COUNT, FEATURES)

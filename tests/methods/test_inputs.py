@@ -8,7 +8,7 @@ import tiny
 
 import alim_keras
 from alim_keras.errors import NonFiniteError
-from alim_keras.methods import checks
+from alim_keras.methods import inputs as checks
 
 
 @pytest.fixture(scope="module")

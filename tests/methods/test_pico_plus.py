@@ -165,7 +165,7 @@ def test_weights_of_the_anchors():
     for epoch, expected in enumerate(([0.5, 0.5], [1.0, 1.0], [0.5, 0.1])):
         model.epoch.assign(epoch)
         np.testing.assert_allclose(
-            model._anchor_weights(reliable), expected, rtol=1e-6
+            model.anchor_weights(reliable), expected, rtol=1e-6
         )
 
 

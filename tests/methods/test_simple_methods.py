@@ -9,6 +9,7 @@ import tiny
 import alim_keras
 from alim_keras import methods
 from alim_keras.methods import METHODS
+from alim_keras.methods.inputs import Batch
 
 SIMPLE = [
     "cc",
@@ -164,14 +165,7 @@ def test_lwc_with_beta_0_is_rc():
     for model in pair:
         views = {"weak": model.prepare(x["weak"])}
         arrays = [keras.ops.convert_to_tensor(v) for v in (x["index"], y)]
-        model.after_step(
-            {
-                "views": views,
-                "index": arrays[0],
-                "candidates": arrays[1],
-                "sample_weight": None,
-            }
-        )
+        model.after_step(Batch(views, *arrays, None))
     for _ in range(3):
         logs = [m.train_on_batch(x, y, return_dict=True) for m in pair]
         assert logs[0]["loss"] == pytest.approx(logs[1]["loss"], rel=1e-5)

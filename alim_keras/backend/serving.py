@@ -1,4 +1,4 @@
-"""The classifier as a SavedModel: written, and read back."""
+"""The classifier as a SavedModel: written, and read back, by TensorFlow."""
 
 import os
 import tempfile
@@ -15,24 +15,33 @@ def save_served_model(network, path, image_shape, class_names=None):
     """Writes `network` (images to probabilities) as a SavedModel.
 
     Its `serve` takes a batch of images of any size, `(B, H, W, C)`, uint8 or
-    float32 in `[0, 255]`, and returns `(B, num_classes)` float32. Signatures:
-    `serving_default` (uint8) and `serve_float` (float32). A network of feature
-    vectors takes float32 `(B, d)`, and has `serving_default` only.
-    `input_shape` returns the shape of one image, or of one vector, that the
-    network was trained on. Class names, one per line, are the asset
-    `class_names.txt`. Nothing else is inside.
+    float32 in `[0, 255]`, and returns `(B, num_classes)` float32: no rows for
+    no images, NaN for an image with a pixel that is not a finite number.
+    Signatures: `serving_default` (uint8) and `serve_float` (float32). A
+    network of feature vectors takes float32 `(B, d)`, and has
+    `serving_default` only. `input_shape` returns the shape of one image, or
+    of one vector, that the network was trained on. Class names, one per line,
+    are the asset `class_names.txt`. Nothing else is inside.
 
     Raises:
         ConfigError: A class name that does not fit on a line of text.
     """
     _check_lines(class_names)
     of_features = len(network.inputs[0].shape) == 2
+    num_classes = network.outputs[0].shape[-1]
     served = tf.Module()
     served.network_variables = [v.value for v in network.variables]
 
     @tf.function
     def serve(images):
-        return network(tf.cast(images, tf.float32), training=False)
+        images = tf.cast(images, tf.float32)
+        # Resizing and pooling cannot do with no images.
+        if tf.shape(images)[0] == 0:
+            return tf.zeros((0, num_classes))
+        pixels = tf.reshape(images, (tf.shape(images)[0], -1))
+        finite = tf.reduce_all(tf.math.is_finite(pixels), axis=1, keepdims=True)
+        # ReLU and pooling turn NaN pixels into ordinary features.
+        return tf.where(finite, network(images, training=False), float("nan"))
 
     def signature(dtype):
         shape = (None, None, None, image_shape[-1])
@@ -90,7 +99,8 @@ def load_served_model(path):
     """
     try:
         served = tf.saved_model.load(path)
-    except (OSError, ValueError, tf.errors.OpError) as error:
+    # A truncated file of variables is an IndexError.
+    except (OSError, ValueError, IndexError, tf.errors.OpError) as error:
         first_line = (str(error).strip().splitlines() or ["no message"])[0]
         raise CheckpointError(
             f"The SavedModel in {path} cannot be read: {first_line}"

@@ -1,0 +1,171 @@
+"""JAX: worker processes, and the error of a lost worker."""
+
+import atexit
+import contextlib
+import os
+import sys
+
+import jax
+import numpy as np
+
+from alim_keras.errors import ConfigError
+from alim_keras.errors import EnvironmentLacksError
+
+_VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
+_EXAMPLE = " ".join(map("=".join, zip(_VARIABLES, ("host0:12345", "2", "0"))))
+# Seconds until a process that is silent, but not known to be gone, is lost.
+_SILENCE = 20
+# Words in the errors that are raised when another process is gone.
+_LOST = (
+    *("gloo", "nccl", "coordination service", "coordination_service"),
+    *("heartbeat", "socket closed", "connection reset"),
+)
+
+
+def workers_from_environment():
+    """Returns address of the first worker, their number and this one's.
+
+    All are None where the environment names none of them: JAX may find them
+    by itself.
+
+    Raises:
+        ConfigError: If it names some only, or impossible ones.
+    """
+    given = [os.environ.get(name) for name in _VARIABLES]
+    if not any(given):
+        return None, None, None
+    address, count, index = given
+    try:
+        count, index = int(count), int(index)
+        fits = ":" in address and 0 <= index < count
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        received = " ".join(f"{k}={v}" for k, v in zip(_VARIABLES, given))
+        raise ConfigError(
+            "The environment must name the first worker's address, the number "
+            f"of workers and this one's, for example {_EXAMPLE}. Received: "
+            f"{received}"
+        )
+    return address, count, index
+
+
+def join_workers():
+    """Joins the processes that the environment names; once in a process.
+
+    Raises:
+        ConfigError: If this process has several devices.
+        EnvironmentLacksError: If no worker is named or one cannot be reached.
+    """
+    if jax.distributed.is_initialized():
+        return
+    address, count, index = workers_from_environment()
+    # Its handler would take SIGTERM from the process.
+    jax.config.update("jax_enable_preemption_service", False)
+    try:
+        jax.distributed.initialize(
+            address,
+            count,
+            index,
+            cluster_detection_method="deactivate" if address else None,
+            heartbeat_timeout_seconds=_SILENCE,
+            shutdown_timeout_seconds=_SILENCE,
+        )
+    except ValueError as error:
+        raise EnvironmentLacksError(
+            "--distribute=multi_worker needs to know the workers: set, in "
+            f"every process, for example {_EXAMPLE}. (JAX: {error})"
+        ) from error
+    except jax.errors.JaxRuntimeError as error:
+        raise EnvironmentLacksError(
+            f"Worker {index} of {count} could not join the others at "
+            f"{address}: all must be started within five minutes, and the "
+            "first must be reached from all."
+        ) from error
+    if jax.local_device_count() > 1:
+        raise ConfigError(
+            "--distribute=multi_worker runs one process for each device: let "
+            "CUDA_VISIBLE_DEVICES name one in each. Received: "
+            f"{jax.local_device_count()} devices in this process"
+        )
+
+
+def process_index():
+    """Returns the number of this process, from 0."""
+    return jax.process_index()
+
+
+def process_count():
+    """Returns how many processes train together."""
+    return jax.process_count()
+
+
+def is_chief():
+    """Returns whether this process is the one that writes files."""
+    return jax.process_index() == 0
+
+
+def gather_processes(values):
+    """Returns the integers that each process passes, as rows of an array.
+
+    All processes must call it. It also makes them wait for each other.
+
+    Args:
+        values: List of n integers below 2**31.
+
+    Returns:
+        Array `(processes, n)`.
+    """
+    values = np.asarray([values], "int32")
+    if jax.process_count() == 1:
+        return values
+    from jax.experimental import multihost_utils
+
+    return multihost_utils.process_allgather(values, tiled=True)
+
+
+@contextlib.contextmanager
+def watching_workers():
+    """Turns an error of JAX about a lost worker into one line.
+
+    A process that fails ends at once: JAX would wait for the others, and they
+    for it. Where the first worker is gone JAX itself aborts the others.
+
+    Raises:
+        EnvironmentLacksError: When another process ended or was cut off.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not jax.distributed.is_initialized() or jax.process_count() == 1:
+            raise
+        if _is_loss(error):
+            atexit.register(_leave, EnvironmentLacksError.exit_code)
+            raise EnvironmentLacksError(
+                f"Worker {jax.process_index()} of {jax.process_count()} lost "
+                "another worker, which ended, was killed or cannot be reached; "
+                "see its own output. The same command, on all workers, "
+                "continues from the last finished epoch."
+            ) from error
+        interrupted = isinstance(error, KeyboardInterrupt)
+        atexit.register(
+            _leave, getattr(error, "exit_code", 130 if interrupted else 1)
+        )
+        raise
+
+
+def _is_loss(error):
+    while error is not None:
+        # By their text: gloo's come as ValueError.
+        if isinstance(error, (jax.errors.JaxRuntimeError, ValueError)):
+            text = str(error).lower()
+            if any(word in text for word in _LOST):
+                return True
+        error = error.__context__
+    return False
+
+
+def _leave(code):
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

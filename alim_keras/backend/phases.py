@@ -1,0 +1,49 @@
+"""Separates a model's metrics of training from those of evaluation."""
+
+import contextlib
+
+
+class Phases:
+    """Part of both backends' `Trainer`: which metrics a phase has.
+
+    The loss parts are not computed in evaluation: a 0.0 for them in the
+    history would be wrong. The model's `total_loss` is the loss of training;
+    Keras's own mean of that name is the loss of evaluation.
+    """
+
+    _evaluating = False
+
+    @property
+    def metrics(self):
+        """The metrics of the current phase."""
+        metrics = super().metrics
+        if self._evaluating:
+            names = self.training_logs
+            return [
+                metric
+                for metric in metrics
+                if metric is not self.total_loss and metric.name not in names
+            ]
+        return [
+            metric
+            for metric in metrics
+            if metric is self.total_loss or metric.name != "loss"
+        ]
+
+    @contextlib.contextmanager
+    def _evaluation(self):
+        before, self._evaluating = self._evaluating, True
+        try:
+            yield
+        finally:
+            self._evaluating = before
+
+    def evaluate(self, *args, **kwargs):
+        """`keras.Model.evaluate`; the loss is `-log sum_{c in S} P_c`."""
+        with self._evaluation():
+            return super().evaluate(*args, **kwargs)
+
+    def test_on_batch(self, *args, **kwargs):
+        """`keras.Model.test_on_batch`; see `evaluate`."""
+        with self._evaluation():
+            return super().test_on_batch(*args, **kwargs)

@@ -1,0 +1,142 @@
+"""Finds a method class by name or by FILE.py:Class, and its arguments."""
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import os
+
+from alim_keras.errors import ConfigError
+from alim_keras.errors import did_you_mean
+from alim_keras.methods import simple
+from alim_keras.methods.base import PartialLabelModel
+from alim_keras.methods.crdpll import CRDPLL
+from alim_keras.methods.irnet import IRNet
+from alim_keras.methods.pico import PiCO
+from alim_keras.methods.pico_plus import PiCOPlus
+
+METHODS = {
+    "cc": simple.CC,
+    "rc": simple.RC,
+    "proden": simple.PRODEN,
+    "lwc": simple.LWC,
+    "lws": simple.LWS,
+    "gce": simple.GCE,
+    "mse": simple.MSE,
+    "mae": simple.MAE,
+    "sce": simple.SCE,
+    "exp": simple.EXP,
+    "pico": PiCO,
+    "crdpll": CRDPLL,
+    "irnet": IRNet,
+    "pico_plus": PiCOPlus,
+}
+# A run sets these itself, from its data and from flags of their own.
+GIVEN = {
+    *("backbone", "num_classes", "num_examples", "views", "mean", "std"),
+    *("table", "weight_decay", "seed"),
+}
+
+
+def find_method(name):
+    """Returns the class that a method's name stands for.
+
+    Args:
+        name: A key of `METHODS`, or `FILE.py:Class` or `module:Class` for a
+            subclass of `PartialLabelModel` of one's own.
+
+    Raises:
+        ConfigError: If there is no such class.
+
+    Example:
+
+    >>> find_method("pico").__name__
+    'PiCO'
+    """
+    if name in METHODS:
+        return METHODS[name]
+    module, _, class_name = name.rpartition(":")
+    if not module:
+        raise ConfigError(
+            f"--method must be one of {', '.join(METHODS)}, or FILE.py:Class "
+            f"for one of your own.{did_you_mean(name, METHODS)} Received: "
+            f"--method={name}"
+        )
+    method = getattr(_module(module, name), class_name, None)
+    if not (inspect.isclass(method) and issubclass(method, PartialLabelModel)):
+        raise ConfigError(
+            f"{module} has no class {class_name} that is a subclass of "
+            f"alim_keras.PartialLabelModel. Received: --method={name}"
+        )
+    return method
+
+
+def _module(module, name):
+    try:
+        if not module.endswith(".py"):
+            return importlib.import_module(module)
+        path = os.path.abspath(os.path.expanduser(module))
+        stem = os.path.splitext(os.path.basename(path))[0]
+        spec = importlib.util.spec_from_file_location(stem, path)
+        loaded = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(loaded)
+        return loaded
+    except (ImportError, OSError, SyntaxError) as error:
+        raise ConfigError(
+            f"The module of --method={name} cannot be loaded: {error}"
+        ) from error
+
+
+def arguments_of(method):
+    """Returns a dict from a method's argument names to their defaults."""
+    arguments = {}
+    for base in method.__mro__:
+        if "__init__" not in vars(base):
+            continue
+        parameters = inspect.signature(base.__init__).parameters.values()
+        for parameter in parameters:
+            if parameter.kind in (
+                parameter.KEYWORD_ONLY,
+                parameter.POSITIONAL_OR_KEYWORD,
+            ):
+                arguments.setdefault(parameter.name, parameter.default)
+        if base is PartialLabelModel or not any(
+            parameter.kind == parameter.VAR_KEYWORD for parameter in parameters
+        ):
+            break
+    del arguments["self"]
+    return arguments
+
+
+def parse_options(text, method):
+    """Reads `--method_options`, a dict of a method's own arguments.
+
+    Args:
+        text: `name=value,name=value`, Python numbers, strings, booleans or
+            None; a word without quotes is a string. None for none.
+        method: The class they are for.
+
+    Raises:
+        ConfigError: If the text is malformed or the class has no such
+            argument.
+    """
+    options = {}
+    names = set(arguments_of(method)) - GIVEN
+    for part in filter(None, (text or "").split(",")):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not value:
+            raise ConfigError(
+                "--method_options must be name=value,name=value. "
+                f"Received: --method_options={text}"
+            )
+        if name not in names:
+            raise ConfigError(
+                f"{method.__name__} has no argument {name}; it has "
+                f"{', '.join(sorted(names))}.{did_you_mean(name, names)} "
+                f"Received: --method_options={text}"
+            )
+        try:
+            options[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            options[name] = value
+    return options

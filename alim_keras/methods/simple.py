@@ -1,0 +1,308 @@
+"""Methods without networks of their own: a loss against sets or weights.
+
+A class without arguments of its own takes those of its base class.
+
+Example of all of them (ALIM only where the method keeps pseudo labels):
+
+```python
+model = alim_keras.methods.RC(
+    alim_keras.networks.small_cnn((28, 28, 1)), num_classes=10,
+    num_examples=len(images))
+model.compile(optimizer=keras.optimizers.SGD(0.01, momentum=0.9))
+data = alim_keras.data.train_dataset(images, candidates, batch_size=128)
+model.fit(data, epochs=20, callbacks=[
+    alim_keras.callbacks.ALIM(noise_rate=0.3, warmup_epochs=5)])
+```
+"""
+
+import keras
+
+from alim_keras import losses
+from alim_keras.errors import check_choice
+from alim_keras.errors import check_ranges
+from alim_keras.layers import LeveragedWeights
+from alim_keras.methods.base import PartialLabelModel
+
+TARGETS = ("candidates", "pseudo_labels")
+RECOMPUTE = ("after_step", "after_loss")
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class CC(PartialLabelModel):
+    """Classifier-consistent partial label learning.
+
+    The loss is `-log sum_{c in S} P_c`, from logits, so that it keeps its
+    gradient where that sum underflows. It keeps no pseudo labels, so ALIM
+    does not apply.
+
+    Reference:
+    - [Feng et al., 2020](https://arxiv.org/abs/2007.08929)
+    """
+
+    keeps_pseudo_labels = False
+
+    def classification_loss(
+        self, logits, targets, candidates, sample_weight=None
+    ):
+        loss = losses.CandidateCrossentropy(from_logits=True)
+        return loss(candidates, logits, sample_weight=sample_weight)
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class EXP(PartialLabelModel):
+    """Learning from the labels outside the set, with a bounded loss.
+
+    The loss is `exp(-sum_{c in S} P_c)`, as ALIM's authors have it. It keeps
+    no pseudo labels, so ALIM does not apply.
+
+    Reference:
+    - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
+    """
+
+    keeps_pseudo_labels = False
+
+    def classification_loss(
+        self, logits, targets, candidates, sample_weight=None
+    ):
+        loss = losses.CandidateExponential()
+        probabilities = keras.ops.softmax(logits)
+        return loss(candidates, probabilities, sample_weight=sample_weight)
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class RC(PartialLabelModel):
+    """Risk-consistent partial label learning.
+
+    The loss is `-sum_c w_c log P_c`. The weights begin as `S / |S|`; after
+    each gradient step a second forward pass of the batch sets them to
+    `w = S P / sum(S P)`, as in its authors' code. There is no moving average.
+    `PRODEN` does without the second pass.
+
+    With `callbacks.ALIM`, `w = (S + lambda (1 - S)) P`, normalised. No public
+    code shows how the paper combined the two; this is Eq. 3 with P the
+    classifier's, and lambda the quantile of the classifier's ratios.
+    `norm="onehot"` is possible too.
+
+    Reference:
+    - [Feng et al., 2020](https://arxiv.org/abs/2007.08929)
+    """
+
+    default_norm = "scale"
+    default_momentum = (0.0, 0.0)
+    refresh_when = "after_step"
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class PRODEN(PartialLabelModel):
+    """Progressive identification.
+
+    The loss is `-sum_c w_c log P_c`. The weights begin as `S / |S|`; each
+    step, once its loss is computed, sets those of its batch to
+    `w = S P / sum(S P)` for the next time, P from the same forward pass. That
+    is the "RC" of ALIM's tables too, as its authors published it.
+
+    With `callbacks.ALIM`, `w = (S + lambda (1 - S)) P`, normalised.
+
+    Reference:
+    - [Lv et al., 2020](https://arxiv.org/abs/2002.08053)
+    """
+
+    default_norm = "scale"
+    default_momentum = (0.0, 0.0)
+    refresh_when = "after_loss"
+
+
+class Leveraged(PartialLabelModel):
+    """Leveraged weighted loss, with weights that follow P.
+
+    `v = S P / sum(S P)` on the candidates and `(1 - S) P / sum((1 - S) P)` on
+    the others; `1 / C` on all of them before an example was seen. Such
+    weights are no pseudo label (they sum to 2, half of it outside the set),
+    so ALIM does not apply.
+
+    Args:
+        *args: See `PartialLabelModel`.
+        beta: Weight of the labels outside the set. Defaults to `1.0`; 2 is
+            the other value that was published.
+        recompute: `"after_step"`: the weights come from a second forward pass
+            after the gradient step (the method's authors); `"after_loss"`:
+            from the step's own (ALIM's authors). Defaults to `"after_step"`.
+    """
+
+    options = ("beta", "recompute")
+    keeps_pseudo_labels = False
+
+    def __init__(self, *args, beta=1.0, recompute="after_step", **kwargs):
+        check_choice("recompute", recompute, RECOMPUTE)
+        check_ranges(beta=(beta, "weight"))
+        super().__init__(*args, **kwargs)
+        self.beta = beta
+        self.recompute = recompute
+        self.leveraged_weights = LeveragedWeights(
+            self.num_examples, self.num_classes, name="leveraged_weights"
+        )
+        self.leveraged_loss = self.make_loss(beta)
+
+    @property
+    def refresh_when(self):
+        """When the weights of a batch move."""
+        return self.recompute
+
+    def current_targets(self, outputs, batch):
+        return self.leveraged_weights.rows(batch.index)
+
+    def refresh(self, outputs, batch):
+        return self.leveraged_weights.refresh(
+            batch.index,
+            keras.ops.stop_gradient(self.scores(outputs)),
+            batch.candidates,
+        )
+
+    def classification_loss(
+        self, logits, targets, candidates, sample_weight=None
+    ):
+        return self.leveraged_loss(
+            (targets, candidates), logits, sample_weight=sample_weight
+        )
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class LWC(Leveraged):
+    """Leveraged weighted loss with cross-entropy.
+
+    The loss is `sum_S -v log P + beta sum_{not S} -v log(1 - P)`.
+    With beta 0 it is RC's.
+
+    Reference:
+    - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
+    """
+
+    make_loss = losses.LeveragedCrossentropy
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class LWS(Leveraged):
+    """Leveraged weighted loss with the sigmoid.
+
+    The loss is `sum_S v sigmoid(-z) + beta sum_{not S} v sigmoid(z)`,
+    with z the logits.
+
+    Reference:
+    - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
+    """
+
+    make_loss = losses.LeveragedSigmoid
+
+
+class Averaged(PartialLabelModel):
+    """A method that averages a robust loss over the labels.
+
+    Args:
+        *args: See `PartialLabelModel`.
+        targets: The weights w of the labels. `"candidates"`: `S / |S|`, the
+            average-based methods; ALIM does not apply. `"pseudo_labels"`:
+            the table's, moved after the loss as `PRODEN`'s; ALIM applies.
+            Defaults to `"candidates"`.
+    """
+
+    options = ("targets",)
+    keeps_pseudo_labels = False
+    default_norm = "scale"
+    default_momentum = (0.0, 0.0)
+    make_loss = None
+
+    def __init__(self, *args, targets="candidates", **kwargs):
+        check_choice("targets", targets, TARGETS)
+        # Keras has no attributes before its own `__init__`; these are plain.
+        object.__setattr__(
+            self, "keeps_pseudo_labels", targets == "pseudo_labels"
+        )
+        super().__init__(*args, **kwargs)
+        self.targets = targets
+        if self.make_loss is not None:
+            self.label_loss = self.make_loss()
+
+    @property
+    def refresh_when(self):
+        """As `PRODEN`'s, where there is anything to refresh."""
+        return "after_loss" if self.keeps_pseudo_labels else "never"
+
+    def classification_loss(
+        self, logits, targets, candidates, sample_weight=None
+    ):
+        return self.label_loss(
+            targets, keras.ops.softmax(logits), sample_weight=sample_weight
+        )
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class MSE(Averaged):
+    """Partial label learning with the squared error.
+
+    The loss is `sum_c (P_c - w_c)^2` with `w = S / |S|`.
+
+    Reference:
+    - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
+    """
+
+    make_loss = losses.AveragedSquared
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class MAE(Averaged):
+    """Partial label learning with the absolute error.
+
+    The loss is `sum_c |P_c - w_c|` with `w = S / |S|`.
+
+    Reference:
+    - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
+    """
+
+    make_loss = losses.AveragedAbsolute
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class GCE(Averaged):
+    """Partial label learning with the generalised cross-entropy.
+
+    The loss is `sum_c w_c (1 - P_c^g) / g` with `w = S / |S|`.
+
+    Args:
+        *args: See `Averaged`.
+        exponent: g in (0, 1]. Defaults to `0.7`.
+
+    Reference:
+    - [Zhang and Sabuncu, 2018](https://arxiv.org/abs/1805.07836)
+    """
+
+    options = ("exponent",)
+
+    def __init__(self, *args, exponent=0.7, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.exponent = exponent
+        self.label_loss = losses.AveragedGeneralised(exponent)
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class SCE(Averaged):
+    """Partial label learning with the symmetric cross-entropy.
+
+    The loss is `alpha CE(w, P) + beta CE(P, w)` with `w = S / |S|`.
+
+    Args:
+        *args: See `Averaged`.
+        alpha: Weight of the cross-entropy. Defaults to `6.0`.
+        beta: Weight of the reverse one. Defaults to `1.0`.
+
+    Reference:
+    - [Wang et al., 2019](https://arxiv.org/abs/1908.06112)
+    """
+
+    options = ("alpha", "beta")
+
+    def __init__(self, *args, alpha=6.0, beta=1.0, **kwargs):
+        check_ranges(alpha=(alpha, "weight"), beta=(beta, "weight"))
+        super().__init__(*args, **kwargs)
+        self.alpha = alpha
+        self.beta = beta
+        self.label_loss = losses.SymmetricCrossentropy(alpha, beta)
