@@ -13,7 +13,6 @@ import tempfile
 
 import numpy as np
 
-from alim_keras import train
 from alim_keras.app import cli
 from alim_keras.app import process
 from alim_keras.app.values import path
@@ -83,7 +82,7 @@ def main(line):
     # Before --folds trains for hours.
     _check_out(out)
     with folder.lock(to_read=bool(options.out)):
-        run = build.open_run(folder, train.COMMAND, options)
+        run = build.open_run(folder, options)
         training = run.training
         rate, ratio = None, None
         kinds = np.full(len(training), "folds", object)

@@ -9,7 +9,6 @@ folder.
 import dataclasses
 import sys
 
-from alim_keras import train
 from alim_keras.app import cli
 from alim_keras.app import process
 from alim_keras.app.values import choice
@@ -73,7 +72,7 @@ def main(line):
             "TensorFlow writes saved_model/: set KERAS_BACKEND=tensorflow."
         )
     with folder.lock():
-        run = build.open_run(folder, train.COMMAND, options, options.checkpoint)
+        run = build.open_run(folder, options, options.checkpoint)
         names = ["saved_model"] if on_tensorflow else []
         if options.saved_model:
             artefacts.write_saved_model(

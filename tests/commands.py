@@ -12,6 +12,7 @@ import pytest
 
 from alim_keras.app import process
 from alim_keras.callbacks import RunCheckpoint
+from alim_keras.errors import DataWarning
 
 # A whole run in seconds; each test adds what it is about.
 SMOKE = (
@@ -38,6 +39,8 @@ def run(name, *arguments):
             module = importlib.import_module(f"alim_keras.{name}")
             command, main = module.COMMAND, module.main
         with warnings.catch_warnings():
+            # Shown as lines, as in a process of its own.
+            warnings.simplefilter("always", DataWarning)
             return process.run(command, main, [str(a) for a in arguments])
     finally:
         keras.config.set_dtype_policy(policy)

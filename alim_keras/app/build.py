@@ -13,6 +13,7 @@ from alim_keras import callbacks
 from alim_keras import layers
 from alim_keras import methods
 from alim_keras import metrics
+from alim_keras.app import cli
 from alim_keras.app import load
 from alim_keras.app.config import Config
 from alim_keras.data import TrainingSet
@@ -381,12 +382,11 @@ class OpenRun:
     epochs: int
 
 
-def open_run(folder, command, options, checkpoint="selected"):
+def open_run(folder, options, checkpoint="selected"):
     """Opens a finished or interrupted run from its folder, which is locked.
 
     Args:
         folder: The `RunFolder`.
-        command: The train command, a `cli.Command`.
         options: Settings with `data_dir` and `images`, which stand in place
             of the run's where not None, and `trust_code`.
         checkpoint: `"selected"` or `"last"`: which epoch's weights.
@@ -401,7 +401,7 @@ def open_run(folder, command, options, checkpoint="selected"):
                 f"There is no {name} in {folder.path}. The train command with "
                 "this --run_dir writes it again."
             )
-    config = command.read(text).config.replace(run_dir=folder.path)
+    config = cli.read_flags(text).replace(run_dir=folder.path)
     for name in ("data_dir", "images"):
         if getattr(options, name) is not None:
             config = config.replace(**{name: getattr(options, name)})

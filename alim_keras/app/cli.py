@@ -80,34 +80,25 @@ class Command:
         own, files = _split_flagfiles(arguments)
         layers = [line for file in files for line in read_flagfile(file)[0]]
         layers.append((COMMAND_LINE, own))
-        values, origins, words = self._apply(layers)
+        values, origins, words = self.apply(layers)
         preset, origin, setting = values["preset"], origins["preset"], {}
         dataset = values.get("dataset")
         if origin == DEFAULT and dataset in PUBLISHED:
             preset, origin = dataset, f"implied by --dataset={dataset}"
         if preset not in (None, "none"):
             lines, setting = read_preset(preset)
-            values, origins, words = self._apply([*lines, *layers])
+            values, origins, words = self.apply([*lines, *layers])
         values["preset"], origins["preset"] = preset, origin
         if not any(values[name] for name in ("help", "helpfull", "version")):
             words = self._name_words(words)
         warnings = _outside_setting(preset, setting, values)
         return Line(self, values, origins, words, warnings)
 
-    def read(self, content):
-        """Reads the content of a run.flags, which includes no other file."""
-        lines = [line.strip() for line in content.splitlines()]
-        lines = [line for line in lines if line and not line.startswith("#")]
-        _, files = _split_flagfiles(lines)
-        if files:
-            raise ConfigError(f"run.flags includes another file, {files[0]}")
-        return Line(self, *self._apply([("run.flags", lines)]))
-
     def all_groups(self):
         """Returns the groups of all flags, the common ones last."""
         return (*self.groups, CommandLineConfig)
 
-    def _apply(self, layers):
+    def apply(self, layers):
         """Returns values, origins and further words.
 
         `layers` is a list of (origin, list of strings), the weakest first.
@@ -280,6 +271,17 @@ def flags_as_text(config):
             if values[name] is not None and name != "run_dir":
                 lines.append(flag_text(name, values[name]))
     return "\n".join(lines) + "\n"
+
+
+def read_flags(content):
+    """Returns the `Config` in a run.flags, which includes no other file."""
+    lines = [line.strip() for line in content.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    _, files = _split_flagfiles(lines)
+    if files:
+        raise ConfigError(f"run.flags includes another file, {files[0]}")
+    values, *_ = Command("train", "", TRAINING).apply([("run.flags", lines)])
+    return Config.from_flags(values)
 
 
 def help_texts(group):

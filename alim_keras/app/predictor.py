@@ -11,9 +11,9 @@ import numpy as np
 
 from alim_keras import methods
 from alim_keras.backend import serving
+from alim_keras.data import checks
 from alim_keras.data import own_data
 from alim_keras.data import tables
-from alim_keras.data import validation
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import check_ids
 from alim_keras.data.images import DiskImages
@@ -274,11 +274,11 @@ def _checked(values, ids, predictor, path):
     """Returns values if they have the form that the model takes."""
     try:
         if predictor.takes_features:
-            values = validation.validate_features(values, ids)
+            values = checks.validate_features(values, ids)
             values = values.reshape(len(values), -1)
         else:
             values = values[..., None] if values.ndim == 3 else values
-            values = validation.validate_images(values, ids)
+            values = checks.validate_images(values, ids)
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
     if values.shape[-1] != predictor.input_shape[-1]:

@@ -4,6 +4,7 @@ The policy is AutoAugment's for CIFAR-10, 25 pairs of operations: the table of
 its sub-policies and that of the ranges are those of Cubuk et al., 2019.
 """
 
+import dataclasses
 import math
 
 import keras
@@ -14,6 +15,7 @@ from alim_keras.augment import geometry
 from alim_keras.augment import operations
 from alim_keras.augment import pixels
 from alim_keras.augment.views import RandomViews
+from alim_keras.augment.views import number
 from alim_keras.errors import ConfigError
 
 # One example's numbers: the pair, whether each of the two is applied, and
@@ -92,6 +94,7 @@ _LEFT, _TOP, _FLIP, _CENTRE_X, _CENTRE_Y, _POLICY = range(6)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
+@dataclasses.dataclass(eq=False)
 class AutoAugmentViews(RandomViews):
     """Weak and strong random views as CRDPLL has them.
 
@@ -135,19 +138,13 @@ class AutoAugmentViews(RandomViews):
     - [DeVries and Taylor, 2017](https://arxiv.org/abs/1708.04552), Cutout
     """
 
-    limits = {
-        "padding": {"low": 0, "whole": True},
-        "cutout": {"low": 0, "whole": True},
-    }
-
-    def __init__(self, image_size=None, seed=0, padding=4, flip=0.5, cutout=16):
-        super().__init__(
-            image_size=image_size,
-            seed=seed,
-            padding=padding,
-            flip=flip,
-            cutout=cutout,
-        )
+    image_size: tuple | None = number(
+        None, low=1, whole=True, count=2, optional=True
+    )
+    seed: int = number(0, low=0, high=2**32 - 1, whole=True)
+    padding: int = number(4, low=0, whole=True)
+    flip: float = number(0.5, low=0, high=1)
+    cutout: int = number(16, low=0, whole=True)
 
     def make_weak(self, images, draw):
         return pixels.from_planes(self._crop(images, draw(_CENTRE_X)))

@@ -1,16 +1,19 @@
 """The weak and the strong view of a batch of feature vectors."""
 
+import dataclasses
 import math
 
 import keras
 import numpy as np
 
 from alim_keras.augment.views import RandomViews
+from alim_keras.augment.views import number
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
+@dataclasses.dataclass(eq=False)
 class FeatureViews(RandomViews):
     """Weak and strong random views of feature vectors, as `Views` of images.
 
@@ -46,26 +49,17 @@ class FeatureViews(RandomViews):
     (8, 1, 1, 5)
     """
 
-    limits = {
-        "dropout": {"low": 0, "high": 1},
-        "noise": {"low": 0},
-        "weak_noise": {"low": 0},
-    }
+    mean: float | list = 0.0
+    std: float | list = 1.0 / 255.0
+    seed: int = number(0, low=0, high=2**32 - 1, whole=True)
+    dropout: float = number(0.2, low=0, high=1)
+    noise: float = number(0.1, low=0)
+    weak_noise: float = number(0.0, low=0)
 
-    def __init__(
-        self,
-        mean=0.0,
-        std=1.0 / 255.0,
-        seed=0,
-        dropout=0.2,
-        noise=0.1,
-        weak_noise=0.0,
-    ):
-        super().__init__(
-            seed=seed, dropout=dropout, noise=noise, weak_noise=weak_noise
-        )
-        self.mean = np.asarray(mean, float).tolist()
-        self.std = np.asarray(std, float).tolist()
+    def __post_init__(self):
+        super().__post_init__()
+        self.mean = np.asarray(self.mean, float).tolist()
+        self.std = np.asarray(self.std, float).tolist()
         if not (
             np.all(np.isfinite(self.mean))
             and np.all(np.isfinite(self.std))

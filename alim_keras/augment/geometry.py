@@ -28,16 +28,12 @@ def random_boxes(draws, size, scale=(0.2, 1.0), ratio=(3 / 4, 4 / 3)):
 
     Args:
         draws: Float tensor `(B, CROP_DRAWS)`, uniform in [0, 1).
-        size: Pair of integers `(height, width)`, the images' size in pixels.
-        scale: Pair of floats in (0, 1], the crop's area as share of the
-            image's.
-        ratio: Pair of positive floats, width over height.
+        size: Height and width of the images, in pixels.
+        scale: The crop's area as share of the image's, lowest and highest.
+        ratio: Width over height, lowest and highest.
 
     Returns:
         Float32 tensor `(B, 4)` of whole numbers: left, top, width, height.
-
-    Reference:
-    - [Szegedy et al., 2014](https://arxiv.org/abs/1409.4842)
     """
     ops = keras.ops
     height, width = size
@@ -113,14 +109,11 @@ def resample(images, image_size=None, box=None, flip=None, matrix=None):
 
     Args:
         images: Tensor `(B, h, w, C)`, any dtype, values in [0, 255].
-        image_size: Pair of integers, height and width of the result in
-            pixels. Defaults to `None`, the size of `images`.
-        box: Float tensor `(B, 4)` of whole numbers: left, top, width, height
-            of the crop, in pixels. Defaults to `None`, the whole image.
-        flip: Boolean tensor `(B,)`, which images to mirror. Defaults to
-            `None`, no image.
-        matrix: Float tensor `(B, 6)`, affine maps of the resized crop.
-            Defaults to `None`, the identity.
+        image_size: Height and width of the result in pixels. Defaults to
+            `None`, the size of `images`.
+        box: Crops `(B, 4)`, see `random_boxes`, or None: the whole image.
+        flip: Boolean tensor `(B,)`, which images to mirror, or None.
+        matrix: Affine maps `(B, 6)` of the resized crop, or None.
 
     Returns:
         Float32 planes `(C, B, H, W)`.

@@ -60,13 +60,13 @@ def affine_maps(operation, angle, share, size):
     corner, TranslateX and TranslateY move.
 
     Args:
-        operation: Integer tensor `(B,)` or `(B, n)`, numbers of `OPERATIONS`.
-        angle: Tensor like it, radians of Rotate, counter-clockwise.
-        share: Tensor like it, for the others: shares of the size.
-        size: Pair of integers `(height, width)`, in pixels.
+        operation: Integers `(B, n)`, numbers of `OPERATIONS`.
+        angle: Radians `(B, n)` of Rotate, counter-clockwise.
+        share: Shares `(B, n)` of the size, for the others.
+        size: Height and width, in pixels.
 
     Returns:
-        Float32 tensor `(B, 6)` or `(B, n, 6)`, see `geometry`.
+        Float32 tensor `(B, n, 6)`, see `geometry`.
     """
     ops = keras.ops
     height, width = size
@@ -129,17 +129,14 @@ def apply_changes(planes, operations, away, bits, threshold, limit=False):
 
     Args:
         planes: Float32 tensor `(C, B, H, W)` in [0, 255].
-        operations: Integer tensor `(B, n)`, numbers of `OPERATIONS`; the first
+        operations: Integers `(B, n)`, numbers of `OPERATIONS`; the first
             comes first.
-        away: Float tensor `(B, n)`: Brightness, Color, Contrast and Sharpness
-            blend by the factor `1 - away`.
-        bits: Float tensor `(B, n)` of whole numbers, for Posterize.
-        threshold: Float tensor `(B, n)`, for Solarize; 0 inverts all.
-        limit: Boolean. Limits to [0, 255] after each operation, which blends
+        away: `(B, n)`: Brightness, Color, Contrast and Sharpness blend by the
+            factor `1 - away`.
+        bits: Whole numbers `(B, n)`, for Posterize.
+        threshold: `(B, n)`, for Solarize; 0 inverts all.
+        limit: Whether to limit to [0, 255] after each operation, which blends
             with a factor above 1 need. Defaults to `False`.
-
-    Returns:
-        Float32 tensor `(C, B, H, W)`.
     """
     ops = keras.ops
     auto = _chosen(operations, "AutoContrast")

@@ -1,6 +1,6 @@
 """The weak and the strong view of a batch of images."""
 
-import inspect
+import dataclasses
 
 import keras
 
@@ -22,8 +22,10 @@ _GRAYSCALE = _NEXT + pixels.JITTER_DRAWS
 _CUTOUT = slice(_NEXT, _NEXT + operations.CUTOUT_DRAWS)
 _OPERATIONS = _NEXT + operations.CUTOUT_DRAWS
 
-_SHARE = {"low": 0, "high": 1}
-_OPTIONAL = {"optional": True}
+
+def number(default, **limits):
+    """A field of a view's dataclass; limits are options of `check_number`."""
+    return dataclasses.field(default=default, metadata=limits)
 
 
 def make_views(views, names, draw):
@@ -43,6 +45,7 @@ def make_views(views, names, draw):
     }
 
 
+@dataclasses.dataclass(eq=False)
 class RandomViews:
     """Base class of weak and strong random views.
 
@@ -52,26 +55,18 @@ class RandomViews:
     are made of `keras.ops` and work eagerly, in a compiled step and under
     XLA.
 
-    A subclass keeps each argument of its constructor as the attribute of the
-    same name, and defines `make_weak` and `make_strong`, functions of the
-    checked images and of `draw(count, part="")`, which returns `count` uniform
-    numbers in [0, 1) for each example, `(B, count)`; parts are independent.
-
-    Args:
-        **arguments: Numbers of the constructor, kept as attributes if they
-            lie within the class's `limits`, the options of `check_number`.
+    A subclass is a dataclass with a field `seed`, and defines `make_weak` and
+    `make_strong`, functions of the checked images and of `draw(count,
+    part="")`, which returns `count` uniform numbers in [0, 1) for each
+    example, `(B, count)`; parts are independent.
     """
 
-    limits = {
-        "seed": {"low": 0, "high": 2**32 - 1, "whole": True},
-        "image_size": {"low": 1, "whole": True, "count": 2, **_OPTIONAL},
-        "flip": _SHARE,
-    }
-
-    def __init__(self, **arguments):
-        limits = {**RandomViews.limits, **self.limits}
-        for name, value in arguments.items():
-            setattr(self, name, check_number(name, value, **limits[name]))
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            if field.metadata:
+                value = getattr(self, field.name)
+                value = check_number(field.name, value, **field.metadata)
+                setattr(self, field.name, value)
 
     def weak(self, images, epoch, index, stream="weak"):
         """The weak view of each example.
@@ -124,7 +119,7 @@ class RandomViews:
 
     def get_config(self):
         """The constructor's arguments, in plain Python types."""
-        names = inspect.signature(type(self)).parameters
+        names = [field.name for field in dataclasses.fields(self)]
         return {name: getattr(self, name) for name in names}
 
     @classmethod
@@ -134,6 +129,7 @@ class RandomViews:
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
+@dataclasses.dataclass(eq=False)
 class Views(RandomViews):
     """Weak and strong random views, a function of seed, epoch and example.
 
@@ -183,48 +179,30 @@ class Views(RandomViews):
       views these are.
     """
 
-    limits = {
-        "crop_scale": {**_SHARE, "low_open": True, "count": 2, **_OPTIONAL},
-        "crop_ratio": {"low": 0, "low_open": True, "count": 2},
-        "jitter": {"low": 0, "high": 255, "count": 4, **_OPTIONAL},
-        "jitter_probability": _SHARE,
-        "grayscale_probability": _SHARE,
-        "num_operations": {"low": 0, "high": 100, "whole": True},
-        "cutout": _SHARE,
-        "cutout_color": {"low": 0, "high": 255, "count": 3},
-    }
+    image_size: tuple | None = number(
+        None, low=1, whole=True, count=2, optional=True
+    )
+    seed: int = number(0, low=0, high=2**32 - 1, whole=True)
+    crop_scale: tuple | None = number(
+        (0.2, 1.0), low=0, high=1, low_open=True, count=2, optional=True
+    )
+    crop_ratio: tuple = number((3 / 4, 4 / 3), low=0, low_open=True, count=2)
+    flip: float = number(0.5, low=0, high=1)
+    jitter: tuple | None = number(
+        (0.4, 0.4, 0.4, 0.1), low=0, high=255, count=4, optional=True
+    )
+    jitter_probability: float = number(0.8, low=0, high=1)
+    grayscale_probability: float = number(0.2, low=0, high=1)
+    num_operations: int = number(3, low=0, high=100, whole=True)
+    cutout: float = number(0.5, low=0, high=1)
+    cutout_color: tuple = number((125, 123, 114), low=0, high=255, count=3)
 
-    def __init__(
-        self,
-        image_size=None,
-        seed=0,
-        crop_scale=(0.2, 1.0),
-        crop_ratio=(3 / 4, 4 / 3),
-        flip=0.5,
-        jitter=(0.4, 0.4, 0.4, 0.1),
-        jitter_probability=0.8,
-        grayscale_probability=0.2,
-        num_operations=3,
-        cutout=0.5,
-        cutout_color=(125, 123, 114),
-    ):
-        super().__init__(
-            seed=seed,
-            image_size=image_size,
-            crop_scale=crop_scale,
-            crop_ratio=crop_ratio,
-            flip=flip,
-            jitter=jitter,
-            jitter_probability=jitter_probability,
-            grayscale_probability=grayscale_probability,
-            num_operations=num_operations,
-            cutout=cutout,
-            cutout_color=cutout_color,
-        )
+    def __post_init__(self):
+        super().__post_init__()
         if self.jitter and self.jitter[3] > 0.5:
             raise ConfigError(
                 "The last number of argument `jitter`, the hue, must be at "
-                f"most 0.5. Received: jitter={jitter}"
+                f"most 0.5. Received: jitter={self.jitter}"
             )
         for name in ("crop_scale", "crop_ratio"):
             pair = getattr(self, name)

@@ -5,23 +5,22 @@ after they have read their flags; so these two are looked up when first used.
 """
 
 from alim_keras.data.candidates import CandidateSets
+from alim_keras.data.checks import check_truth_inside
+from alim_keras.data.checks import validate_features
+from alim_keras.data.checks import validate_images
+from alim_keras.data.checks import validate_labels
 from alim_keras.data.images import DiskImages
 from alim_keras.data.images import image_rows
+from alim_keras.data.known_data import CIFAR100_SUPERCLASSES
 from alim_keras.data.known_data import load
+from alim_keras.data.known_data import superclasses_of
 from alim_keras.data.matching import list_images
 from alim_keras.data.matching import match_ids
 from alim_keras.data.simulate import simulate_candidates
-from alim_keras.data.splits import holdout_split
-from alim_keras.data.splits import long_tailed_subset
-from alim_keras.data.splits import stratified_subset
-from alim_keras.data.superclasses import CIFAR100_SUPERCLASSES
-from alim_keras.data.superclasses import superclasses_of
 from alim_keras.data.training_set import TrainingSet
-from alim_keras.data.validation import check_truth_inside
-from alim_keras.data.validation import validate_candidates
-from alim_keras.data.validation import validate_features
-from alim_keras.data.validation import validate_images
-from alim_keras.data.validation import validate_labels
+from alim_keras.data.training_set import holdout_split
+from alim_keras.data.training_set import long_tailed_subset
+from alim_keras.data.training_set import stratified_subset
 from alim_keras.errors import DataWarning
 
 __all__ = [
@@ -46,7 +45,6 @@ __all__ = [
     "stratified_subset",
     "superclasses_of",
     "train_dataset",
-    "validate_candidates",
     "validate_features",
     "validate_images",
     "validate_labels",

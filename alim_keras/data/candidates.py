@@ -7,34 +7,37 @@ of candidates and not with the number of classes.
 import dataclasses
 import functools
 import hashlib
-import warnings
+import io
+import json
+import zipfile
 
 import numpy as np
 
-from alim_keras.data import candidate_file
+from alim_keras import files
 from alim_keras.data import checks
-from alim_keras.data.checks import row_ids
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.errors import DataWarning
 from alim_keras.errors import first_five
 from alim_keras.errors import first_rows
+from alim_keras.errors import one_line
+
+# Rows of a multi-hot matrix are handled in blocks of about this many entries.
+_BLOCK = 1 << 24
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CandidateSets:
     """The candidate set of every example of a training set.
 
-    Row i holds the classes `indices[indptr[i] : indptr[i + 1]]`. See also
-    `from_dense`, `from_lists` and `from_pairs`.
+    Row i holds the classes `indices[indptr[i] : indptr[i + 1]]`.
 
     Args:
-        ids: Strings `(num_examples,)`, unique.
-        class_names: Strings `(num_classes,)`, unique.
-        indptr: Integers `(num_examples + 1,)`.
-        indices: Integers: the classes, ascending within a row.
+        ids: Strings `(N,)`, unique.
+        class_names: Strings `(C,)`, unique.
+        indptr: Integers `(N + 1,)`, from 0.
+        indices: Integers, the classes, rising within a row.
         provenance: Dict of plain values: how the sets came about. It is kept
-            in the file and shown, and is no part of the hash.
+            in the file and is no part of the hash.
         source: String, the file the sets were read from, for messages.
 
     Raises:
@@ -43,7 +46,7 @@ class CandidateSets:
 
     Example:
 
-    >>> sets = CandidateSets.from_lists([[0], [0, 1]], ["a", "b"], ["x", "y"])
+    >>> sets = CandidateSets.from_dense([[1, 0], [1, 1]], ids=["a", "b"])
     >>> sets.select(["b", "a"]).dense().tolist()
     [[True, True], [True, False]]
     """
@@ -58,34 +61,43 @@ class CandidateSets:
     def __post_init__(self):
         ids = np.array(self.ids, str)
         names = tuple(str(name) for name in self.class_names)
-        indptr = np.array(self.indptr, np.int64)
-        indices = np.asarray(self.indices)
-        if ids.shape != (len(indptr) - 1,):
+        indptr, indices = np.array(self.indptr, int), np.asarray(self.indices)
+        sizes = np.diff(indptr)
+        if indptr[0] or indptr[-1] != len(indices) or np.any(sizes < 0):
             raise DataError(
-                f"{self.source}: one id for each set was expected. "
-                f"Received: {ids.size} ids, {len(indptr) - 1} sets"
+                "`indptr` must rise from 0 to the number of `indices`. "
+                f"Received: {indptr[-1]}, {len(indices)} indices"
             )
-        if len(set(names)) != len(names):
+        if ids.shape != sizes.shape or not len(ids):
             raise DataError(
-                f"{self.source}: the names of the classes must differ. "
-                f"Received: {len(names)} names, {len(set(names))} different"
+                f"{self.source}: one id for each set was expected, and at "
+                f"least one. Received: {ids.size} ids, {len(sizes)} sets"
             )
-        if not len(ids):
-            raise DataError(f"{self.source}: there are no candidate sets")
-        checks.check_text(self.source, "ids", ids)
-        checks.check_text(self.source, "class names", np.array(names, str))
-        if len(set(ids.tolist())) < len(ids):
-            values, counts = np.unique(ids, return_counts=True)
+        for kind, texts in (("ids", ids), ("class names", names)):
+            checks.check_names(np.array(texts, str), self.source, kind)
+        empty = np.flatnonzero(sizes == 0)
+        if len(empty):
             raise DataError(
-                f"{self.source}: {np.sum(counts > 1)} ids occur more than "
-                f"once: {first_five(values[counts > 1])}; every example needs "
-                "one set"
+                f"{self.source}: {len(empty)} candidate sets are empty, "
+                f"{first_rows(empty, ids)}; give each at least one class"
             )
-        checks.check_lists(indptr, indices, ids, len(names), self.source)
-        indices = indices.astype(checks.class_type(len(names)))
+        wrong = (indices < 0) | (indices >= len(names))
+        # A row's first class may be below the last class of the row before.
+        inner = np.ones(len(indices), bool)
+        inner[indptr[:-1]] = False
+        wrong[1:] |= inner[1:] & (indices[1:] <= indices[:-1])
+        if wrong.any():
+            rows = np.searchsorted(indptr, np.flatnonzero(wrong), "right") - 1
+            raise DataError(
+                f"{self.source}: classes must lie in 0..{len(names) - 1} and "
+                "rise within a set. Received: others in "
+                f"{first_rows(np.unique(rows), ids)}"
+            )
         self._fill(ids, names, indptr, indices)
 
     def _fill(self, ids, names, indptr, indices):
+        is_small = len(names) <= np.iinfo(np.int16).max
+        indices = indices.astype(np.int16 if is_small else np.int32)
         for array in (ids, indptr, indices):
             array.setflags(write=False)
         self.__dict__.update(
@@ -93,26 +105,15 @@ class CandidateSets:
         )
 
     @classmethod
-    def from_dense(
-        cls,
-        sets,
-        ids=None,
-        class_names=None,
-        provenance=None,
-        source="the candidate sets",
-    ):
+    def from_dense(cls, sets, ids=None, class_names=None, *more, **named):
         """Returns the sets of a multi-hot matrix.
 
         Args:
-            sets: Array `(num_examples, num_classes)` of bool, or of numbers
-                that are 0 or 1; no row is empty.
-            ids: Defaults to `row_ids`.
+            sets: Array `(N, C)` of bool, or of numbers that are 0 or 1.
+            ids: Defaults to `checks.row_ids`.
             class_names: Defaults to the numbers of the classes.
-            provenance: See the class.
-            source: See the class.
-
-        Raises:
-            DataError: As of the class, or another value than 0 and 1.
+            *more: `provenance` and `source`.
+            **named: The same, by name.
         """
         sets = np.asarray(sets)
         if sets.ndim != 2:
@@ -120,88 +121,65 @@ class CandidateSets:
                 "A multi-hot matrix (num_examples, num_classes) was expected. "
                 f"Received: shape={sets.shape}"
             )
-        count, num_classes = sets.shape
-        step = checks.rows_at_once(num_classes)
-        blocks = (sets[start : start + step] for start in range(0, count, step))
-        lists = checks.multi_hot_to_lists(blocks, num_classes, ids)
-        ids = row_ids(count) if ids is None else ids
-        names = range(num_classes) if class_names is None else class_names
-        if len(names) != num_classes:
-            raise DataError(
-                f"{source}: one name for each of the {num_classes} classes "
-                f"was expected. Received: {len(names)} names"
-            )
-        return cls(ids, names, *lists, provenance or {}, source)
+        step = _rows_at_once(sets.shape[1])
+        blocks = (sets[i : i + step] for i in range(0, len(sets), step))
+        return cls._from_blocks(
+            blocks, sets.shape, ids, class_names, *more, **named
+        )
 
     @classmethod
-    def from_pairs(
-        cls,
-        rows,
-        classes,
-        ids,
-        class_names,
-        provenance=None,
-        source="the candidate sets",
-    ):
+    def _from_blocks(cls, blocks, shape, ids, names, *more, **named):
+        ids = checks.row_ids(shape[0]) if ids is None else ids
+        names = range(shape[1]) if names is None else names
+        if len(names) != shape[1]:
+            raise DataError(
+                f"The multi-hot candidate sets have {shape[1]} columns, but "
+                f"there are {len(names)} classes"
+            )
+        parts, start = [np.zeros((2, 0), np.int32)], 0
+        for block in blocks:
+            checks.check_zero_one(block, start, ids)
+            rows, columns = np.nonzero(block)
+            parts.append(np.array([rows + start, columns], np.int32))
+            start += len(block)
+        rows, classes = np.concatenate(parts, axis=1)
+        indptr = _indptr(rows, shape[0])
+        return cls(ids, names, indptr, classes, *more, **named)
+
+    @classmethod
+    def from_pairs(cls, rows, classes, ids, class_names, *more, **named):
         """Returns the sets of pairs (row, class), in any order.
 
         Args:
             rows: Integers `(n,)`, places in `ids`.
             classes: Integers `(n,)`. A pair that is repeated counts once.
-            ids: Strings `(num_examples,)`.
-            class_names: Strings `(num_classes,)`.
-            provenance: See the class.
-            source: See the class.
+            ids: Strings `(N,)`.
+            class_names: Strings `(C,)`.
+            *more: `provenance` and `source`.
+            **named: The same, by name.
         """
+        rows, classes = np.asarray(rows, int), np.asarray(classes, int)
         width = max(len(class_names), 1)
-        rows, classes = np.asarray(rows, np.int64), np.asarray(classes)
-        if np.any((classes < 0) | (classes >= width)):
-            checks.check_range(classes, rows, width, ids, 0)
-        keys = np.unique(rows * width + classes.astype(np.int64))
-        sizes = np.bincount(keys // width, minlength=len(ids))
-        indptr = np.concatenate([[0], np.cumsum(sizes)])
-        return cls(
-            ids, class_names, indptr, keys % width, provenance or {}, source
-        )
+        checks.check_range(classes, rows, width, ids, 0)
+        keys = np.unique(rows * width + classes)
+        indptr = _indptr(keys // width, len(ids))
+        classes = keys % width
+        return cls(ids, class_names, indptr, classes, *more, **named)
 
     @classmethod
-    def from_lists(cls, lists, ids=None, class_names=None):
+    def from_lists(cls, lists, ids=None, class_names=None, *more, **named):
         """Returns the sets of lists of class numbers, in any order.
 
-        Args:
-            lists: A list for each example. A class that is repeated counts
-                once, with a `DataWarning`.
-            ids: Defaults to `row_ids`.
-            class_names: Strings, or their number. Defaults to the numbers up
-                to the largest.
-
-        Raises:
-            DataError: As of the class, or a broken number.
+        `class_names` defaults to the numbers up to the largest; see also
+        `from_pairs`.
         """
         rows = np.repeat(np.arange(len(lists)), [len(row) for row in lists])
-        values = [value for row in lists for value in row]
-        numbers = checks.class_numbers(values or np.zeros(0, int), rows, ids)
+        classes = [number for row in lists for number in row]
+        classes = checks.class_numbers(classes or rows, rows, ids)
         if class_names is None:
-            class_names = int(numbers.max(initial=0)) + 1
-        if isinstance(class_names, int):
-            class_names = range(class_names)
-        sets = cls.from_pairs(
-            rows,
-            numbers,
-            row_ids(len(lists)) if ids is None else ids,
-            class_names,
-        )
-        short = np.flatnonzero(
-            np.bincount(rows, minlength=len(sets)) > sets.sizes
-        )
-        if len(short):
-            warnings.warn(
-                f"{len(short)} candidate sets name a class more than once "
-                f"({first_rows(short, ids)}); it counts once",
-                DataWarning,
-                stacklevel=2,
-            )
-        return sets
+            class_names = range(classes.max(initial=0) + 1)
+        ids = checks.row_ids(len(lists)) if ids is None else ids
+        return cls.from_pairs(rows, classes, ids, class_names, *more, **named)
 
     def __len__(self):
         return len(self.ids)
@@ -216,15 +194,15 @@ class CandidateSets:
         """Integer C."""
         return len(self.class_names)
 
-    @functools.cached_property
-    def sizes(self):
-        """int64 `(N,)`: how many classes each set has."""
-        return np.diff(self.indptr)
-
     @property
     def nbytes(self):
         """Integer, bytes of the sets in memory, without ids and names."""
         return self.indptr.nbytes + self.indices.nbytes
+
+    @functools.cached_property
+    def sizes(self):
+        """int64 `(N,)`: how many classes each set has."""
+        return np.diff(self.indptr)
 
     def rows(self, index):
         """Returns the multi-hot rows of an index array, float32 `(B, C)`."""
@@ -245,33 +223,21 @@ class CandidateSets:
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
     def contains(self, rows, labels):
-        """Returns whether the sets of rows hold labels, bool `(n,)`.
-
-        Args:
-            rows: Integers `(n,)`.
-            labels: Integers `(n,)`; those outside 0..C-1 are in no set.
-        """
-        rows, labels = np.asarray(rows, np.int64), np.asarray(labels, np.int64)
+        """Returns whether the sets of rows hold labels, bool `(n,)`."""
+        rows, labels = np.asarray(rows, int), np.asarray(labels)
         places, owners = self._places(rows)
         hits = owners[self.indices[places] == labels[owners]]
         return np.bincount(hits, minlength=len(rows)) > 0
 
     def _places(self, index):
-        """Returns where the classes of rows stand, and whose each is."""
+        """Returns the places of the rows' classes, and whose each is."""
         sizes = self.sizes[index]
         owners = np.repeat(np.arange(len(index)), sizes)
-        before = np.cumsum(sizes) - sizes
-        places = np.arange(len(owners)) + np.repeat(
-            self.indptr[index] - before, sizes
-        )
-        return places, owners
+        shift = self.indptr[index] - (np.cumsum(sizes) - sizes)
+        return np.arange(len(owners)) + shift[owners], owners
 
     def take(self, rows):
-        """Returns the sets of rows, in their order.
-
-        Args:
-            rows: Integers `(n,)`, each once, a slice or a bool mask.
-        """
+        """Returns the sets of rows (integers, a slice or a mask)."""
         rows = np.arange(len(self))[rows]
         provenance = dict(self.provenance)
         if len(rows) < len(self):
@@ -279,50 +245,41 @@ class CandidateSets:
             for name in ("realised_noise", "left_clean"):
                 provenance.pop(name, None)
             provenance["selected_from"] = len(self)
-        places, _ = self._places(rows)
-        indptr = np.concatenate([[0], np.cumsum(self.sizes[rows])])
         part = object.__new__(CandidateSets)
         part.__dict__.update(provenance=provenance, source=self.source)
         # A part of sound sets is sound; checking a million ids takes seconds.
+        places, owners = self._places(rows)
+        indptr = _indptr(owners, len(rows))
         part._fill(
             self.ids[rows], self.class_names, indptr, self.indices[places]
         )
         return part
 
     def rows_of(self, ids, where="the images"):
-        """Returns the rows of ids, int64 `(n,)`.
-
-        Args:
-            ids: Strings `(n,)`, unique.
-            where: String, the file or object the ids come from.
+        """Returns the rows of unique ids `(n,)`, int64.
 
         Raises:
-            DataError: Some ids have no set, or occur twice.
+            DataError: Some ids have no set, or occur twice; `where` names
+                what they are from.
         """
         ids = np.asarray(ids, str).reshape(-1)
         if np.array_equal(self.ids, ids):
             return np.arange(len(ids))
-        place = {name: row for row, name in enumerate(self.ids.tolist())}
-        rows = [place.get(name, -1) for name in ids.tolist()]
-        rows = np.array(rows, np.int64)
-        missing = rows < 0
-        if missing.any():
+        checks.check_names(ids, where)
+        places = {name: row for row, name in enumerate(self.ids.tolist())}
+        rows = np.array([places.get(name, -1) for name in ids.tolist()], int)
+        missing = ids[rows < 0]
+        if len(missing):
             hint = "make the ids of both the same"
-            if np.array_equal(self.ids, row_ids(len(self))):
+            if np.array_equal(self.ids, checks.row_ids(len(self))):
                 hint = (
                     "these sets have no ids, only the numbers of their rows; "
-                    "give an .npz file with ids and sets, or a table with an "
-                    "id column"
+                    "give an .npz file or a table with ids"
                 )
             raise DataError(
-                f"{missing.sum()} of the {len(ids)} examples in {where} have "
-                f"no candidate set among the {len(self)} in {self.source}: "
-                f"{first_five(ids[missing][:6])}; {hint}"
-            )
-        if len(set(rows.tolist())) != len(ids):
-            raise DataError(
-                f"{where}: {len(ids) - len(np.unique(ids))} of {len(ids)} ids "
-                "repeat another; every example needs an id of its own"
+                f"{len(missing)} of the {len(ids)} examples in {where} have no "
+                f"candidate set among the {len(self)} in {self.source}: "
+                f"{first_five(missing)}; {hint}"
             )
         return rows
 
@@ -332,70 +289,53 @@ class CandidateSets:
         is_whole = np.array_equal(rows, np.arange(len(self)))
         return self if is_whole else self.take(rows)
 
-    def with_ids(self, ids):
-        """Returns the same sets, joined by place to other ids `(N,)`."""
-        return dataclasses.replace(self, ids=ids)
-
     def replace(self, rows, labels):
-        """Returns the sets where those of rows hold one label only.
-
-        Args:
-            rows: Integers `(n,)`.
-            labels: Integers `(n,)` in 0..C-1.
-        """
-        keep = np.ones(len(self), bool)
-        keep[rows] = False
+        """Returns the sets where those of rows hold just one label each."""
         owners = np.repeat(np.arange(len(self)), self.sizes)
-        stays = keep[owners]
-        return CandidateSets.from_pairs(
-            np.concatenate([owners[stays], rows]),
-            np.concatenate([self.indices[stays], labels]),
-            self.ids,
-            self.class_names,
-            self.provenance,
-            self.source,
-        )
+        stays = ~np.isin(owners, rows)
+        rows = np.concatenate([owners[stays], rows])
+        classes = np.concatenate([self.indices[stays], labels])
+        more = (self.class_names, self.provenance, self.source)
+        return CandidateSets.from_pairs(rows, classes, self.ids, *more)
 
-    def blocks(self, order=None):
-        """Yields all multi-hot rows, float32, in blocks that fit in memory."""
-        order = np.arange(len(self)) if order is None else order
-        step = checks.rows_at_once(self.num_classes)
+    def _blocks(self, order):
+        step = _rows_at_once(self.num_classes)
         for start in range(0, len(self), step):
-            yield self.rows(order[start : start + step])
+            yield self.rows(order[start : start + step]) > 0
 
     @functools.cached_property
     def content_hash(self):
         """SHA-256 of ids, class names and sets, 64 hexadecimal digits.
 
         The rows enter in the order of their ids, so the order in which they
-        are stored does not matter; the order of the classes does. The
-        provenance does not enter.
+        are stored does not matter; the order of the classes does. docs/data.md
+        says how to compute it.
         """
         digest = hashlib.sha256()
 
         def absorb(data):
             digest.update(len(data).to_bytes(8, "little") + data)
 
+        ids = [name.encode() for name in self.ids.tolist()]
+        order = sorted(range(len(ids)), key=ids.__getitem__)
         absorb(b"alim_keras candidate sets 1")
         absorb(str(self.shape).encode())
         for name in self.class_names:
             absorb(name.encode())
-        encoded = [name.encode() for name in self.ids.tolist()]
-        order = sorted(range(len(encoded)), key=encoded.__getitem__)
         for row in order:
-            absorb(encoded[row])
+            absorb(ids[row])
         size = len(self) * -(-self.num_classes // 8)
         digest.update(size.to_bytes(8, "little"))
-        for block in self.blocks(np.array(order)):
-            digest.update(np.packbits(block > 0, axis=1).tobytes())
+        for block in self._blocks(np.array(order)):
+            digest.update(np.packbits(block, axis=1).tobytes())
         return digest.hexdigest()
 
     def statistics(self, labels=None):
         """Returns counts and shares that show what the sets give away.
 
         Args:
-            labels: Optional integers `(num_examples,)`, the true classes in
-                the order of `ids`, -1 where not known; for reporting only.
+            labels: Integers `(N,)`, the true classes, -1 where not known; for
+                reporting only.
 
         Returns:
             Dict: num_examples, num_classes, size_min, size_mean, size_max,
@@ -405,15 +345,10 @@ class CandidateSets:
         """
         noise = self.provenance.get("realised_noise")
         if labels is not None:
-            labels = np.asarray(labels)
-            if labels.shape != (len(self),):
-                raise DataError(
-                    "`labels` must have one entry for each set. Received: "
-                    f"shape={labels.shape}, {len(self)} sets"
-                )
-            rows = np.flatnonzero(labels >= 0)
+            rows = np.flatnonzero(np.asarray(labels) >= 0)
             if len(rows):
-                noise = 1.0 - float(self.contains(rows, labels[rows]).mean())
+                inside = self.contains(rows, np.asarray(labels)[rows])
+                noise = 1.0 - float(inside.mean())
         return {
             "num_examples": len(self),
             "num_classes": self.num_classes,
@@ -430,63 +365,158 @@ class CandidateSets:
 
     def describe(self, labels=None):
         """Returns the statistics, the settings and the hash as text."""
-        counts = self.statistics(labels)
-        origin = self.provenance.get
+        counts, origin = self.statistics(labels), self.provenance.get
 
-        def show(name, form="{:.4f}"):
+        def show(name, form=".4f"):
             value = counts[name]
-            return "not known" if value is None else form.format(value)
+            return "not known" if value is None else format(value, form)
 
-        smallest, largest = counts["size_min"], counts["size_max"]
+        made = [origin(name) for name in ("protocol", "stream", "seed")]
         lines = {
             "candidate sets": f"{len(self)} examples, {self.num_classes} "
             f"classes, from {self.source}",
-            "made by": f"protocol {origin('protocol')}, stream "
-            f"{origin('stream')}, seed {origin('seed')}",
-            "set size": f"min {smallest}, mean {counts['size_mean']:.3f}, max "
-            f"{largest}",
+            "made by": "protocol {}, stream {}, seed {}".format(*made),
+            "set size": f"min {counts['size_min']}, mean "
+            f"{counts['size_mean']:.3f}, max {counts['size_max']}",
             "one class only": f"{counts['share_single']:.2%} (right or wrong, "
             "the label is given away)",
             "all classes": f"{counts['share_full']:.2%} (they say nothing)",
             "ambiguity q": f"asked {show('asked_ambiguity')}",
             "noise eta": f"asked {show('asked_noise')}, realised "
             f"{show('realised_noise')}",
-            "left clean": f"{show('left_clean', '{}')} (all classes in the "
+            "left clean": f"{show('left_clean', '')} (all classes in the "
             "set, so no class could be swapped in)",
             "content hash": self.content_hash,
         }
-        if origin("protocol") is None:
+        if made[0] is None:
             for name in ("made by", "ambiguity q", "left clean"):
                 lines.pop(name)
             lines["noise eta"] = f"realised {show('realised_noise')}"
         return "\n".join(f"{name:<16}{value}" for name, value in lines.items())
 
     def save(self, path):
-        """Writes the sets to an .npz file; see docs/data.md."""
+        """Writes an .npz file without pickles, whole or not at all.
+
+        Equal contents give equal bytes: the zip entries carry a fixed date.
+        """
         if not str(path).endswith(".npz"):
             raise ConfigError(
                 "The file of candidate sets must end in .npz. "
                 f"Received: path={str(path)!r}"
             )
-        candidate_file.write(path, self)
+        texts = {
+            "class_names": self.class_names,
+            "provenance": json.dumps(self.provenance, sort_keys=True),
+            "content_hash": self.content_hash,
+        }
+        try:
+            with (
+                files.replacing(path) as file,
+                zipfile.ZipFile(file, "w") as archive,
+            ):
+                _add(archive, "ids", self.ids.dtype, self.ids.shape, [self.ids])
+                blocks = self._blocks(np.arange(len(self)))
+                _add(archive, "sets", np.dtype(bool), self.shape, blocks)
+                for name, value in texts.items():
+                    value = np.array(value, str)
+                    _add(archive, name, value.dtype, value.shape, [value])
+        except OSError as error:
+            raise DataError(
+                f"The candidate sets cannot be written to {path}: "
+                f"{error.strerror or error}; choose another place"
+            ) from error
 
     @classmethod
     def load(cls, path):
         """Reads an .npz file written by `save`, or one made by hand.
 
-        A file made by hand needs `ids` (strings) and `sets` (multi-hot,
-        `(num_examples, num_classes)`), and may have `class_names`.
+        A file made by hand needs `ids` (strings) and `sets` (multi-hot), and
+        may have `class_names`.
 
         Raises:
             DataError: The file is missing, empty, damaged or has other
                 contents than its stored hash says.
         """
-        contents, stored = candidate_file.read(path)
-        loaded = cls(**contents)
-        if stored not in (None, loaded.content_hash):
+        arrays = checks.open_npz(path, but=("sets",))
+        if "ids" not in arrays or "sets" not in arrays:
+            raise DataError(
+                f"{path}: the arrays 'ids' and 'sets' were expected. "
+                f"Received: {sorted(arrays)}"
+            )
+        ids = arrays["ids"]
+        if ids.ndim != 1 or ids.dtype.kind not in "US" or not len(ids):
+            raise DataError(
+                f"{path}: 'ids' must be a list of strings, and not empty. "
+                f"Received: dtype={ids.dtype}, shape={ids.shape}"
+            )
+        names = arrays.get("class_names")
+        try:
+            with zipfile.ZipFile(path) as archive:
+                with archive.open("sets.npy") as file:
+                    loaded = cls._from_blocks(
+                        *_read_blocks(file),
+                        ids.astype(str),
+                        None if names is None else names.tolist(),
+                        provenance=json.loads(
+                            str(arrays.get("provenance", "{}"))
+                        ),
+                        source=str(path),
+                    )
+        except Exception as error:
+            # zlib, zipfile and json all mean the same to the user.
+            text = one_line(error).removeprefix(f"{path}: ")
+            raise DataError(f"{path}: {text}") from error
+        stored = str(arrays.get("content_hash", loaded.content_hash))
+        if stored != loaded.content_hash:
             raise DataError(
                 f"{path}: the contents do not fit the stored hash, the file "
                 f"was changed or damaged; write it again. Received: stored "
                 f"{stored[:12]}, computed {loaded.content_hash[:12]}"
             )
         return loaded
+
+
+def _rows_at_once(num_classes):
+    return max(1, _BLOCK // max(num_classes, 1))
+
+
+def _indptr(rows, count):
+    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
+
+
+def _add(archive, name, dtype, shape, blocks):
+    """Adds an array to an open zip file, block by block."""
+    head = io.BytesIO()
+    descr = np.lib.format.dtype_to_descr(dtype)
+    np.lib.format.write_array_header_1_0(
+        head, {"descr": descr, "fortran_order": False, "shape": shape}
+    )
+    entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    entry.file_size = size + len(head.getvalue())
+    with archive.open(entry, "w") as member:
+        member.write(head.getvalue())
+        for block in blocks:
+            member.write(np.ascontiguousarray(block).tobytes())
+
+
+def _read_blocks(file):
+    """Returns the row blocks and the shape of a matrix in an open .npy."""
+    is_new = np.lib.format.read_magic(file) != (1, 0)
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    if is_new or is_fortran or len(shape) != 2 or dtype.kind not in "biuf":
+        raise DataError(
+            "'sets' must be a matrix of 0 and 1 with a row for each id, in C "
+            f"order. Received: dtype={dtype}, shape={shape}"
+        )
+    step = _rows_at_once(shape[1])
+
+    def blocks():
+        for start in range(0, shape[0], step):
+            rows = min(step, shape[0] - start)
+            content = file.read(rows * shape[1] * dtype.itemsize)
+            yield np.frombuffer(content, dtype).reshape(rows, shape[1])
+
+    return blocks(), shape

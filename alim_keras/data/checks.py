@@ -1,35 +1,35 @@
-"""Checks of labels and candidate sets before anything is trained on them.
+"""Checks of labels, sets, images and features before they are trained on.
 
 A wrong label is silent further on (`one_hot` of an unknown class is an empty
-set), so everything is checked here, once, with the row and the remedy named.
+set), so everything is checked once, with the row and the remedy named.
 """
 
+import os
+import warnings
 import zlib
 
 import numpy as np
 
 from alim_keras.errors import DataError
+from alim_keras.errors import DataWarning
 from alim_keras.errors import check_number
 from alim_keras.errors import first_five
 from alim_keras.errors import first_rows
+from alim_keras.errors import one_line
 
-# Rows of a multi-hot matrix are handled in blocks of about this many entries.
-_BLOCK = 1 << 24
 # Fills up rows of class numbers that are shorter than the longest.
 PADDING = -1
+# Images are looked at in parts of about this many numbers.
+_BLOCK = 1 << 24
 
 
-def default_ids(num_examples, split="train"):
-    """Returns "train_00000", "train_00001" and so on as a string array.
+def default_ids(places, split="train"):
+    """Returns the ids of official places, or of so many: "train_00000", ...
 
     Numbers have at least five digits and one length, so that the order of
     the ids is the order of the numbers.
     """
-    return numbered_ids(range(num_examples), split)
-
-
-def numbered_ids(places, split):
-    """Returns the ids of some official places, as a string array."""
+    places = range(places) if isinstance(places, int) else places
     digits = max(5, len(str(max(places, default=0))))
     return np.array([f"{split}_{place:0{digits}d}" for place in places], str)
 
@@ -37,84 +37,23 @@ def numbered_ids(places, split):
 def row_ids(num_rows):
     """Returns "row_00000" and so on: ids for rows of a file without ids.
 
-    No data set has such ids, so sets with them are never joined to images by
-    accident; see `CandidateSets.with_ids`.
+    No data set has such ids, so that sets with them are never joined to
+    images by accident.
     """
     return default_ids(num_rows, "row")
 
 
-def rows_at_once(num_classes):
-    """Returns how many multi-hot rows are handled at once."""
-    return max(1, _BLOCK // max(num_classes, 1))
+def generator(seed, name):
+    """Returns a `numpy.random.Generator` (PCG64) for one use of a seed.
 
-
-def class_type(num_classes):
-    """Returns the type in which class numbers are kept."""
-    return np.int16 if num_classes <= np.iinfo(np.int16).max else np.int32
-
-
-def multi_hot_to_lists(blocks, num_classes, ids):
-    """Returns the classes of multi-hot rows as (indptr, indices).
-
-    Args:
-        blocks: Arrays of rows, of bool, or of numbers that are 0 or 1.
-        num_classes: Integer C, the width of each.
-        ids: Strings, the ids of the rows, or None; for messages.
+    The name keeps the uses apart: the candidate sets, the subset and the
+    held-out part do not share draws.
     """
-    sizes, members, start = [np.zeros(0, np.int64)], [], 0
-    for block in blocks:
-        if block.dtype.kind != "b":
-            _check_zero_one(block, start, ids)
-        rows, columns = np.nonzero(block)
-        sizes.append(np.bincount(rows, minlength=len(block)))
-        members.append(columns.astype(class_type(num_classes)))
-        start += len(block)
-    indptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
-    return indptr, np.concatenate(members) if members else np.zeros(0, int)
-
-
-def check_lists(indptr, indices, ids, num_classes, source):
-    """Raises `DataError` for sets that are no CSR lists or are empty."""
-    if indptr.ndim != 1 or not len(indptr) or indptr[0]:
-        raise DataError("`indptr` must be a list that begins with 0")
-    if indptr[-1] != len(indices) or np.any(np.diff(indptr) < 0):
-        raise DataError(
-            "`indptr` must rise to the number of `indices`. Received: "
-            f"{indptr[-1]}, {len(indices)} indices"
-        )
-    empty = np.flatnonzero(np.diff(indptr) == 0)
-    if len(empty):
-        raise DataError(
-            f"{source}: {len(empty)} candidate sets are empty, ids "
-            f"{first_five(ids[empty[:6]])}; give each at least one class"
-        )
-    wrong = (indices < 0) | (indices >= num_classes)
-    # A row's first class may be below the last class of the row before.
-    inner = np.ones(len(indices), bool)
-    inner[indptr[:-1]] = False
-    wrong[1:] |= inner[1:] & (indices[1:] <= indices[:-1])
-    if wrong.any():
-        rows = np.searchsorted(indptr, np.flatnonzero(wrong), "right") - 1
-        raise DataError(
-            f"{source}: classes must lie in 0..{num_classes - 1} and "
-            f"rise within a set. Received: others in "
-            f"{first_rows(np.unique(rows), ids)}"
-        )
-
-
-def _check_zero_one(block, start, ids):
-    wrong = ~((block == 0) | (block == 1))
-    if not wrong.any():
-        return
-    rows, columns = np.nonzero(wrong)
-    value = block[rows[0], columns[0]]
-    shown = "blank (NaN)" if np.isnan(value) else f"{value}"
-    raise DataError(
-        f"Multi-hot candidate sets must hold only 0 and 1: {len(rows)} "
-        f"other values, {first_rows(np.unique(rows) + start, ids)}; the first "
-        f"is {shown} in column {columns[0]}; round weights to 0 or 1, or "
-        "pass form='ids' if these are class numbers"
-    )
+    words = [
+        check_number("seed", seed, 0, whole=True),
+        zlib.crc32(name.encode()),
+    ]
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
 
 
 def to_array(values):
@@ -124,81 +63,32 @@ def to_array(values):
     return np.asarray(values.numpy() if hasattr(values, "numpy") else values)
 
 
-def class_numbers(values, rows, ids):
-    """Returns numbers as class numbers.
-
-    Args:
-        values: Numbers `(n,)`, whole.
-        rows: Integers `(n,)`, the row of each, for messages.
-        ids: Strings, the ids of the rows, or None.
-
-    Returns:
-        int64 `(n,)`.
-
-    Raises:
-        DataError: Blanks and values that are not whole numbers.
-    """
-    values = to_array(values)
-    if values.dtype.kind not in "iuf":
+def check_names(texts, where, kind="ids"):
+    """Raises `DataError` for names that come twice or are no UTF-8 text."""
+    check_text(where, kind, texts)
+    if len(set(texts.tolist())) < len(texts):
+        values, counts = np.unique(texts, return_counts=True)
+        twice = values[counts > 1]
         raise DataError(
-            "Class numbers must be whole numbers. Received: "
-            f"dtype={values.dtype}"
+            f"{where}: {len(twice)} {kind} occur more than once: "
+            f"{first_five(twice)}; all must differ"
         )
-    broken = np.flatnonzero(values != np.round(values))
-    if len(broken):
-        value = values[broken[0]]
-        shown = "blank (NaN)" if np.isnan(value) else f"{value}"
-        raise DataError(
-            f"{len(broken)} class numbers are not whole, "
-            f"{first_rows(np.unique(rows[broken]), ids)}; the first is "
-            f"{shown}; use integers from 0, and -1 to fill a row up"
-        )
-    return values.astype(np.int64)
-
-
-def check_range(numbers, rows, num_classes, ids, lowest):
-    """Raises for numbers outside `lowest`..C-1, with a hint where it helps."""
-    wrong = np.flatnonzero((numbers < lowest) | (numbers >= num_classes))
-    if not len(wrong):
-        return
-    real = numbers[numbers != PADDING] if lowest < 0 else numbers
-    hint = ""
-    if real.min() == 1 and real.max() == num_classes:
-        hint = "; they look 1-based: do the labels start at 0?"
-    raise DataError(
-        f"{len(wrong)} labels are outside 0..{num_classes - 1}, "
-        f"{first_rows(np.unique(rows[wrong]), ids)}; the first is "
-        f"{numbers[wrong[0]]}{hint}"
-    )
 
 
 def check_ids(path, ids, count):
-    """Returns the ids of a file as a list of strings.
-
-    Raises:
-        DataError: Another number than `count`, a blank id, or one that comes
-            twice.
-    """
-    ids = [str(name).strip() for name in np.asarray(ids).reshape(-1).tolist()]
-    if len(ids) != count or not all(ids) or len(set(ids)) < len(ids):
+    """Returns the ids of a file as a list of strings, unique and not blank."""
+    ids = np.asarray(ids, str).reshape(-1)
+    check_names(ids, path)
+    if len(ids) != count or "" in ids:
         raise DataError(
-            f"{path}: {count} ids were expected, all different and none blank. "
-            f"Received: {len(ids)} ids, {len(set(ids))} different"
+            f"{path}: {count} ids were expected, none blank. "
+            f"Received: {len(ids)} ids"
         )
-    return ids
+    return ids.tolist()
 
 
 def check_text(source, kind, texts):
-    """Raises for strings with half of a surrogate pair: no file holds them.
-
-    Args:
-        source: String, where they are from, for the message.
-        kind: String, such as "ids", likewise.
-        texts: Strings, an array `(n,)`.
-
-    Raises:
-        DataError: Some are no text.
-    """
+    """Raises for strings with half of a surrogate pair: no file holds them."""
     if not texts.size or not texts.dtype.itemsize:
         return
     points = np.ascontiguousarray(texts).view(np.uint32)
@@ -214,16 +104,237 @@ def check_text(source, kind, texts):
         )
 
 
-def generator(seed, name):
-    """Returns a `numpy.random.Generator` (PCG64) for one use of a seed.
+def check_zero_one(block, start, ids):
+    """Raises for multi-hot rows, from row `start` on, that hold others."""
+    if block.dtype.kind == "b":
+        return
+    rows, columns = np.nonzero(~((block == 0) | (block == 1)))
+    if len(rows):
+        value = block[rows[0], columns[0]]
+        shown = "blank (NaN)" if np.isnan(value) else f"{value}"
+        raise DataError(
+            f"Multi-hot candidate sets must hold only 0 and 1: {len(rows)} "
+            f"other values, {first_rows(np.unique(rows) + start, ids)}; the "
+            f"first is {shown} in column {columns[0]}"
+        )
 
-    The name keeps the uses of one seed apart: the candidate sets, the subset
-    and the held-out part do not share draws.
+
+def class_numbers(values, rows, ids):
+    """Returns whole numbers `(n,)` as int64; `rows` and `ids` name them."""
+    values = to_array(values)
+    if values.dtype.kind not in "iuf":
+        raise DataError(
+            f"Class numbers must be whole numbers. Received: {values.dtype}"
+        )
+    broken = np.flatnonzero(values != np.round(values))
+    if len(broken):
+        value = values[broken[0]]
+        shown = "blank (NaN)" if np.isnan(value) else f"{value}"
+        raise DataError(
+            f"{len(broken)} class numbers are not whole, "
+            f"{first_rows(np.unique(rows[broken]), ids)}; the first is {shown}"
+        )
+    return values.astype(np.int64)
+
+
+def check_range(numbers, rows, num_classes, ids, lowest):
+    """Raises for numbers outside `lowest`..C-1, with a hint where it helps."""
+    wrong = np.flatnonzero((numbers < lowest) | (numbers >= num_classes))
+    if len(wrong):
+        real = numbers[numbers != PADDING] if lowest < 0 else numbers
+        hint = ""
+        if real.min() == 1 and real.max() == num_classes:
+            hint = "; they look 1-based: do the labels start at 0?"
+        raise DataError(
+            f"{len(wrong)} labels are outside 0..{num_classes - 1}, "
+            f"{first_rows(np.unique(rows[wrong]), ids)}; the first is "
+            f"{numbers[wrong[0]]}{hint}"
+        )
+
+
+def validate_labels(labels, num_classes, ids=None):
+    """Returns single labels, whole numbers `(N,)`, as int64.
+
+    Raises:
+        DataError: Wrong shape or type, or a label outside 0..C-1.
+    """
+    labels = to_array(labels)
+    if labels.ndim != 1 or (ids is not None and len(ids) != len(labels)):
+        raise DataError(
+            "`labels` must have the shape (num_examples,), one class number "
+            f"each. Received: shape={labels.shape}"
+        )
+    rows = np.arange(len(labels))
+    numbers = class_numbers(labels, rows, ids)
+    check_range(numbers, rows, num_classes, ids, 0)
+    return numbers
+
+
+def warn_of_odd_sets(sets):
+    """Warns of `CandidateSets` that look as if they were filled up."""
+    count, num_classes = sets.shape
+    if count < 10 or num_classes < 2:
+        return  # Too few to say what is usual.
+    full = int(np.sum(sets.sizes == num_classes))
+    share = np.bincount(sets.indices, minlength=num_classes) / count
+    common = np.flatnonzero(share > 0.99)
+    if full > 0.05 * count:
+        warnings.warn(
+            f"{full} of {count} candidate sets hold all {num_classes} "
+            "classes and say nothing",
+            DataWarning,
+            stacklevel=3,
+        )
+    # Sets that are all full say nothing about padding.
+    if 0 < len(common) < num_classes:
+        warnings.warn(
+            f"Class {common[0]} is in {share[common[0]]:.1%} of the candidate "
+            "sets: is it used to fill rows up? Use -1 for that",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def check_truth_inside(sets, labels, noise_rate):
+    """Warns when sets said to be clean leave out the true label.
 
     Args:
-        seed: Integer >= 0.
-        name: String, the use.
+        sets: `CandidateSets`.
+        labels: Integers `(N,)`, the true classes; -1 is unknown.
+        noise_rate: Float, the claim.
+
+    Returns:
+        Integer, in how many sets the true class is missing.
     """
-    seed = check_number("seed", seed, 0, whole=True)
-    words = [seed, zlib.crc32(name.encode())]
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
+    rows = np.flatnonzero(np.asarray(labels) >= 0)
+    outside = int(np.sum(~sets.contains(rows, np.asarray(labels)[rows])))
+    if noise_rate == 0 and outside:
+        warnings.warn(
+            f"{outside} of {len(rows)} candidate sets leave out the true "
+            "class although the noise rate was given as 0",
+            DataWarning,
+            stacklevel=2,
+        )
+    return outside
+
+
+def validate_images(images, ids=None):
+    """Returns images as uint8 or float32.
+
+    Args:
+        images: Numbers `(N, H, W, channels)` in [0, 255], with 1 or 3
+            channels.
+        ids: Optional strings `(N,)`, for the messages.
+
+    Returns:
+        The same array if it is uint8 or float32; otherwise a uint8 copy of
+        integers or a float32 copy of floats.
+
+    Raises:
+        DataError: Another type, rank or number of channels, values outside
+            [0, 255], or NaN and infinite values.
+    """
+    images = to_array(images)
+    shape = images.shape
+    hint = ""
+    if len(shape) == 3:
+        hint = "; grey images need a last axis, images[..., None]"
+    elif len(shape) == 4 and shape[3] not in (1, 3) and shape[1] in (1, 3):
+        hint = "; the channels go last, images.transpose(0, 2, 3, 1)"
+    is_image = len(shape) == 4 and shape[3] in (1, 3) and 0 not in shape
+    if images.dtype.kind not in "iuf" or not is_image:
+        raise DataError(
+            "Images must be numbers of the shape (num_examples, height, width, "
+            f"channels) with 1 or 3 channels{hint}. Received: "
+            f"dtype={images.dtype}, shape={shape}"
+        )
+    if ids is not None and len(ids) != len(images):
+        raise DataError(f"There are {len(images)} images but {len(ids)} ids")
+    if images.dtype == np.uint8:
+        return images
+    largest, is_float = 0.0, images.dtype.kind == "f"
+    result = np.empty(shape, np.float32 if is_float else np.uint8)
+    step = max(1, _BLOCK // int(np.prod(shape[1:])))
+    for start in range(0, len(images), step):
+        part = images[start : start + step]
+        # NaN fails both comparisons.
+        wrong = ~((part >= 0) & (part <= 255))
+        if wrong.any():
+            rows = np.flatnonzero(wrong.any(axis=(1, 2, 3))) + start
+            value = part[wrong][0]
+            kind = (
+                "outside [0, 255]" if np.isfinite(value) else "NaN or infinite"
+            )
+            raise DataError(
+                f"{len(rows)} images have pixels {kind}, "
+                f"{first_rows(rows, ids)}; the first value is {value}"
+            )
+        largest = max(largest, float(part.max()))
+        result[start : start + step] = part
+    if is_float and 0.0 < largest <= 1.0:
+        warnings.warn(
+            f"The largest pixel is {largest:g}: these images look scaled to "
+            "[0, 1], but [0, 255] is expected; multiply them by 255",
+            DataWarning,
+            stacklevel=2,
+        )
+    return images if images.dtype == np.float32 else result
+
+
+def validate_features(features, ids=None):
+    """Returns feature vectors `(N, d)`, finite, as float32 `(N, 1, 1, d)`."""
+    features = np.asarray(features)
+    shape = features.shape
+    is_pixel = len(shape) == 4 and shape[1:3] == (1, 1)
+    is_vector = (len(shape) == 2 or is_pixel) and shape[-1] > 0
+    if features.dtype.kind not in "iuf" or not is_vector:
+        raise DataError(
+            "Feature vectors must be numbers of the shape (num_examples, "
+            f"num_features). Received: dtype={features.dtype}, shape={shape}"
+        )
+    with np.errstate(over="ignore"):
+        result = features.reshape(len(features), 1, 1, -1).astype(np.float32)
+    rows = np.flatnonzero(~np.isfinite(result).all(axis=(1, 2, 3)))
+    if len(rows):
+        raise DataError(
+            f"{len(rows)} feature vectors hold NaN, infinite values or more "
+            f"than float32 holds, {first_rows(rows, ids)}; leave the rows out"
+        )
+    return result
+
+
+def open_npz(path, only=None, but=()):
+    """Returns the arrays of an .npz file as a dict, without pickles.
+
+    Args:
+        path: The file.
+        only: Names of the arrays that are read. Defaults to all.
+        but: Names of arrays that are not read: None stands for each.
+
+    Raises:
+        DataError: The file is missing, empty, no .npz or damaged.
+    """
+    try:
+        if not os.path.getsize(path):
+            raise DataError(f"{path}: the file is empty; write it again")
+        # numpy does not close a file it fails to read.
+        with open(path, "rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise DataError(f"{path}: holds one array, not several")
+            return {
+                name: None if name in but else archive[name]
+                for name in archive.files
+                if only is None or name in only
+            }
+    except DataError:
+        raise
+    except OSError as error:
+        why = error.strerror or one_line(error)
+        raise DataError(f"{path}: cannot be read: {why}") from error
+    except Exception as error:
+        # A damaged archive shows itself as almost any exception.
+        raise DataError(
+            f"{path}: holds pickled objects, is damaged or no .npz file; save "
+            f"plain arrays with numpy.savez ({one_line(error)})"
+        ) from error

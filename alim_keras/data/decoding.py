@@ -3,7 +3,6 @@
 import concurrent.futures
 import functools
 import io
-import itertools
 import os
 import stat
 import warnings
@@ -12,34 +11,23 @@ import numpy as np
 
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
+from alim_keras.errors import one_line
 
 # Formats that are tried; others (PostScript, say) would run programs.
-_FORMATS = (
-    "JPEG",
-    "PNG",
-    "GIF",
-    "BMP",
-    "WEBP",
-    "TIFF",
-    "PPM",
-    "JPEG2000",
-    "AVIF",
-)
-_GREY = ("1", "L", "LA", "La", "F", "I", "I;16", "I;16L", "I;16B", "I;16N")
-_COLOUR = ("P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV")
+_FORMATS = "JPEG PNG GIF BMP WEBP TIFF PPM JPEG2000 AVIF".split()
+_GREY = "1 L LA La F I I;16 I;16L I;16B I;16N".split()
+_COLOUR = "P PA RGB RGBA RGBa RGBX CMYK YCbCr HSV".split()
 _ORIENTATION = 0x0112
 # A JPEG is decoded at an eighth, a quarter or half of its size where that
 # leaves at least twice the size wanted; the filter then averages the rest.
 _SPARE = 2
 # An image whose longer side is so many times the shorter one is cropped to the
 # middle before it is scaled: 60,000 x 1 pixels would else take gigabytes.
-_LONG = 8
-_MARGIN = 3
-_OF_PILLOW = "PIL\\."
-_REMEDY = "replace it or leave it out"
+_LONG, _MARGIN = 8, 3
+_REMEDY = "mend it, or leave its item out"
 
 
-class UnreadableError(Exception):
+class _UnreadableError(Exception):
     """An image that Pillow opens but that cannot be used; gives the reason."""
 
 
@@ -62,17 +50,10 @@ def hush():
     The filter stays: one that is taken back after each image would not be
     safe among threads.
     """
-    for action, _, _, module, _ in warnings.filters:
-        if getattr(module, "pattern", module) == _OF_PILLOW:
-            return
-        if action != "ignore":
-            break
-    warnings.filterwarnings("ignore", module=_OF_PILLOW)
-
-
-@functools.cache
-def _formats():
-    return tuple(name for name in _FORMATS if name in pillow().OPEN)
+    pillow()
+    patterns = [getattr(rule[3], "pattern", None) for rule in warnings.filters]
+    if r"PIL\." not in patterns:
+        warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 def is_encoded(source):
@@ -80,41 +61,32 @@ def is_encoded(source):
     return isinstance(source, bytes | bytearray | memoryview)
 
 
-def open_source(source):
-    """Returns a path's open file, or encoded bytes as one; neither is empty.
-
-    Raises:
-        UnreadableError: It is empty, or no regular file.
-        OSError: It cannot be opened.
-    """
+def open_file(source):
+    """Returns a path's open file, or encoded bytes as one; neither is empty."""
     if is_encoded(source):
-        if not len(source):
-            raise UnreadableError("it is empty (zero bytes)")
-        return io.BytesIO(source)
-    status = os.stat(source)
-    # A pipe would wait for somebody to write into it.
-    if stat.S_ISREG(status.st_mode) and not status.st_size:
-        raise UnreadableError("it is empty (zero bytes)")
-    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-        raise UnreadableError("it is not a regular file")
-    return open(source, "rb")
+        size, is_file = len(source), True
+    else:
+        status = os.stat(source)
+        size, is_file = status.st_size, stat.S_ISREG(status.st_mode)
+        # A pipe would wait for somebody to write into it.
+        if not is_file and not stat.S_ISDIR(status.st_mode):
+            raise _UnreadableError("it is not a regular file")
+    if is_file and not size:
+        raise _UnreadableError("it is empty (zero bytes)")
+    return io.BytesIO(source) if is_encoded(source) else open(source, "rb")
 
 
-def open_image(file):
-    """Returns the image of an open file; reads its head only.
-
-    Raises:
-        UnreadableError: Its kind of pixels is not supported.
-        Exception: Whatever Pillow raises; see `explain`.
-    """
-    image = pillow().open(file, formats=_formats())
+def _open_image(file):
+    """Returns the image of an open file; reads its head only."""
+    formats = [name for name in _FORMATS if name in pillow().OPEN]
+    image = pillow().open(file, formats=formats)
     if image.mode not in _GREY and image.mode not in _COLOUR:
-        raise UnreadableError(f"pixels of mode {image.mode} are not supported")
+        raise _UnreadableError(f"pixels of mode {image.mode} are not supported")
     if image.mode in ("I", "F") and not _has_16_bits(image):
         # Nothing says which value is white there, and images of one data set
         # must not be scaled each by its own values.
         kind = "floats" if image.mode == "F" else "integers of 32 bits"
-        raise UnreadableError(
+        raise _UnreadableError(
             f"its pixels are {kind}, save it with 8 or 16 bits for each channel"
         )
     return image
@@ -137,15 +109,9 @@ def _orientation(image):
 
 
 def head(source):
-    """Returns (width, height, channels) of an image, as it is shown.
-
-    Channels are 1 for grey images, also those with a grey palette, else 3.
-
-    Raises:
-        Exception: It cannot be read; see `explain`.
-    """
-    with open_source(source) as file:
-        image = open_image(file)
+    """Returns width and height as shown, and 1 for grey or 3 channels."""
+    with open_file(source) as file:
+        image = _open_image(file)
         width, height = image.size
         # Of the head only: looking for it in a PNG reads all pixels.
         if "exif" in image.info and _orientation(image) > 4:
@@ -162,14 +128,13 @@ def explain(error):
     """Returns in a few words why an image cannot be read."""
     import PIL
 
-    name = type(error).__name__
-    if isinstance(error, UnreadableError):
+    if isinstance(error, _UnreadableError):
         return str(error)
     if isinstance(error, MemoryError):
         return "memory does not suffice for it"
     if isinstance(error, PIL.UnidentifiedImageError):
         return "it is not an image of a known format"
-    if name == "DecompressionBombError":
+    if isinstance(error, pillow().DecompressionBombError):
         limit = 2 * pillow().MAX_IMAGE_PIXELS
         return f"it has more pixels than is safe to decode, {limit:,}"
     if isinstance(error, FileNotFoundError | NotADirectoryError):
@@ -178,14 +143,13 @@ def explain(error):
         return "it is a folder"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
-    lines = str(error).strip().splitlines()
-    text = lines[0].strip() if lines else name
+    text = one_line(error)
     if isinstance(error, EOFError) or "truncated" in text.lower():
         return "it is cut short"
     return f"it is damaged: {text}"
 
 
-def decode(source, size, channels=3, name=None, enlarge=True, remedy=_REMEDY):
+def decode(source, size, channels=3, name=None, enlarge=True):
     """Returns an image file's pixels, brought to one square size.
 
     Grey, palette, CMYK and YCbCr images are converted, transparent ones laid
@@ -195,13 +159,11 @@ def decode(source, size, channels=3, name=None, enlarge=True, remedy=_REMEDY):
 
     Args:
         source: Path, or the encoded bytes.
-        size: Integer, the side of the result; see `square`: the shorter side
-            is scaled to it, the middle of the longer one kept.
+        size: Integer, the side of the result; see `square`.
         channels: 1 or 3. Defaults to `3`.
         name: String, its name in messages. Defaults to the path.
         enlarge: Whether an image whose shorter side is below `size` is
             enlarged; else that side is kept. Defaults to `True`.
-        remedy: String, what a message ends with.
 
     Returns:
         uint8 `(size, size, channels)`.
@@ -217,26 +179,23 @@ def decode(source, size, channels=3, name=None, enlarge=True, remedy=_REMEDY):
     """
     hush()
     try:
-        with open_source(source) as file, open_image(file) as image:
-            if not enlarge:
-                size = min(size, *image.size)
+        with open_file(source) as file, _open_image(file) as image:
+            size = size if enlarge else min(size, *image.size)
             return _pixels(image, size, channels)
     except Exception as error:
         # Damaged files make Pillow raise nearly everything.
         if name is None:
-            is_bytes = is_encoded(source)
-            name = "an encoded image" if is_bytes else os.fspath(source)
+            name = "an encoded image" if is_encoded(source) else source
         raise DataError(
-            f"{name}: cannot be read as an image: {explain(error)}; {remedy}"
+            f"{name}: cannot be read as an image: {explain(error)}; {_REMEDY}"
         ) from error
 
 
 def _pixels(image, size, channels):
-    full = image.size
-    is_smaller = False
+    full, is_smaller = image.size, False
     if image.format in ("JPEG", "MPO"):
-        wanted = _scaled_size(full, size)
-        image.draft(None, tuple(_SPARE * side for side in wanted))
+        wanted = [_SPARE * side for side in _scaled_size(full, size)]
+        image.draft(None, wanted)
         is_smaller = image.size != full
     image.load()
     if not is_smaller:
@@ -272,9 +231,8 @@ def _plain(image, channels):
     if image.mode in ("La", "RGBa"):
         image = image.convert("LA" if image.mode == "La" else "RGBA")
     if image.has_transparency_data:
-        image = image.convert("RGBA")
         white = pillow().new("RGBA", image.size, "white")
-        white.alpha_composite(image)
+        white.alpha_composite(image.convert("RGBA"))
         image = white.convert("RGB")
     return image.convert(mode)
 
@@ -304,12 +262,11 @@ def square(image, image_size, full_size=None):
     size = _scaled_size(full_size or image.size, image_size)
     if max(size) > _LONG * image_size:
         # A square around the middle, with what the filter reads beside it.
-        width, height = image.size
-        side = _MARGIN * min(width, height)
-        side += (max(width, height) - side) % 2
-        left, top = max(0, (width - side) // 2), max(0, (height - side) // 2)
+        short, long = sorted(image.size)
+        side = _MARGIN * short + (long - _MARGIN * short) % 2
+        start = [max(0, (full - side) // 2) for full in image.size]
         image = image.crop(
-            (left, top, min(width, left + side), min(height, top + side))
+            (*start, *(min(f, s + side) for f, s in zip(image.size, start)))
         )
         size = _scaled_size(image.size, image_size)
     if size != image.size:
@@ -324,23 +281,19 @@ def resize_all(images, image_size):
     """Returns images brought to one square size, on all processors.
 
     Args:
-        images: uint8 `(n, height, width, channels)`, or a list of arrays
-            `(height, width, channels)` of different sizes.
+        images: uint8 `(n, H, W, channels)`, or a list of arrays of different
+            sizes.
         image_size: Integer, or None to leave an array as it is.
-
-    Returns:
-        uint8 `(n, image_size, image_size, channels)`.
     """
     if image_size is None:
         return images
+
+    def resize(pixels):
+        if pixels.shape[:2] == (image_size, image_size):
+            return pixels
+        flat = pixels[..., 0] if pixels.shape[-1] == 1 else pixels
+        return square(pillow().fromarray(flat), image_size)
+
     # Pillow works outside Python's global lock.
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        sizes = itertools.repeat(image_size)
-        return np.stack(list(pool.map(_resize_array, images, sizes)))
-
-
-def _resize_array(pixels, image_size):
-    if pixels.shape[:2] == (image_size, image_size):
-        return pixels
-    flat = pixels[..., 0] if pixels.shape[-1] == 1 else pixels
-    return square(pillow().fromarray(flat), image_size)
+        return np.stack(list(pool.map(resize, images)))

@@ -10,31 +10,22 @@ import zlib
 
 import numpy as np
 
-from alim_keras.data import decoding
 from alim_keras.data import prepared
-from alim_keras.data.candidate_file import open_npz
 from alim_keras.data.checks import default_ids
-from alim_keras.data.checks import numbered_ids
-from alim_keras.data.splits import stratified_subset
-from alim_keras.data.superclasses import superclasses_of
+from alim_keras.data.checks import open_npz
+from alim_keras.data.decoding import resize_all
 from alim_keras.data.training_set import TrainingSet
+from alim_keras.data.training_set import stratified_subset
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import check_number
+from alim_keras.errors import first_five
 from alim_keras.errors import one_line
 
-FASHION_CLASSES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
+FASHION_CLASSES = tuple(
+    "T-shirt/top,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,"
+    "Ankle boot".split(",")
 )
 DIGIT_CLASSES = tuple("0123456789")
 _TEST_DIGITS = 360
@@ -125,6 +116,38 @@ _ALIASES = {
     "cub": "cub200",
     "cub2002011": "cub200",
     **{re.sub(r"[\W_]", "", name): name for name in KNOWN},
+}
+
+
+# Source: Krizhevsky, "Learning multiple layers of features from tiny
+# images", 2009, and the data set's page.
+CIFAR100_SUPERCLASSES = {
+    name: tuple(members.split())
+    for name, members in (
+        line.split(": ")
+        for line in """\
+aquatic_mammals: beaver dolphin otter seal whale
+fish: aquarium_fish flatfish ray shark trout
+flowers: orchid poppy rose sunflower tulip
+food_containers: bottle bowl can cup plate
+fruit_and_vegetables: apple mushroom orange pear sweet_pepper
+household_electrical_devices: clock keyboard lamp telephone television
+household_furniture: bed chair couch table wardrobe
+insects: bee beetle butterfly caterpillar cockroach
+large_carnivores: bear leopard lion tiger wolf
+large_man-made_outdoor_things: bridge castle house road skyscraper
+large_natural_outdoor_scenes: cloud forest mountain plain sea
+large_omnivores_and_herbivores: camel cattle chimpanzee elephant kangaroo
+medium_mammals: fox porcupine possum raccoon skunk
+non-insect_invertebrates: crab lobster snail spider worm
+people: baby boy girl man woman
+reptiles: crocodile dinosaur lizard snake turtle
+small_mammals: hamster mouse rabbit shrew squirrel
+trees: maple_tree oak_tree palm_tree pine_tree willow_tree
+vehicles_1: bicycle bus motorcycle pickup_truck train
+vehicles_2: lawn_mower rocket streetcar tank tractor
+""".splitlines()
+    )
 }
 
 
@@ -260,7 +283,7 @@ def _finish(name, known, fields, source, image_size):
     """Returns the `TrainingSet`: constants, superclasses and size."""
     for part in ("images", "test_images"):
         if fields[part].ndim == 4:
-            fields[part] = decoding.resize_all(fields[part], image_size)
+            fields[part] = resize_all(fields[part], image_size)
     channels = fields["images"].shape[-1]
     if known.mean is not None and len(known.mean) == channels:
         fields["mean"], fields["std"] = known.mean, known.std
@@ -273,6 +296,48 @@ def _finish(name, known, fields, source, image_size):
     return TrainingSet(
         name=name, protocol=known.protocol, source=str(source), **fields
     )
+
+
+def superclasses_of(class_names, table=None):
+    """Returns the superclass number of every class, joined by name.
+
+    Case, blanks and hyphens do not matter, nor does the order of classes.
+
+    Args:
+        class_names: Strings `(num_classes,)`.
+        table: Dict from superclass to the names of its classes. Defaults to
+            `CIFAR100_SUPERCLASSES`.
+
+    Returns:
+        Integers `(num_classes,)`: the place of each class's superclass in
+        the table.
+
+    Raises:
+        ConfigError: A class is in no superclass of the table.
+
+    Example:
+
+    >>> superclasses_of(["whale", "Maple tree", "beaver"]).tolist()
+    [0, 17, 0]
+    """
+    table = CIFAR100_SUPERCLASSES if table is None else table
+    number = {
+        _plain(name): place
+        for place, members in enumerate(table.values())
+        for name in members
+    }
+    unknown = [name for name in class_names if _plain(name) not in number]
+    if unknown:
+        raise ConfigError(
+            f"{len(unknown)} of {len(class_names)} classes belong to no "
+            f"superclass of the table: {first_five(unknown)}; the superclass "
+            "protocol needs the class names of CIFAR-100"
+        )
+    return np.array([number[_plain(name)] for name in class_names], np.int64)
+
+
+def _plain(name):
+    return str(name).strip().lower().replace(" ", "_").replace("-", "_")
 
 
 def _read_digits():
@@ -297,11 +362,11 @@ def _read_digits():
     return {
         "images": images[train],
         "labels": labels[train],
-        "ids": numbered_ids(train, "train"),
+        "ids": default_ids(train, "train"),
         "class_names": DIGIT_CLASSES,
         "test_images": images[test],
         "test_labels": labels[test],
-        "test_ids": numbered_ids(test, "test"),
+        "test_ids": default_ids(test, "test"),
     }
 
 

@@ -14,25 +14,14 @@ from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 from alim_keras.errors import nearest
 
-SUFFIXES = (
-    ".jpg",
-    ".jpeg",
-    ".jpe",
-    ".png",
-    ".gif",
-    ".bmp",
-    ".webp",
-    ".tif",
-    ".tiff",
-    ".ppm",
-    ".pgm",
+SUFFIXES = tuple(
+    ".jpg .jpeg .jpe .png .gif .bmp .webp .tif .tiff .ppm .pgm".split()
 )
-_DIGITS = re.compile("[0-9]+")
 # Near names are looked for among this many neighbours in the alphabet.
 _NEIGHBOURS = 500
-# The code that Label Studio puts before the name of an uploaded file.
+# The code that Label Studio puts before the name of an uploaded file, and the
+# folder in which it says that they are, wherever they are exported to.
 _CODE = re.compile("^[0-9a-f]{8}-")
-# The folder in which it says that they are, wherever they are exported to.
 _UPLOADS = re.compile("(^|/)upload/[0-9]+$")
 
 
@@ -63,25 +52,19 @@ class ImageListing:
 
 def natural(text):
     """Returns a key that sorts numbers in names by their value."""
-    return f"{_DIGITS.sub(_sortable, text.casefold())}\0{text}"
 
+    def sortable(match):
+        digits = match[0].lstrip("0")
+        return f"{len(digits):03}{digits}"
 
-def _sortable(match):
-    digits = match[0].lstrip("0")
-    return f"{len(digits):03}{digits}"
+    return f"{re.sub('[0-9]+', sortable, text.casefold())}\0{text}"
 
 
 def list_images(folder):
-    """Returns the images below a folder, however deep.
+    """Returns the images below a folder, however deep, as an `ImageListing`.
 
     Hidden files and folders (`.DS_Store`, `._x`) and other files are passed
     over, links are followed. Nothing is opened.
-
-    Args:
-        folder: Path.
-
-    Returns:
-        An `ImageListing`.
 
     Raises:
         DataError: The folder is missing or holds no image.
@@ -126,12 +109,11 @@ def list_images(folder):
     order = sorted(by_folder, key=lambda p: [natural(n) for n in p.split("/")])
     files = [prefix + name for prefix in order for name in by_folder[prefix]]
     if not files:
-        kinds = " ".join(suffix[1:] for suffix in SUFFIXES)
         others = sorted(others, key=natural)
         shown = f"{len(others)} other files: {first_five(others)}"
         raise DataError(
             f"{folder}: no images in this folder or below. Expected files "
-            f"ending in {kinds}. Received: "
+            f"ending in {' '.join(SUFFIXES)}. Received: "
             f"{shown if others else 'no files'}"
         )
     check_text(folder, "names of images", np.array(files, str))
@@ -182,42 +164,74 @@ def match_ids(ids, images, where="the table", keep_missing=False):
     spelled = list(map(str, ids))
     ids, listed = _comparable(spelled, files, images.folder, where)
     tried = []
-    for text, of_id, of_file in _RULES:
-        rows, num_wrong = _apply(ids, listed, of_id, of_file)
-        if not num_wrong:
-            _check_spelling(spelled, rows, files, where)
-            return [files[row] for row in rows], text
-        tried.append((num_wrong, rows.count(None), of_id, of_file, text, rows))
-    *_, of_id, of_file, text, rows = min(tried, key=lambda rule: rule[0])
-    wrong = _explain(ids, listed, of_id, of_file)
-    is_part = len(wrong) < len(set(ids)) and not any(wrong.values())
-    if keep_missing and is_part:
-        others = _by_any_rule(wrong, listed)
-        if others:
-            # That rule for all would leave these out, though they are there.
-            pairs = [f"{name} ({file})" for name, file in others.items()]
-            raise DataError(
-                f"{where}: {len(others)} of {len(set(ids))} ids are written in "
-                f"another way than the others, of which {text}: "
-                f"{first_five(pairs)}; write all in one way"
-            )
-        _check_spelling(spelled, rows, files, where)
-        pairs = zip(ids, rows, strict=True)
-        return [id if row is None else files[row] for id, row in pairs], text
-    # Doubt tells more than absence.
-    *_, of_id, of_file, _, _ = min(tried, key=lambda rule: rule[:2])
-    wrong = _explain(ids, listed, of_id, of_file)
-    bad = [f"{id} ({why})" if why else id for id, why in wrong.items()]
-    mend = ""
-    if len(wrong) < len(set(ids)) and not any(wrong.values()):
-        mend = "; --on_bad_image=skip leaves out items without one"
-    raise DataError(
-        f"{where}: {len(wrong)} of {len(set(ids))} ids have no image of their "
-        f"own among the {len(files)} in {images.folder}: {first_five(bad)}"
-        f"{_nearest(next(iter(wrong)), listed)} An id is a path in the folder "
-        "or a file name, with or without its ending, all written in one way"
-        f"{mend}"
-    )
+    for rule in _RULES:
+        rows, wrong = _apply(ids, listed, *rule[1:])
+        if not wrong:
+            break
+        tried.append(
+            (sum(map(len, wrong.values())), len(wrong), rule, rows, wrong)
+        )
+    else:
+        # The rule that finds most; doubt tells more than absence.
+        *_, rule, rows, wrong = min(tried, key=lambda t: (t[1], -t[0]))
+    number = len(set(ids))
+    is_part = len(wrong) < number and not any(wrong.values())
+    if wrong and not (keep_missing and is_part):
+        shown = [
+            f"{name} ({why})" if why else name for name, why in wrong.items()
+        ]
+        hint = "--on_bad_image=skip leaves out items without one"
+        raise DataError(
+            f"{where}: {len(wrong)} of {number} ids have no image of their "
+            f"own among the {len(files)} in {images.folder}: "
+            f"{first_five(shown)}{_nearest(next(iter(wrong)), listed)} An id "
+            "is a path in the folder or a file name, with or without its "
+            f"ending, all written in one way{'; ' + hint if is_part else ''}"
+        )
+    others = {}
+    for _, of_id, of_file in _RULES:
+        places = dict(zip(map(of_file, listed), listed)) if wrong else {}
+        for name in wrong:
+            file = places.get(of_id(name))
+            if file is not None and not _is_elsewhere(name, file):
+                others.setdefault(name, f"{name} ({file})")
+    if others:
+        # That rule for all would leave these out, though they are there.
+        raise DataError(
+            f"{where}: {len(others)} of {number} ids are written in another "
+            f"way than the others, of which {rule[0]}: "
+            f"{first_five(list(others.values()))}; write all in one way"
+        )
+    _check_spelling(spelled, rows, files, where)
+    pairs = zip(ids, rows, strict=True)
+    return [id if row is None else files[row] for id, row in pairs], rule[0]
+
+
+def _apply(ids, files, of_id, of_file):
+    """Returns each id's row in `files`, or None; and why ids have none."""
+    names = list(map(of_file, files))
+    places = dict(zip(names, range(len(files)), strict=True))
+    keys = list(map(of_id, ids))
+    rows = list(map(places.get, keys))
+    several = collections.defaultdict(list)
+    if len(places) < len(names):
+        for name, file in zip(names, files):
+            several[name].append(file)
+    is_path = of_id in (_same, _without_ending)
+    wrong, owners = {}, {}
+    is_clear = not several and None not in rows
+    if is_clear and is_path and len(set(rows)) == len(set(ids)):
+        return rows, wrong
+    for name, key, row in zip(ids, keys, rows):
+        if row is None:
+            wrong[name] = ""
+        elif len(several.get(key, ())) > 1:
+            wrong[name] = f"could be {several[key][0]} or {several[key][1]}"
+        elif owners.setdefault(row, name) != name:
+            wrong[name] = f"means {files[row]}, as does {owners[row]}"
+        elif not is_path and "/" in name and _is_elsewhere(name, files[row]):
+            wrong[name] = f"is in another folder than {files[row]}"
+    return rows, wrong
 
 
 def _check_spelling(ids, rows, files, where):
@@ -255,17 +269,28 @@ def _comparable(ids, files, folder, where):
     """
     own = os.path.abspath(folder).replace(os.sep, "/") + "/"
     exact = set(files)
-    ids = [name if name in exact else _relative(name, own) for name in ids]
-    composed = list(map(_composed, files))
-    if len(set(composed)) == len(files):
-        ids, files = list(map(_composed, ids)), composed
+
+    def relative(name):
+        name = name.replace("\\", "/").removeprefix(own)
+        while name.startswith("./"):
+            name = name[2:]
+        return name
+
+    def composed(name):
+        # With accents as one character; macOS takes them apart.
+        return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+    ids = [name if name in exact else relative(name) for name in ids]
+    if len(set(map(composed, files))) == len(files):
+        ids, files = list(map(composed, ids)), list(map(composed, files))
     stripped = list(map(str.strip, files))
     if stripped != files:
         # Readers of tables take spaces away that are in a file's name.
         ids = list(map(str.strip, ids))
-        twice = set(ids) & _twice(stripped)
+        counts = collections.Counter(stripped)
+        twice = sorted(name for name in set(ids) if counts[name] > 1)
         if twice:
-            pair = [name for name in files if name.strip() == min(twice)]
+            pair = [name for name in files if name.strip() == twice[0]]
             raise DataError(
                 f"{where}: {len(twice)} ids could be several files, which "
                 f"differ in spaces around their names: {pair[0]!r} or "
@@ -274,17 +299,18 @@ def _comparable(ids, files, folder, where):
     return ids, stripped
 
 
-def _relative(name, own):
-    """Returns an id as paths in a listing are written."""
-    name = name.replace("\\", "/").removeprefix(own)
-    while name.startswith("./"):
-        name = name[2:]
-    return name
+def _is_elsewhere(name, file):
+    """Returns whether an id names another folder than that of a file.
 
-
-def _composed(name):
-    """Returns a name with accents as one character; macOS takes them apart."""
-    return name if name.isascii() else unicodedata.normalize("NFC", name)
+    The one may know more of the way to it than the other: /home/me/cats/1.png
+    is cats/1.png.
+    """
+    named = name.rpartition("/")[0].strip("/")
+    folder = file.rpartition("/")[0]
+    if not named or not folder or _UPLOADS.search(named):
+        return False
+    named, folder = f"/{named}", f"/{folder}"
+    return not (named.endswith(folder) or folder.endswith(named))
 
 
 def _same(name):
@@ -315,76 +341,3 @@ _RULES = (
     ("each id is a file name, without folder and ending", _stem, _stem),
     ("each id is a file name behind an upload's code", _uploaded, _base),
 )
-
-
-def _by_any_rule(ids, files):
-    """Returns the file that some rule gives for an id, as a dict."""
-    matches = {}
-    for _, of_id, of_file in _RULES:
-        names = dict(zip(map(of_file, files), files, strict=True))
-        for name in ids:
-            file = names.get(of_id(name))
-            if file is not None and not _is_elsewhere(name, file):
-                matches.setdefault(name, file)
-    return matches
-
-
-def _apply(ids, files, of_id, of_file):
-    """Returns the row in `files` of each id, and how many ids have none.
-
-    Rows are None, or the last of several, where an id has not just one.
-    """
-    names = list(map(of_file, files))
-    places = dict(zip(names, range(len(files)), strict=True))
-    rows = list(map(places.get, map(of_id, ids)))
-    num_wrong = rows.count(None)
-    if len(places) < len(names):
-        twice = _twice(names)
-        num_wrong += sum(of_id(name) in twice for name in ids)
-    if not num_wrong:
-        # Ids that come twice mean the same file; others must not.
-        num_wrong = len(set(ids)) - len(set(rows))
-    if not num_wrong and of_id not in (_same, _without_ending):
-        pairs = zip(ids, rows, strict=True)
-        num_wrong = sum(
-            "/" in name and _is_elsewhere(name, files[row])
-            for name, row in pairs
-        )
-    return rows, num_wrong
-
-
-def _is_elsewhere(name, file):
-    """Returns whether an id names another folder than that of a file.
-
-    The one may know more of the way to it than the other: /home/me/cats/1.png
-    is cats/1.png.
-    """
-    named = name.rpartition("/")[0].strip("/")
-    folder = file.rpartition("/")[0]
-    if not named or not folder or _UPLOADS.search(named):
-        return False
-    named, folder = f"/{named}", f"/{folder}"
-    return not (named.endswith(folder) or folder.endswith(named))
-
-
-def _twice(names):
-    counts = collections.Counter(names)
-    return {name for name, count in counts.items() if count > 1}
-
-
-def _explain(ids, files, of_id, of_file):
-    """Returns a dict of ids without a file of their own to why; "" is none."""
-    places, owners, wrong = {}, {}, {}
-    for name, file in zip(map(of_file, files), files, strict=True):
-        places.setdefault(name, []).append(file)
-    for name in ids:
-        matches = places.get(of_id(name), ())
-        if not matches:
-            wrong[name] = ""
-        elif len(matches) > 1:
-            wrong[name] = f"could be {matches[0]} or {matches[1]}"
-        elif owners.setdefault(matches[0], name) != name:
-            wrong[name] = f"means {matches[0]}, as does {owners[matches[0]]}"
-        elif of_id is not _same and _is_elsewhere(name, matches[0]):
-            wrong[name] = f"is in another folder than {matches[0]}"
-    return wrong

@@ -10,24 +10,22 @@ from alim_keras.data import formats
 from alim_keras.data import images as disk
 from alim_keras.data import tables
 from alim_keras.data.candidates import CandidateSets
+from alim_keras.data.checks import open_npz
+from alim_keras.data.checks import validate_features
+from alim_keras.data.checks import validate_images
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.images import DiskImages
 from alim_keras.data.matching import list_images
 from alim_keras.data.matching import match_ids
-from alim_keras.data.tables import read_npz
 from alim_keras.data.training_set import UNKNOWN
 from alim_keras.data.training_set import TrainingSet
-from alim_keras.data.validation import validate_features
-from alim_keras.data.validation import validate_images
 from alim_keras.data.votes import sets_of_votes
 from alim_keras.data.votes import true_labels
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 
-# The end of a message about an image that fails while training: its head was
-# sound.
-_REMEDY = "mend it, or leave its item out"
+_RULES = "min_votes min_confidence none_of_these empty_set duplicates".split()
 
 
 class UnreadableError(DataError):
@@ -53,7 +51,7 @@ def load_table(
     """Loads labels of one's own and the images that they are about.
 
     Args:
-        path: A table, see `tables.read_labels`; or a folder with a folder of
+        path: A table, see `tables.read_votes`; or a folder with a folder of
             images for each class, whose names are then sets of one.
         images: Folder of the images. Defaults to the table's own.
         image_size: Side in pixels to which images are brought. Defaults to
@@ -85,14 +83,14 @@ def load_table(
     train = alim_keras.data.train_dataset(own.images, own.sets)
     ```
     """
-    path = os.fspath(path)
-    skip = on_bad_image == "skip"
+    path, skip = os.fspath(path), on_bad_image == "skip"
     if os.path.isdir(path):
         table = _read_folder(path, images, reading.get("class_names"), skip)
     else:
         answered = known_labels if known_as_sets else None
         table = _read_file(path, images, answered, reading, skip)
-    names = table.sets.class_names
+    notes, sets, truths = table.notes, table.sets, table.truths
+    names = sets.class_names
     if len(names) < 2:
         raise DataError(
             f"{path}: {names[0]!r} is the only class, so there is nothing to "
@@ -108,28 +106,22 @@ def load_table(
             f"{test_labels}: names every item of {path}, so that nothing "
             "is left to train on; keep some items out of it"
         )
-    notes = table.notes
-    if len(kept) < len(table.sets):
-        left_out = len(table.sets) - len(kept)
+    if len(kept) < len(sets):
+        left_out = len(sets) - len(kept)
         notes.append(f"{left_out} items are tested on, not trained on")
     if table.holds in ("images", "features"):
-        fields = {
-            "images": table.pixels[items],
-            "test_images": table.pixels[tested],
-            "kind": table.holds,
-        }
+        pixels = table.pixels
+        fields = {"images": pixels[items], "test_images": pixels[tested]}
+        fields["kind"] = table.holds
     else:
-        files = [*items, *tested]
+        files = labels = [*items, *tested]
         if table.holds == "encoded":
+            labels = [*sets.ids[kept].tolist(), *test_ids.tolist()]
             files = [table.pixels[row] for row in files]
-        labels = [*table.sets.ids[kept].tolist(), *test_ids.tolist()]
-        if table.holds == "files":
-            labels = files
         fields = _open(files, labels, len(kept), table, image_size, progress)
         good = fields.pop("tested")
         test_ids, test = test_ids[good], test[good]
         kept = kept[fields["file_rows"]]
-    truths = table.truths
     if known is not None:
         count = int(np.sum(known[kept] != UNKNOWN))
         others = np.full(len(known), UNKNOWN) if truths is None else truths
@@ -142,9 +134,8 @@ def load_table(
             )
         if known_as_sets:
             notes.append("they are trained on in place of their items' sets")
-    sets = table.sets.take(kept)
-    votes = table.votes
-    if votes is not None and len(kept) < len(table.sets):
+    sets, votes = sets.take(kept), table.votes
+    if votes is not None:
         votes = votes[votes["item"].isin(sets.ids)]
     return TrainingSet(
         name=path,
@@ -169,19 +160,13 @@ class _Table:
     """What a table or a folder says, before its images are opened.
 
     Attributes:
-        path: String.
         items: List of strings, all items, also those left out.
-        folder: String, the folder of the images.
-        skip: Whether items without a readable file are left out.
         named: Dict from an item to the path that a column gives; without
             such a column the items themselves are paths.
         holds: Where the pixels are: `"files"`, or in the table: `"images"`
             and `"features"` (arrays), `"encoded"` (list of bytes).
         pixels: These arrays or bytes, in the order of `items`.
-        sets: `CandidateSets`.
-        votes: Data frame of votes, or None.
         truths: int64 `(N,)`, -1 where not known; or None.
-        notes: List of strings.
     """
 
     path: str
@@ -206,12 +191,12 @@ class _Table:
         paths = [self.named.get(item, item) for item in items]
         return match_ids(paths, self.listing, self.path, self.skip)
 
-    def rows_of(self, ids, items):
-        """Returns a dict from ids to rows of items, by id or else by file.
+    def rows_of(self, ids):
+        """Returns a dict from ids to rows of `items`, by id or else by file.
 
         Unknown ids are not in it.
         """
-        places = {item: row for row, item in enumerate(items)}
+        places = {item: row for row, item in enumerate(self.items)}
         rows = {name: places[name] for name in ids if name in places}
         rest = [name for name in ids if name not in rows]
         if not rest or self.holds != "files":
@@ -221,7 +206,7 @@ class _Table:
         except DataError:
             return rows
         owners = {}
-        for row, file in enumerate(self.files(items)[0]):
+        for row, file in enumerate(self.files(self.items)[0]):
             # Of several items with one file none is meant.
             owners[file] = None if file in owners else row
         pairs = zip(rest, files, strict=True)
@@ -238,13 +223,12 @@ class _Table:
         if path is None:
             return None, 0
         ids, labels = tables.read_known_labels(path, self.sets.class_names)
-        ids = ids.tolist()
-        rows = self.rows_of(ids, self.items)
-        unknown = [name for name in ids if name not in rows]
+        rows, ids = self.rows_of(ids.tolist()), ids.tolist()
+        unknown = [repr(name) for name in ids if name not in rows]
         if unknown:
             raise DataError(
                 f"{path}: {len(unknown)} ids are not of the training set: "
-                f"{first_five(list(map(repr, unknown)))}; expected ids such as "
+                f"{first_five(unknown)}; expected ids such as "
                 f"{first_five(self.sets.ids[:6])}"
             )
         owners = {}
@@ -299,9 +283,8 @@ class _Table:
         used = set(tested)
         is_tested |= np.array([file in used for file in files], bool)
         kept = np.flatnonzero(~is_tested)
-        self.notes.append(
-            f"{len(kept) + len(tested)} images in {self.folder}: {rule}"
-        )
+        count = len(kept) + len(tested)
+        self.notes.append(f"{count} images in {self.folder}: {rule}")
         if more != rule:
             self.notes.append(f"in {test_labels} {more}")
         used.update(files)
@@ -336,26 +319,24 @@ def _read_folder(path, images, class_names, skip):
             f"{path}: {len(unknown)} folders are no classes: "
             f"{first_five(unknown)}; expected some of {first_five(names)}"
         )
-    place = np.array([names.index(name) for name in own])
-    sets = CandidateSets.from_pairs(
+    classes = np.array([names.index(name) for name in own])[listing.classes]
+    table = _Table(path, listing.files, path, skip)
+    table.listing = listing
+    table.sets = CandidateSets.from_pairs(
         np.arange(len(listing)),
-        place[listing.classes],
+        classes,
         listing.files,
         names,
-        {"file": path, "layout": "folders"},
-        path,
+        provenance={"file": path, "layout": "folders"},
+        source=path,
     )
-    table = _Table(path, listing.files, path, skip, sets=sets)
-    table.listing = listing
-    table.notes = [f"{len(sets)} images in {len(own)} class folders"]
+    table.notes = [f"{len(listing)} images in {len(own)} class folders"]
     return table
 
 
 def _read_file(path, images, answered, reading, skip):
     """Returns the `_Table` of a file of labels."""
-    rules = ("min_votes", "min_confidence", "none_of_these", "empty_set")
-    rules += ("duplicates",)
-    how = {name: reading.pop(name) for name in rules if name in reading}
+    how = {name: reading.pop(name) for name in _RULES if name in reading}
     votes = tables.read_votes(path, **reading)
     first = votes[~votes["item"].duplicated()]
     items = first["item"].tolist()
@@ -370,7 +351,7 @@ def _read_file(path, images, answered, reading, skip):
         cells = formats.read(answered, formats.format_of(answered), ("id",))
         if "id" in cells:  # Otherwise refused as the labels are read.
             ids = [str(cell).strip() for cell in cells["id"]]
-            rows = table.rows_of(ids, items).values()
+            rows = table.rows_of(ids).values()
             how["answered"] = {items[row] for row in rows}
     table.sets, counted = sets_of_votes(
         votes, class_names=reading.get("class_names"), source=path, **how
@@ -392,33 +373,30 @@ def _held(path, rows):
     Returns:
         A pair: `"images"`, `"features"` or `"encoded"`, and an array or list.
     """
-    if path.endswith(".npz"):
-        arrays = read_npz(path, ("images", "features"))
-        if len(arrays) == 2:
-            raise DataError(
-                f"{path}: holds 'images' and 'features', and one network "
-                "takes one of them; leave one out"
-            )
-        for name, check in (
-            ("images", validate_images),
-            ("features", validate_features),
-        ):
-            if name in arrays:
-                values = arrays[name]
-                if name == "images" and values.ndim == 3:
-                    values = values[..., None]
-                if len(values) <= rows.max():
-                    raise DataError(
-                        f"{path}: {name!r} must have a row for each set. "
-                        f"Received: shape={values.shape}"
-                    )
-                try:
-                    return name, check(values)[rows]
-                except DataError as error:
-                    raise DataError(f"{path}: {error}") from error
     if path.endswith(".parquet"):
         column = _encoded(path)
         return column and ("encoded", [column[row] for row in rows])
+    if not path.endswith(".npz"):
+        return None
+    arrays = open_npz(path, only=("images", "features"))
+    if len(arrays) == 2:
+        raise DataError(
+            f"{path}: holds 'images' and 'features', and one network takes "
+            "one of them; leave one out"
+        )
+    for name, values in arrays.items():
+        if name == "images" and values.ndim == 3:
+            values = values[..., None]
+        if len(values) <= rows.max():
+            raise DataError(
+                f"{path}: {name!r} must have a row for each set. "
+                f"Received: shape={values.shape}"
+            )
+        check = validate_images if name == "images" else validate_features
+        try:
+            return name, check(values)[rows]
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from error
     return None
 
 
@@ -434,13 +412,13 @@ def _encoded(path):
     file = pyarrow.parquet.ParquetFile(path)
     for field in file.schema_arrow:
         is_struct = pyarrow.types.is_struct(field.type)
-        if is_struct and field.type.get_field_index("bytes") >= 0:
-            column = file.read(columns=[field.name]).column(0)
-            cells = [cell and cell["bytes"] for cell in column.to_pylist()]
-            return [cell or b"" for cell in cells]
-        if pyarrow.types.is_binary(field.type):
-            column = file.read(columns=[field.name]).column(0)
-            return [cell or b"" for cell in column.to_pylist()]
+        if is_struct and field.type.get_field_index("bytes") < 0:
+            continue
+        if is_struct or pyarrow.types.is_binary(field.type):
+            column = file.read(columns=[field.name]).column(0).to_pylist()
+            if is_struct:
+                column = [cell and cell["bytes"] for cell in column]
+            return [cell or b"" for cell in column]
     return None
 
 
@@ -461,99 +439,71 @@ def _open(files, names, count, table, image_size, progress):
     Returns:
         Dict with fields of `TrainingSet`, and `tested`: which of the test can
         be read.
-
-    Raises:
-        DataError: Files that are missing or unreadable.
     """
-    folder = table.folder
-    found = disk.scan(files, progress, folder, names)
+    looked = disk.scan(files, progress, table.folder, names)
     if table.skip and table.holds == "files":
-        listed = set(table.listing.files)
+        listed = set(table.listing)
         why = "it is not among the images of the folder"
         missing = [row for row, file in enumerate(files) if file not in listed]
-        found = found.with_problems(dict.fromkeys(missing, why))
-    everything = np.arange(len(files))
+        looked = looked.with_problems(dict.fromkeys(missing, why))
 
-    def open_rows(rows, size):
-        chosen = [files[row] for row in rows]
-        channels = found.unified_channels()
-        return DiskImages(chosen, size, channels, folder, _REMEDY)
+    def chosen(rows):
+        part = [files[row] for row in rows]
+        return DiskImages(part, size, looked.unified_channels(), table.folder)
 
-    def try_rows(rows, size):
-        """Decodes rows; returns their pixels and the reasons of the bad."""
-        errors = {}
-        pixels = open_rows(rows, size).read(problems=errors)
-        bad = {int(rows[place]): _reason(e) for place, e in errors.items()}
-        return np.delete(pixels, list(errors), axis=0), bad
-
-    size = image_size or found.unified_size()
+    size = image_size or looked.unified_size()
     if image_size is None:
         # Images that differ from the others decide the size of all, so they
         # must be sound.
-        odd = found.odd_rows()
-        _, bad = try_rows(odd, size)
-        found = found.with_problems(bad)
-        size = found.unified_size()
-    rows = np.setdiff1d(everything[:count], list(found.problems))
-    sample = rows[disk.sample_places(len(rows))]
-    pixels, bad = try_rows(sample, size)
-    found = found.with_problems(bad)
+        odd, bad = looked.odd_rows(), {}
+        chosen(odd).read(problems=bad)
+        looked = looked.with_problems({int(odd[n]): bad[n] for n in bad})
+        size = looked.unified_size()
+    rows = np.setdiff1d(np.arange(count), list(looked.problems))
+    sample, bad = rows[disk.sample_places(len(rows))], {}
+    pixels = np.delete(chosen(sample).read(problems=bad), list(bad), axis=0)
+    looked = looked.with_problems({int(sample[n]): bad[n] for n in bad})
     if bad and len(rows) > len(sample):
         table.notes.append(
             f"{len(bad)} of {len(sample)} images that were decoded are "
             f"damaged, of {len(rows)}"
         )
-    if found.problems:
-        shown = first_five(
-            [f"{names[n]} ({why})" for n, why in found.problems.items()]
-        )
-        bad = f"{len(found.problems)} of {len(files)} images cannot be read"
+    problems = [(names[n], why) for n, why in looked.problems.items()]
+    if problems:
+        shown = first_five([f"{name} ({why})" for name, why in problems])
+        text = f"{len(problems)} of {len(files)} images cannot be read: {shown}"
         if not table.skip:
             raise DataError(
-                f"{bad}: {shown}; mend them, or leave their items out with "
+                f"{text}; mend them, or leave their items out with "
                 "--on_bad_image=skip"
             )
         if not len(pixels):
             raise UnreadableError(
                 f"{table.path}: no item has an image that can be read: "
                 f"{shown}; mend them, or name another folder with --images",
-                [(names[row], why) for row, why in found.problems.items()],
+                problems,
             )
         # A check says so even where training would refuse them.
         table.notes.append(
-            f"{bad}: {shown}; --on_bad_image=skip leaves their items out"
+            f"{text}; --on_bad_image=skip leaves their items out"
         )
-    table.notes += _copied(found, count)
+    both = [rows for rows in looked.identical if rows[0] < count <= rows[-1]]
+    if both:
+        number = sum(int(np.sum(rows >= count)) for rows in both)
+        shown = [f"{names[rows[-1]]} ({names[rows[0]]})" for rows in both[:6]]
+        table.notes.append(
+            f"{number} images are tested on that show the same as one that is "
+            f"trained on: {first_five(shown)}; leave one of them out"
+        )
     mean, std = disk.channel_statistics(pixels)
-    good = np.setdiff1d(everything, list(found.problems))
+    good = np.setdiff1d(np.arange(len(files)), list(looked.problems))
     kept, tested = good[good < count], good[good >= count]
     return {
-        "images": open_rows(kept, size),
-        "test_images": open_rows(tested, size),
+        "images": chosen(kept),
+        "test_images": chosen(tested),
         "mean": mean,
         "std": std,
-        "scan": found,
+        "scan": looked,
         "file_rows": kept,
         "tested": tested - count,
     }
-
-
-def _reason(error):
-    """Returns why an image cannot be read, from the error about it."""
-    text = str(error).partition(": cannot be read as an image: ")[2]
-    return text.removesuffix(f"; {_REMEDY}") or str(error)
-
-
-def _copied(found, count):
-    """Returns notes on images of the test that are also trained on."""
-    both = [rows for rows in found.identical if rows[0] < count <= rows[-1]]
-    if not both:
-        return []
-    number = sum(int(np.sum(rows >= count)) for rows in both)
-    shown = [
-        f"{found.names[rows[-1]]} ({found.names[rows[0]]})" for rows in both[:6]
-    ]
-    return [
-        f"{number} images are tested on that show the same as one that is "
-        f"trained on: {first_five(shown)}; leave one of them out"
-    ]

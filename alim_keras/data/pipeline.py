@@ -7,7 +7,6 @@ batches.
 
 import concurrent.futures
 import contextlib
-import dataclasses
 import gc
 import threading
 
@@ -15,11 +14,9 @@ import keras
 import numpy as np
 
 from alim_keras import backend
+from alim_keras.data import checks
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.checks import row_ids
 from alim_keras.data.images import DiskImages
-from alim_keras.data.validation import validate_candidates
-from alim_keras.data.validation import validate_labels
 from alim_keras.errors import AlimError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
@@ -48,9 +45,8 @@ class EpochCounter:
 
     def advance(self):
         """Returns the epoch of the pass that begins, and counts it."""
-        epoch = self.epoch
         self.epoch += 1
-        return epoch
+        return self.epoch - 1
 
 
 def shuffled(num_examples, seed, epoch):
@@ -104,21 +100,21 @@ def train_dataset(images, candidates, batch_size=256, seed=0, shard=(0, 1)):
             f"A batch must split evenly over {parts} processes. "
             f"Received: batch_size={batch_size}"
         )
-    examples = _examples(images, candidates)
-    steps = len(examples) // batch_size
+    images, sets = _checked(images, candidates)
+    steps = len(sets) // batch_size
     if steps == 0:
         raise DataError(
-            f"A batch of {batch_size} is larger than the {len(examples)} "
+            f"A batch of {batch_size} is larger than the {len(sets)} "
             "training examples. Use a smaller batch_size."
         )
     counter = EpochCounter()
 
     def one_pass():
-        order = shuffled(len(examples), seed, counter.advance())
+        order = shuffled(len(sets), seed, counter.advance())
         order = order[: steps * batch_size].reshape(steps, parts, -1)
         return order[:, part]
 
-    data = _batches(examples, one_pass, steps)
+    data = _batches(images, sets, one_pass, steps)
     data.epoch_counter = counter
     data.share = (part, parts)
     return data
@@ -141,11 +137,11 @@ def eval_dataset(images, labels, num_classes, batch_size=256):
         batch may be smaller.
     """
     check_number("batch_size", batch_size, 1, whole=True)
-    examples = _examples(images, labels, num_classes)
-    everything = np.arange(len(examples))
-    steps = range(0, len(examples), batch_size)
+    images, sets = _checked(images, labels, num_classes)
+    everything = np.arange(len(sets))
+    steps = range(0, len(sets), batch_size)
     order = [everything[start : start + batch_size] for start in steps]
-    return _batches(examples, lambda: order, len(order))
+    return _batches(images, sets, lambda: order, len(order))
 
 
 def examples_of(dataset):
@@ -158,112 +154,97 @@ def examples_of(dataset):
     Raises:
         DataError: It is something else.
     """
-    examples = getattr(dataset, "examples", None)
-    if examples is None and isinstance(dataset, (tuple, list)):
-        if len(dataset) == 2:
-            examples = _examples(*dataset)
-    if examples is None:
-        raise DataError(
-            "A data set of alim_keras.data.train_dataset or eval_dataset, or a "
-            "pair of images and candidate sets, was expected. Received: "
-            f"{type(dataset).__name__}"
-        )
-    return examples.images, examples.sets
+    if isinstance(dataset, (tuple, list)) and len(dataset) == 2:
+        return _checked(*dataset)
+    if hasattr(dataset, "examples"):
+        return dataset.examples
+    raise DataError(
+        "A data set of alim_keras.data.train_dataset or eval_dataset, or a "
+        "pair of images and candidate sets, was expected. Received: "
+        f"{type(dataset).__name__}"
+    )
 
 
-@dataclasses.dataclass(frozen=True)
-class _Examples:
-    images: np.ndarray | DiskImages
-    sets: CandidateSets
-
-    def __len__(self):
-        return len(self.sets)
-
-    @property
-    def on_disk(self):
-        return isinstance(self.images, DiskImages)
-
-
-def _examples(images, sets, num_classes=None):
+def _checked(images, sets, num_classes=None):
+    """Returns images and `CandidateSets`, or raises where they differ."""
     if not isinstance(images, DiskImages):
         images = np.asarray(images)
     kind = "candidate sets"
-    if np.ndim(sets) == 1 and not isinstance(sets, CandidateSets):
-        kind = "labels"
-        if num_classes is None:
-            num_classes = int(np.max(sets)) + 1
-        labels = validate_labels(sets, num_classes)
-        rows = np.arange(len(labels))
-        if len(labels):
-            ids, names = row_ids(len(labels)), range(num_classes)
-            sets = CandidateSets.from_pairs(rows, labels, ids, names)
-    else:
-        sets = validate_candidates(
-            np.asarray(sets) if isinstance(sets, list) else sets, num_classes
-        )
+    if not isinstance(sets, CandidateSets):
+        sets = checks.to_array(sets)
+        kind = "labels" if sets.ndim == 1 else kind
     if len(images) != len(sets) or not len(images):
         raise DataError(
             f"Images and {kind} must be as many, at least one. Received: "
             f"{len(images)} images, {len(sets)} {kind}"
         )
-    return _Examples(images, sets)
+    names = None if num_classes is None else range(num_classes)
+    if kind == "labels":
+        rows, ids = np.arange(len(sets)), checks.row_ids(len(sets))
+        labels = checks.class_numbers(sets, rows, None)
+        names = range(labels.max() + 1) if names is None else names
+        sets = CandidateSets.from_pairs(rows, labels, ids, names)
+    elif not isinstance(sets, CandidateSets):
+        sets = CandidateSets.from_dense(sets, class_names=names)
+        checks.warn_of_odd_sets(sets)
+    return images, sets
 
 
-def _batches(examples, one_pass, steps):
+def _batches(images, sets, one_pass, steps):
     """Returns the batches of index arrays for this Keras backend.
 
     Args:
-        examples: `_Examples`.
+        images: Array or `DiskImages`.
+        sets: `CandidateSets`.
         one_pass: Function that begins a pass and returns the index arrays of
             its batches, in order.
         steps: Integer, their number.
     """
-    if keras.config.backend() == "tensorflow":
-        data = _tensorflow(examples, one_pass, steps)
-    else:
-        data = IndexBatches(examples, one_pass, steps)
-    data.examples = examples
-    data.num_examples = len(examples)
+    is_tensorflow = keras.config.backend() == "tensorflow"
+    make = _tensorflow if is_tensorflow else IndexBatches
+    data = make(images, sets, one_pass, steps)
+    data.examples = images, sets
+    data.num_examples = len(sets)
     return data
 
 
-def _tensorflow(examples, one_pass, steps):
+def _tensorflow(images, sets, one_pass, steps):
     import tensorflow as tf
 
-    images, sets = examples.images, examples.sets
+    on_disk = isinstance(images, DiskImages)
 
     def batches():
         for index in one_pass():
             with _no_collection():
                 x = {"index": index.astype("int64")}
-                if not examples.on_disk:
+                if not on_disk:
                     x["image"] = images[index]
                 y = sets.rows(index)
             yield x, y
 
     image = tf.TensorSpec((None, *images.shape[1:]), images.dtype)
     x_spec = {"index": tf.TensorSpec((None,), tf.int64)}
-    if not examples.on_disk:
+    if not on_disk:
         x_spec["image"] = image
     y_spec = tf.TensorSpec((None, sets.num_classes), tf.float32)
     data = tf.data.Dataset.from_generator(
         batches, output_signature=(x_spec, y_spec)
     )
-    if examples.on_disk:
 
-        def read(index):
-            try:
-                with _no_collection():
-                    return images.read(index)
-            except AlimError as error:
-                # tf.data hands on its text only.
-                remember(error)
-                raise
+    def read(index):
+        try:
+            with _no_collection():
+                return images.read(index)
+        except AlimError as error:
+            # tf.data hands on its text only.
+            remember(error)
+            raise
 
-        def with_images(x, y):
-            pixels = tf.numpy_function(read, [x["index"]], image.dtype)
-            return {**x, "image": tf.ensure_shape(pixels, image.shape)}, y
+    def with_images(x, y):
+        pixels = tf.numpy_function(read, [x["index"]], image.dtype)
+        return {**x, "image": tf.ensure_shape(pixels, image.shape)}, y
 
+    if on_disk:
         # So many batches are decoded at once as tf.data finds useful: memory
         # does not grow with the number of images.
         data = data.map(
@@ -303,22 +284,20 @@ class IndexBatches(keras.utils.PyDataset):
     """Batches of examples, gathered on the device or decoded from disk.
 
     Args:
-        examples: Images and `CandidateSets`.
-        one_pass: See `_batches`.
+        images: See `_batches`; so are `sets` and `one_pass`.
         num_batches: Integer.
 
     Attributes:
         share: See `alim_keras.data.train_dataset`.
     """
 
-    def __init__(self, examples, one_pass, num_batches):
+    def __init__(self, images, sets, one_pass, num_batches):
         # Reading is a dispatch to the device: threads would only add to it.
         super().__init__(workers=0)
         self.share = (0, 1)
-        self._examples = examples
-        self._one_pass = one_pass
-        self._num_batches = num_batches
-        self._order = self._resident = None
+        self._images, self._sets = images, sets
+        self._one_pass, self._num_batches = one_pass, num_batches
+        self._order = self._gather = None
         self._pool = concurrent.futures.ThreadPoolExecutor(_BATCHES_AHEAD)
         self._waiting = {}
 
@@ -330,30 +309,29 @@ class IndexBatches(keras.utils.PyDataset):
             self._order = self._one_pass()
             self._waiting.clear()
         index = self._order[place].astype("int32")
-        read = self._decoded if self._examples.on_disk else self._gathered
-        x = {"image": read(place), "index": index}
-        return x, self._examples.sets.rows(index)
+        if isinstance(self._images, DiskImages):
+            image = self._decoded(place)
+        else:
+            self._gather = self._gather or _gathering(self._images)
+            image = self._gather(index)
+        return {"image": image, "index": index}, self._sets.rows(index)
 
     def _decoded(self, place):
         """Returns a batch of `DiskImages`; the next ones are read meanwhile."""
-        stop = min(place + _BATCHES_AHEAD + 1, len(self))
-        for ahead in range(place, stop):
+        for ahead in range(place, min(place + _BATCHES_AHEAD + 1, len(self))):
             if ahead not in self._waiting:
-                task = self._pool.submit(
-                    self._examples.images.read, self._order[ahead]
+                index = self._order[ahead]
+                self._waiting[ahead] = self._pool.submit(
+                    self._images.read, index
                 )
-                self._waiting[ahead] = task
         return self._waiting.pop(place).result()
 
-    def _gathered(self, place):
-        """Returns a batch of an array, gathered where the array lies."""
-        images, index = self._examples.images, self._order[place]
-        limit = backend.device_memory()
-        if limit is not None and images.nbytes > _SHARE * limit:
-            return images[index]
-        if self._resident is None:
-            self._resident = keras.ops.convert_to_tensor(images)
-            self._take = backend.compiled(
-                lambda x, rows: keras.ops.take(x, rows, axis=0)
-            )
-        return self._take(self._resident, index.astype("int32"))
+
+def _gathering(images):
+    """Returns a function from an index to rows, where the images lie."""
+    limit = backend.device_memory()
+    if limit is not None and images.nbytes > _SHARE * limit:
+        return lambda index: images[index]
+    resident = keras.ops.convert_to_tensor(images)
+    take = backend.compiled(lambda x, index: keras.ops.take(x, index, axis=0))
+    return lambda index: take(resident, index)

@@ -7,7 +7,6 @@ nothing but that folder: no network is tried.
 import hashlib
 import importlib.util
 import itertools
-import json
 import os
 import re
 import shutil
@@ -17,8 +16,8 @@ import urllib.request
 
 import numpy as np
 
-from alim_keras.data import decoding
-from alim_keras.data.checks import numbered_ids
+from alim_keras.data.checks import default_ids
+from alim_keras.data.decoding import resize_all
 from alim_keras.errors import AlimError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
@@ -34,12 +33,12 @@ _BIRDS = "caltech_birds2011"
 _HASHED_PLACE = ("fashion_mnist", "kmnist", "mnist")
 _DEFAULT_SIZE = 224
 _AT_ONCE = 256
+# Seconds in which a host has to answer.
 _SECONDS = 8
 _LEFT_BEHIND = re.compile(r"incomplete\..*|.*\.tmp\.[0-9a-f]{32}")
 
 
 def _module():
-    """Returns the module `tensorflow_datasets`."""
     try:
         import tensorflow_datasets
     except ImportError as error:
@@ -57,13 +56,6 @@ def default_dir():
     )
 
 
-def _split_name(name):
-    """Returns ("name", "config", "version") of "name/config:version"."""
-    base, _, version = name.partition(":")
-    base, _, config = base.partition("/")
-    return base, config or None, version or None
-
-
 def find(name, data_dir):
     """Returns the folder of the newest prepared version, or None.
 
@@ -75,29 +67,32 @@ def find(name, data_dir):
     Raises:
         ConfigError: Several configurations are prepared and none is named.
     """
-    base, config, version = _split_name(name)
-    try:
-        with open(os.path.join(data_dir, "dataset_info.json")) as file:
-            if json.load(file).get("name") == base:
-                return data_dir
-    except (OSError, ValueError, AttributeError):
-        pass
-    top = os.path.join(data_dir, base)
-    if not os.path.isdir(top) and os.path.basename(data_dir) == base:
-        top = data_dir
-    folders = _versions(os.path.join(top, config) if config else top)
-    if not folders and config is None:
-        inner = [path for path in _folders(top) if _versions(path)]
-        if len(inner) > 1:
-            names = [f"{base}/{os.path.basename(path)}" for path in inner]
-            raise ConfigError(
-                f"{top} holds {len(inner)} configurations of {base}; "
-                f"name one of {first_five(names)}"
-            )
-        folders = _versions(inner[0]) if inner else []
-    if version is not None:
-        folders = [p for p in folders if os.path.basename(p) == version]
-    return max(folders, key=_version_number, default=None)
+    path, _, version = name.partition(":")
+    base = path.partition("/")[0]
+    here = os.path.basename(data_dir)
+    if here == base:
+        data_dir = os.path.dirname(data_dir)
+    elif _is_version(data_dir) and f"/{base}/" in f"{data_dir}/":
+        return data_dir
+    top = os.path.join(data_dir, path)
+    tops = [top, *_folders(top)] if path == base else [top]
+    prepared = {
+        folder: [one for one in _folders(folder) if _is_version(one)]
+        for folder in tops
+    }
+    prepared = {top: found for top, found in prepared.items() if found}
+    if len(prepared) > 1:
+        names = [f"{base}/{os.path.basename(one)}" for one in prepared]
+        raise ConfigError(
+            f"{top} holds {len(names)} configurations of {base}; name one of "
+            f"{first_five(names)}"
+        )
+    versions = [
+        one
+        for one in sum(prepared.values(), [])
+        if version in ("", os.path.basename(one))
+    ]
+    return max(versions, key=_numbers, default=None)
 
 
 def _folders(top):
@@ -107,16 +102,13 @@ def _folders(top):
         return sorted(entry.path for entry in entries if entry.is_dir())
 
 
-def _versions(top):
-    return [
-        path
-        for path in _folders(top)
-        if re.fullmatch(r"\d+\.\d+\.\d+", os.path.basename(path))
-        and os.path.isfile(os.path.join(path, "dataset_info.json"))
-    ]
+def _is_version(folder):
+    is_number = re.fullmatch(r"\d+\.\d+\.\d+", os.path.basename(folder))
+    info = os.path.join(folder, "dataset_info.json")
+    return bool(is_number) and os.path.isfile(info)
 
 
-def _version_number(folder):
+def _numbers(folder):
     return tuple(int(part) for part in os.path.basename(folder).split("."))
 
 
@@ -140,38 +132,11 @@ def read(folder, name, image_size=None):
         tfds = _module()
     except EnvironmentLacksError as error:
         raise EnvironmentLacksError(
-            f"{folder} holds {name}, but {error}"
+            f"{folder} holds it, but {error}"
         ) from error
     try:
         builder = tfds.builder_from_directory(folder)
-        features, splits = dict(builder.info.features), builder.info.splits
-        wanted, test_split = _check(tfds, features, splits, name, folder)
-        shape = features["image"].shape
-        if image_size is None and None in shape:
-            image_size = _DEFAULT_SIZE
-            print(
-                f"{name}: the images differ in size; each is brought to "
-                f"{image_size} x {image_size}",
-                file=sys.stderr,
-            )
-        fields, names = {}, list(features["label"].names)
-        for split, prefix in (("train", ""), (test_split, "test_")):
-            images, labels, texts = _collect(
-                _stored(tfds, builder, split, wanted, None not in shape),
-                splits[split].num_examples,
-                shape,
-                image_size,
-                folder,
-            )
-            ids = _ids(name, split, prefix, texts, len(labels))
-            if texts and name == _BIRDS:
-                # The names of the classes are those of the folders.
-                for text, label in zip(texts, labels, strict=True):
-                    names[label] = text.split("/")[-2].split(".", 1)[-1]
-            order = np.argsort(ids, kind="stable")
-            fields[f"{prefix}images"] = images[order]
-            fields[f"{prefix}labels"] = labels[order]
-            fields[f"{prefix}ids"] = ids[order]
+        return _read(tfds, builder, name, image_size)
     except AlimError:
         raise
     except Exception as error:
@@ -180,83 +145,74 @@ def read(folder, name, image_size=None):
             f"{folder}: the prepared data set cannot be read, it may be "
             f"damaged ({one_line(error)}); prepare it again"
         ) from error
-    fields["class_names"] = tuple(names)
-    return fields
 
 
-def _check(tfds, features, splits, name, folder):
-    """Returns the features to decode and the name of the test split."""
+def _read(tfds, builder, name, image_size):
+    features, splits = dict(builder.info.features), builder.info.splits
     image, label = features.get("image"), features.get("label")
-    if not (
-        isinstance(image, tfds.features.Image)
-        and isinstance(label, tfds.features.ClassLabel)
-        and image.shape[-1] in (1, 3)
-    ):
+    is_image = isinstance(image, tfds.features.Image)
+    if not (is_image and isinstance(label, tfds.features.ClassLabel)):
         raise DataError(
-            f"{name}: images with 1 or 3 channels and one class label were "
-            f"expected. Received: features {first_five(sorted(features))}"
+            f"{name}: images and one class label were expected. Received: "
+            f"features {first_five(sorted(features))}"
         )
     held_back = [split for split in ("test", "validation") if split in splits]
     if "train" not in splits or not held_back:
         raise DataError(
-            f"{name} in {folder}: a train and a test (or validation) split "
-            f"were expected. Received: splits {first_five(sorted(splits))}"
+            f"{name}: a train and a test (or validation) split were expected. "
+            f"Received: splits {first_five(sorted(splits))}"
         )
-    texts = [
-        name
-        for name in ("id", "image/filename")
-        if isinstance(features.get(name), tfds.features.Text)
-    ]
-    return ["image", "label", *texts], held_back[0]
+    is_mixed = None in image.shape
+    if image_size is None and is_mixed:
+        image_size = _DEFAULT_SIZE
+        print(
+            f"{name}: the images differ in size; each is brought to "
+            f"{image_size} x {image_size}",
+            file=sys.stderr,
+        )
+    text = [one for one in ("id", "image/filename") if one in features][:1]
+    fields, names = {}, list(label.names)
+    for split, prefix in (("train", ""), (held_back[0], "test_")):
+        batches = _batches(tfds, builder, split, text, is_mixed)
+        images, labels, texts = [], [], []
+        for batch in batches:
+            images.append(resize_all(batch["image"], image_size))
+            labels.extend(batch["label"])
+            texts += [one.decode() for one in batch[text[0]]] if text else []
+        images, labels = np.concatenate(images), np.array(labels, np.int64)
+        if len(labels) != splits[split].num_examples:
+            raise DataError(
+                f"{splits[split].num_examples} examples were expected, "
+                f"and there are {len(labels)}"
+            )
+        ids = _ids(name, split, prefix, texts, len(labels))
+        if texts and name == _BIRDS:
+            # The names of the classes are those of the folders.
+            for one, number in zip(texts, labels, strict=True):
+                names[number] = one.split("/")[-2].split(".", 1)[-1]
+        order = np.argsort(ids, kind="stable")
+        fields[f"{prefix}images"] = images[order]
+        fields[f"{prefix}labels"] = labels[order]
+        fields[f"{prefix}ids"] = ids[order]
+    return {**fields, "class_names": tuple(names)}
 
 
-def _stored(tfds, builder, split, wanted, same_size):
-    """Yields examples in the order in which they are stored, in batches.
+def _batches(tfds, builder, split, text, is_mixed):
+    """Yields batches in the order in which they are stored.
 
-    Images of one size come stacked; others come one by one, as lists.
+    Images of one size come stacked, others as lists.
     """
-    others = [
-        name
-        for name, feature in dict(builder.info.features).items()
-        if isinstance(feature, tfds.features.Image) and name not in wanted
-    ]
+    wanted = ["image", "label", *text]
+    config = tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False)
     data = builder.as_dataset(
-        split=split,
-        shuffle_files=False,
-        decoders={name: tfds.decode.SkipDecoding() for name in others},
-        read_config=tfds.ReadConfig(
-            interleave_cycle_length=1, try_autocache=False
-        ),
+        split=split, shuffle_files=False, read_config=config
     ).map(lambda row: {name: row[name] for name in wanted})
-    if same_size:
+    if not is_mixed:
         yield from tfds.as_numpy(data.batch(_AT_ONCE))
         return
     rows = iter(tfds.as_numpy(data))
     while batch := list(itertools.islice(rows, _AT_ONCE)):
         yield {name: [row[name] for row in batch] for name in wanted}
-
-
-def _collect(batches, count, shape, image_size, folder):
-    """Returns images, labels and the texts of ids or file names."""
-    if image_size is not None:
-        shape = (image_size, image_size, shape[-1])
-    images = np.zeros((count, *shape), np.uint8)
-    labels, texts, done = np.zeros(count, np.int64), [], 0
-    for batch in batches:
-        part = slice(done, done + len(batch["label"]))
-        done = part.stop
-        if done > count:
-            break
-        images[part] = decoding.resize_all(batch["image"], image_size)
-        labels[part] = batch["label"]
-        named = batch.get("id", batch.get("image/filename", ()))
-        texts += [text.decode() for text in named]
-    if done != count:
-        raise DataError(
-            f"{folder}: {count} examples were expected; the files hold "
-            f"another number, {done} or more; prepare it again"
-        )
-    return images, labels, texts
 
 
 def _ids(name, split, prefix, texts, count):
@@ -268,12 +224,11 @@ def _ids(name, split, prefix, texts, count):
     if texts:
         numbers = [re.fullmatch(rf"{split}_(\d+)", text) for text in texts]
         if all(numbers):
-            return numbered_ids([int(number[1]) for number in numbers], kind)
+            return default_ids([int(number[1]) for number in numbers], kind)
         if len(set(texts)) == len(texts):
             return np.array(texts, str)
-    is_hashed = _split_name(name)[0] in _HASHED_PLACE
-    places = hashed_order(split, count) if is_hashed else range(count)
-    return numbered_ids(places, kind)
+    is_hashed = name.partition("/")[0] in _HASHED_PLACE
+    return default_ids(hashed_order(split, count) if is_hashed else count, kind)
 
 
 def hashed_order(split, count):
@@ -311,13 +266,13 @@ def download(name, data_dir, is_allowed, *, names, absent, remedy):
             network, or the download failed.
         EnvironmentLacksError: A package that TFDS needs for it is missing.
     """
-    base = _split_name(name)[0]
+    base = re.split("[:/]", name)[0]
     try:
         tfds = _module()
         known = {*names, *tfds.list_builders(with_community_datasets=False)}
     except EnvironmentLacksError as error:
         known = names
-        if not nearest(base, names):
+        if base in names or not nearest(base, names):
             text = f"{absent}. {error}. {remedy}"
             raise EnvironmentLacksError(text) from error
     if base not in known:
@@ -346,16 +301,14 @@ def download(name, data_dir, is_allowed, *, names, absent, remedy):
         size = sum(int(info.size or 0) for info in infos.values()) / 2**20
         print(
             f"{name}: not on this machine; downloading {size:.1f} MiB from "
-            f"{first_five([*infos]) or 'its own address'} to {data_dir} "
-            "(--nodownload forbids it)",
+            f"{first_five([*infos])} to {data_dir} (--nodownload forbids it)",
             file=sys.stderr,
             flush=True,
         )
-    urls = [url for url in infos if url.startswith("http")]
     before = _leftovers(data_dir, base)
     try:
-        if urls and not is_here:
-            _reach(urls[0])
+        if not is_here:
+            _reach([url for url in infos if url.startswith("http")])
         builder = tfds.builder(name, data_dir=data_dir)
         config = tfds.download.DownloadConfig(
             manual_dir=manual if is_here else None, try_download_gcs=False
@@ -373,19 +326,19 @@ def download(name, data_dir, is_allowed, *, names, absent, remedy):
     return str(builder.data_dir)
 
 
-def _reach(url):
-    """Raises if a host cannot be reached: TFDS would retry for minutes."""
-    request = urllib.request.Request(url, method="HEAD")
-    try:
-        urllib.request.urlopen(request, timeout=_SECONDS).close()
-    except urllib.error.HTTPError:
-        pass  # It answers, if only to another kind of request.
+def _reach(urls):
+    """Raises if the first host cannot be reached: TFDS retries for minutes."""
+    for url in urls[:1]:
+        request = urllib.request.Request(url, method="HEAD")
+        try:
+            urllib.request.urlopen(request, timeout=_SECONDS).close()
+        except urllib.error.HTTPError:
+            pass  # It answers, if only to another kind of request.
 
 
 def _cause(error):
     """Returns one line of cause and remedy, by the kind of failure."""
-    kind = type(error).__name__
-    text = one_line(error)
+    kind, text = type(error).__name__, one_line(error)
     if kind == "NonMatchingChecksumError":
         return (
             "the file is not the one with the published checksum; the host "
@@ -406,8 +359,6 @@ def _leftovers(data_dir, base):
     paths = set()
     for top in ("downloads", base):
         for folder, folders, _ in os.walk(os.path.join(data_dir, top)):
-            for inner in list(folders):
-                if _LEFT_BEHIND.fullmatch(inner):
-                    paths.add(os.path.join(folder, inner))
-                    folders.remove(inner)
+            inner = [one for one in folders if _LEFT_BEHIND.fullmatch(one)]
+            paths.update(os.path.join(folder, one) for one in inner)
     return paths

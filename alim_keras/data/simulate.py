@@ -25,7 +25,7 @@ from alim_keras.data import legacy_stream
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import default_ids
 from alim_keras.data.checks import generator
-from alim_keras.data.validation import validate_labels
+from alim_keras.data.checks import validate_labels
 from alim_keras.errors import ConfigError
 from alim_keras.errors import check_choice
 from alim_keras.errors import check_number
@@ -58,8 +58,8 @@ def simulate_candidates(
     `stream="legacy"` it does, as in the authors' code.
 
     Args:
-        labels: Integers `(num_examples,)`, the true classes, from 0.
-        num_classes: Integer, the number of classes.
+        labels: Integers `(N,)`, the true classes, from 0.
+        num_classes: Integer C.
         ambiguity: Float in [0, 1], q: the probability of a wrong class.
         noise_level: Float in [0, 1], eta: how often the truth is left out.
         protocol: `"flip"`, `"pico"` or `"superclass"`.
@@ -67,11 +67,10 @@ def simulate_candidates(
         stream: `"default"` draws from a `numpy.random.Generator` (PCG64)
             seeded with (seed, protocol). `"legacy"` gives the sets of the
             authors' code, bit for bit, from (seed, labels) in their order.
-        superclasses: Integers `(num_classes,)`, each class's superclass;
-            only for `"superclass"`, see `superclasses_of`.
-        ids: Strings `(num_examples,)`, unique. Defaults to the row numbers,
-            `"train_00000"` and so on.
-        class_names: Strings `(num_classes,)`. Defaults to the numbers.
+        superclasses: Integers `(C,)`, each class's superclass; only for
+            `"superclass"`, see `superclasses_of`.
+        ids: Strings `(N,)`, unique. Defaults to `"train_00000"` and so on.
+        class_names: Strings `(C,)`. Defaults to the numbers.
 
     Returns:
         A `CandidateSets`; its `provenance` holds all settings.
@@ -96,9 +95,13 @@ def simulate_candidates(
     labels = validate_labels(labels, num_classes, ids=ids)
     ids = default_ids(len(labels)) if ids is None else np.asarray(ids, str)
     groups = _groups(protocol, superclasses, num_classes)
-    if protocol != "flip":
-        _check_not_empty(q, eta, groups, labels)
-
+    alone = np.bincount(groups)[groups[labels]] == 1
+    if protocol != "flip" and eta == 1 and (q == 0 or alone.any()):
+        raise ConfigError(
+            "Every row would be empty: the true class is always left out and "
+            "no other class can enter. Raise `ambiguity` or lower "
+            f"`noise_level`. Received: ambiguity={q}, noise_level={eta}"
+        )
     if stream == "legacy":
         draw = legacy_stream.flip if protocol == "flip" else legacy_stream.rows
         sets, left_clean = draw(labels, num_classes, q, eta, seed, groups)
@@ -111,23 +114,23 @@ def simulate_candidates(
         )
         sets = np.empty_like(ordered)
         sets[order] = ordered
-
     inside = sets[np.arange(len(labels)), labels]
+    provenance = {
+        "kind": "simulated",
+        "protocol": protocol,
+        "ambiguity": q,
+        "noise_level": eta,
+        "seed": seed,
+        "stream": stream,
+        "realised_noise": float(1.0 - inside.mean()),
+        "left_clean": left_clean,
+    }
     return CandidateSets.from_dense(
         sets,
-        ids=ids,
-        class_names=class_names,
+        ids,
+        class_names,
+        provenance=provenance,
         source="the simulated sets",
-        provenance={
-            "kind": "simulated",
-            "protocol": protocol,
-            "ambiguity": q,
-            "noise_level": eta,
-            "seed": seed,
-            "stream": stream,
-            "realised_noise": float(1.0 - inside.mean()),
-            "left_clean": left_clean,
-        },
     )
 
 
@@ -151,17 +154,6 @@ def _groups(protocol, superclasses, num_classes):
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
-def _check_not_empty(q, eta, groups, labels):
-    """Refuses settings under which some example's row is always empty."""
-    alone = np.bincount(groups)[groups[labels]] == 1
-    if eta == 1.0 and (q == 0.0 or alone.any()):
-        raise ConfigError(
-            "Every row would be empty: the true class is always left out and "
-            "no other class can enter. Raise `ambiguity` or lower "
-            f"`noise_level`. Received: ambiguity={q}, noise_level={eta}"
-        )
-
-
 def _blocks(num_examples, num_classes):
     step = max(1, _BLOCK // num_classes)
     for start in range(0, num_examples, step):
@@ -171,12 +163,11 @@ def _blocks(num_examples, num_classes):
 def _flip(labels, num_classes, q, eta, rng, groups):
     """The `flip` protocol; returns the sets and how many were left clean."""
     del groups
-    everyone = np.arange(len(labels))
     sets = np.empty((len(labels), num_classes), bool)
     for rows in _blocks(len(labels), num_classes):
         draws = rng.random((rows.stop - rows.start, num_classes))
         np.less(draws, q, out=sets[rows])
-    sets[everyone, labels] = True
+    sets[np.arange(len(labels)), labels] = True
     noisy = np.flatnonzero(rng.random(len(labels)) < eta)
     position = rng.random(len(labels))[noisy]
     outside = num_classes - sets[noisy].sum(1)
@@ -194,23 +185,14 @@ def _rows(labels, num_classes, q, eta, rng, groups):
     after it from their own probabilities. That is the same distribution, in
     one draw, however small q is.
     """
-    everyone = np.arange(len(labels))
     sets = np.empty((len(labels), num_classes), bool)
     for rows in _blocks(len(labels), num_classes):
-        truth = labels[rows]
-        draws = rng.random((len(truth), num_classes))
-        sets[rows] = draws < q
-        sets[rows] &= groups[truth][:, None] == groups[None, :]
-        own = np.arange(len(truth))
-        sets[everyone[rows], truth] = draws[own, truth] < 1.0 - eta
-
+        chance = _chances(labels[rows], q, eta, groups)
+        sets[rows] = rng.random(chance.shape) < chance
     empty = np.flatnonzero(~sets.any(1))
     for part in _blocks(len(empty), num_classes):
         rows = empty[part]
-        truth = labels[rows]
-        own = np.arange(len(rows))
-        chance = np.where(groups[truth][:, None] == groups[None, :], q, 0.0)
-        chance[own, truth] = 1.0 - eta
+        chance = _chances(labels[rows], q, eta, groups)
         # log1p and expm1 keep the digits of a very small q.
         success = -np.expm1(np.cumsum(np.log1p(-chance), axis=1))
         threshold = rng.random(len(rows)) * success[:, -1]
@@ -219,3 +201,10 @@ def _rows(labels, num_classes, q, eta, rng, groups):
         sets[rows] = (rng.random(chance.shape) < chance) & later
         sets[rows, first] = True
     return sets, 0
+
+
+def _chances(labels, q, eta, groups):
+    """Returns the probability of each class to enter, `(n, C)`."""
+    chance = np.where(groups[labels][:, None] == groups[None, :], q, 0.0)
+    chance[np.arange(len(labels)), labels] = 1.0 - eta
+    return chance

@@ -1,18 +1,18 @@
-"""`TrainingSet`: what is trained on, and what is tested on."""
+"""`TrainingSet`: what is trained on and tested on, and parts of it."""
 
 import dataclasses
 import functools
 
 import numpy as np
 
-from alim_keras.data import splits
 from alim_keras.data.candidates import CandidateSets
+from alim_keras.data.checks import check_names
 from alim_keras.data.checks import generator
+from alim_keras.data.checks import validate_features
+from alim_keras.data.checks import validate_images
+from alim_keras.data.checks import validate_labels
 from alim_keras.data.images import DiskImages
 from alim_keras.data.images import channel_statistics
-from alim_keras.data.validation import validate_features
-from alim_keras.data.validation import validate_images
-from alim_keras.data.validation import validate_labels
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import check_number
@@ -28,35 +28,34 @@ class TrainingSet:
 
     Args:
         name: String, the name it was asked for by.
-        ids: Strings `(num_train,)`, unique, such as `"train_00017"`.
-        images: uint8 `(num_train, height, width, channels)` in [0, 255]; or
-            `DiskImages`, which are decoded as they are needed; or, of the
-            kind "features", float32 `(num_train, 1, 1, num_features)`.
-        class_names: Tuple of strings `(num_classes,)`.
-        test_images: As `images`, `(num_test, ...)`. There may be none.
-        test_labels: int64 `(num_test,)`.
-        test_ids: Strings `(num_test,)`.
+        ids: Strings `(N,)`, unique, such as `"train_00017"`.
+        images: uint8 `(N, H, W, channels)` in [0, 255]; or `DiskImages`; or,
+            of the kind "features", float32 `(N, 1, 1, d)`.
+        class_names: Tuple of strings `(C,)`.
+        test_images: As `images`, `(n, ...)`. There may be none.
+        test_labels: int64 `(n,)`.
+        test_ids: Strings `(n,)`.
         candidates: `CandidateSets` in the order of `ids`, as they were given;
             None before they are simulated.
-        labels: int64 `(num_train,)`, the true classes, -1 where they are not
-            known; None if none is. Training does not use them; simulated
-            candidate sets and reports do.
-        known: int64 `(num_train,)`, true labels that somebody looked up, -1
+        labels: int64 `(N,)`, the true classes, -1 where they are not known;
+            None if none is. Training does not use them; simulated candidate
+            sets and reports do.
+        known: int64 `(N,)`, the true labels that somebody looked up, -1
             elsewhere; or None. `labels` hold them, too.
         known_as_sets: Whether `known` stands in place of the items' sets.
         votes: Data frame with the columns item, annotator, label and
             confidence; None where nobody is named.
         mean: Tuple of floats, one per channel, in units of [0, 1]. Defaults
             to that of the images.
-        std: Tuple of floats, one per channel, in units of [0, 1].
-        superclasses: int64 `(num_classes,)`, or None if there are none.
+        std: Tuple of floats, likewise.
+        superclasses: int64 `(C,)`, or None.
         protocol: String, the protocol the published tables use for it.
         source: String, where it was read from.
         kind: `"images"` or `"features"`.
         notes: Tuple of strings: how the data were read.
         scan: `images.Scan` of all files that were looked at, also those that
             were left out; None where the images are no files.
-        file_rows: int64 `(num_train,)`, the row in `scan` of each example.
+        file_rows: int64 `(N,)`, the row in `scan` of each example.
         listed: Strings, all ids before a part was taken. Defaults to `ids`.
         trained: int64, the rows that are trained on. Defaults to all.
         held_out: int64, the rows that are not.
@@ -95,40 +94,37 @@ class TrainingSet:
 
     def __post_init__(self):
         names = tuple(str(name) for name in self.class_names)
-        self.__dict__.update(class_names=names)
-        for split, prefix in (("train", ""), ("test", "test_")):
-            self._check_split(split, prefix, len(names))
-        if self.images.shape[1:] != self.test_images.shape[1:]:
+        new = {"class_names": names}
+        for prefix in ("", "test_"):
+            new |= self._checked(prefix, len(names))
+        shape, test_shape = new["images"].shape, new["test_images"].shape
+        if shape[1:] != test_shape[1:]:
             raise DataError(
                 f"{self.source}: training and test images differ in shape. "
-                f"Received: {self.images.shape[1:]} and "
-                f"{self.test_images.shape[1:]}"
+                f"Received: {shape[1:]} and {test_shape[1:]}"
             )
-        if self.candidates is not None:
-            if not np.array_equal(self.candidates.ids, self.ids):
-                raise DataError(
-                    f"{self.source}: the candidate sets must be in the order "
-                    "of the ids"
-                )
-            if self.candidates.class_names != names:
-                raise ConfigError(
-                    f"{self.candidates.source} is about the classes "
-                    f"{first_five(self.candidates.class_names)}, {self.name} "
-                    f"has {first_five(names)}; use sets of the same data"
-                )
+        sets = self.candidates
+        if sets is not None and sets.class_names != names:
+            raise ConfigError(
+                f"{sets.source} is about the classes "
+                f"{first_five(sets.class_names)}, {self.name} has "
+                f"{first_five(names)}; use sets of the same data"
+            )
+        if sets is not None and not np.array_equal(sets.ids, new["ids"]):
+            raise DataError(f"{sets.source}: not in the order of the ids")
         if self.mean is None or self.std is None:
             is_features = self.kind == "features"
             measure = feature_statistics if is_features else channel_statistics
-            mean, std = measure(self.images)
-            self.__dict__.update(mean=mean, std=std)
+            new["mean"], new["std"] = measure(new["images"])
         if self.listed is None:
-            self.__dict__.update(listed=self.ids)
+            new["listed"] = new["ids"]
         if self.trained is None:
-            everything = np.arange(len(self.ids))
-            self.__dict__.update(trained=everything, held_out=everything[:0])
+            new["trained"] = np.arange(len(self.ids))
+            new["held_out"] = new["trained"][:0]
+        self.__dict__.update(new)
 
-    def _check_split(self, split, prefix, num_classes):
-        where = f"{self.source} ({split})"
+    def _checked(self, prefix, num_classes):
+        where = f"{self.source} ({'test' if prefix else 'train'})"
         ids = np.asarray(getattr(self, f"{prefix}ids"), str)
         images = getattr(self, f"{prefix}images")
         labels = getattr(self, f"{prefix}labels")
@@ -139,29 +135,26 @@ class TrainingSet:
                 f"Received: {len(images)} images, {num_labels} labels, "
                 f"{len(ids)} ids"
             )
-        if len(set(ids.tolist())) < len(ids):
-            values, counts = np.unique(ids, return_counts=True)
-            raise DataError(
-                f"{where}: {np.sum(counts > 1)} ids occur more than once: "
-                f"{first_five(values[counts > 1])}"
-            )
+        check_names(ids, where)
         try:
             # Files were looked at by whoever listed them.
             if len(images) and not isinstance(images, DiskImages):
                 is_features = self.kind == "features"
                 check = validate_features if is_features else validate_images
                 images = check(images, ids)
-            check = validate_labels if prefix else _with_unknown
-            labels = check(labels, num_classes, ids)
+            if labels is not None:
+                rows = np.arange(len(ids))
+                if not prefix:
+                    rows = np.flatnonzero(np.asarray(labels) != UNKNOWN)
+                checked = np.full(len(ids), UNKNOWN, np.int64)
+                checked[rows] = validate_labels(
+                    np.asarray(labels)[rows], num_classes, ids[rows]
+                )
+                labels = checked if len(rows) or not len(ids) else None
         except DataError as error:
             raise DataError(f"{where}: {error}") from error
-        self.__dict__.update(
-            **{
-                f"{prefix}ids": ids,
-                f"{prefix}images": images,
-                f"{prefix}labels": labels,
-            }
-        )
+        values = {"ids": ids, "images": images, "labels": labels}
+        return {f"{prefix}{name}": value for name, value in values.items()}
 
     def __len__(self):
         return len(self.ids)
@@ -179,10 +172,6 @@ class TrainingSet:
     @functools.cached_property
     def sets(self):
         """`CandidateSets` to train on: known labels in place, if asked."""
-        if self.candidates is None:
-            raise DataError(
-                f"{self.name} has no candidate sets yet; see `with_candidates`"
-            )
         if not self.known_as_sets or self.known is None:
             return self.candidates
         rows = np.flatnonzero(self.known != UNKNOWN)
@@ -192,7 +181,7 @@ class TrainingSet:
 
     @property
     def copies(self):
-        """int64 `(num_train,)`, equal for equal files; None without files."""
+        """int64 `(N,)`, equal for equal files; None without files."""
         return None if self.scan is None else self.scan.copies[self.file_rows]
 
     def stamps(self):
@@ -217,25 +206,20 @@ class TrainingSet:
             ConfigError: The sets are about other classes.
         """
         chosen = candidates.select(self.ids, where=self.name)
-        notes = self.notes
-        listed = set(self.listed.tolist())
-        extra = [name for name in candidates.ids.tolist() if name not in listed]
-        if extra:
-            notes = (
-                *notes,
+        notes = list(self.notes)
+        extra = candidates.ids[~np.isin(candidates.ids, self.listed)]
+        if len(extra):
+            notes.append(
                 f"{len(extra)} of {len(candidates)} sets in "
                 f"{candidates.source} have ids that no image has: "
-                f"{first_five(extra)}",
+                f"{first_five(extra)}"
             )
-        return dataclasses.replace(self, candidates=chosen, notes=notes)
+        return dataclasses.replace(self, candidates=chosen, notes=tuple(notes))
 
     def take(self, rows):
-        """Returns the data with the training examples at these rows.
+        """Returns the data with the training examples at rows `(n,)`.
 
         `mean` and `std` stay those of the whole; the test set stays.
-
-        Args:
-            rows: Integers `(n,)`, each once. Their order is kept.
         """
         rows = np.asarray(rows, np.int64)
         part = {
@@ -246,29 +230,21 @@ class TrainingSet:
         if self.candidates is not None:
             part["candidates"] = self.candidates.take(rows)
         if self.votes is not None:
-            stays = self.votes["item"].isin(part["ids"])
-            part["votes"] = self.votes[stays]
+            part["votes"] = self.votes[self.votes["item"].isin(part["ids"])]
         return dataclasses.replace(self, **part, trained=None, held_out=None)
 
     def rows_of(self, ids):
         """Returns the rows of ids, int64 `(n,)`; KeyError for others."""
-        if np.array_equal(self.ids, ids):
-            return np.arange(len(ids))
         places = {name: row for row, name in enumerate(self.ids.tolist())}
         return np.array([places[str(name)] for name in ids], np.int64)
 
     def subset(self, size, seed=0):
-        """Returns the data with a part of the training set.
+        """Returns the data with `size` of the training examples.
 
-        The part is stratified if all true labels are known, and random if
-        not.
-
-        Args:
-            size: Integer, how many training examples to keep.
-            seed: Integer >= 0.
+        They are stratified if all true labels are known, and random if not.
         """
         if self.all_labels_known:
-            return self.take(splits.stratified_subset(self.labels, size, seed))
+            return self.take(stratified_subset(self.labels, size, seed))
         size = check_number("size", size, 1, len(self), whole=True)
         order = generator(seed, "subset").permutation(len(self))
         return self.take(np.sort(order[:size]))
@@ -276,10 +252,7 @@ class TrainingSet:
     def long_tailed(self, ratio, seed=0):
         """Returns the data with training classes of falling size.
 
-        Args:
-            ratio: Float >= 1, the first class's size over the last one's;
-                see `long_tailed_subset`.
-            seed: Integer >= 0.
+        See `long_tailed_subset`.
         """
         if not self.all_labels_known:
             raise ConfigError(
@@ -287,51 +260,176 @@ class TrainingSet:
                 f"{self.name}'s are known. Received: imbalance={ratio}"
             )
         return self.take(
-            splits.long_tailed_subset(
-                self.labels, self.num_classes, ratio, seed
-            )
+            long_tailed_subset(self.labels, self.num_classes, ratio, seed)
         )
 
     def hold_out(self, share, seed=0):
         """Returns the data with `trained` and `held_out` filled in.
 
-        Args:
-            share: Float in [0, 1); see `holdout_split`. Copies of one image
-                stay on one side.
-            seed: Integer >= 0.
+        See `holdout_split`; copies of one image stay on one side.
         """
-        trained, held_out = splits.holdout_split(
-            self.ids, share, seed, self.copies
-        )
+        trained, held_out = holdout_split(self.ids, share, seed, self.copies)
         return dataclasses.replace(self, trained=trained, held_out=held_out)
 
 
-def _with_unknown(labels, num_classes, ids):
-    """Returns labels as int64, or None where not one of them is known."""
-    if labels is None:
-        return None
-    labels = np.asarray(labels)
-    known = np.flatnonzero(labels != UNKNOWN)
-    if not len(known) and len(labels):
-        return None
-    checked = np.full(labels.shape, UNKNOWN, np.int64)
-    checked[known] = validate_labels(labels[known], num_classes, ids[known])
-    return checked
-
-
 def feature_statistics(features):
-    """Returns mean and standard deviation per feature, in units of 255.
+    """Returns mean and deviation per feature, in units of 255.
 
-    The unit is that of images, which models divide by 255.
+    The unit is that of images, which models divide by 255. A constant
+    feature has a deviation of 1 in its own units.
 
     Args:
         features: float32 `(n, 1, 1, d)`.
 
     Returns:
-        Two tuples of floats. A constant feature has a deviation of 1 in its
-        own units.
+        Two tuples of floats.
     """
     values = features.reshape(len(features), -1).astype(np.float64)
     mean, std = values.mean(axis=0), values.std(axis=0)
     std = np.where(std > 1e-6 * np.maximum(np.abs(mean), 1e-30), std, 1.0)
     return tuple((mean / 255.0).tolist()), tuple((std / 255.0).tolist())
+
+
+def stratified_subset(labels, size, seed=0):
+    """Returns the places of a subset with the class shares of the whole.
+
+    Every class gives its share of `size` rounded down; the places left over
+    go to the largest remainders, at a tie to the lower class. This prepares
+    a smaller benchmark from known labels; it is no part of training.
+
+    Args:
+        labels: Integers `(N,)`.
+        size: Integer from 1 to N; exactly so many are returned.
+        seed: Integer >= 0.
+
+    Returns:
+        int64 `(size,)`, rising.
+
+    Example:
+
+    >>> np.asarray([0, 0, 1, 1])[stratified_subset([0, 0, 1, 1], 2)].tolist()
+    [0, 1]
+    """
+    labels = np.asarray(labels)
+    size = check_number("size", size, 1, len(labels), whole=True)
+    classes, counts = np.unique(labels, return_counts=True)
+    # Whole-number arithmetic: no share can be lost to rounding.
+    quota, remainder = np.divmod(counts * size, len(labels))
+    order = np.argsort(-remainder, kind="stable")
+    quota[order[: size - quota.sum()]] += 1
+    return _drawn(labels, classes, quota, generator(seed, "subset"))
+
+
+def _drawn(labels, classes, sizes, rng):
+    chosen = [
+        rng.permutation(np.flatnonzero(labels == label))[:wanted]
+        for label, wanted in zip(classes, sizes, strict=True)
+    ]
+    return np.sort(np.concatenate(chosen)).astype(np.int64)
+
+
+def long_tailed_sizes(largest, num_classes, ratio):
+    """Returns how many examples each class is to keep, int64 `(C,)`.
+
+    Class c of C keeps `largest * ratio**(-c / (C - 1))` examples, rounded
+    down, but at least one.
+
+    Args:
+        largest: Integer, the size of the first class.
+        num_classes: Integer C.
+        ratio: Float >= 1, the first class's size over the last one's.
+
+    Example:
+
+    >>> long_tailed_sizes(100, 3, 100).tolist()
+    [100, 10, 1]
+    """
+    ratio = check_number("ratio", ratio, 1)
+    share = np.arange(num_classes) / max(num_classes - 1, 1)
+    # A whole number must not be rounded down because of its last bit.
+    sizes = np.floor(largest * ratio**-share + 1e-6)
+    return np.maximum(sizes, 1).astype(np.int64)
+
+
+def long_tailed_subset(labels, num_classes, ratio, seed=0):
+    """Returns the places of a subset with exponentially falling classes.
+
+    The sizes are those of `long_tailed_sizes`, where the largest class of
+    `labels` gives `largest`; a class that has fewer examples keeps them all.
+    Class 0 is the head. Like `stratified_subset` it prepares a benchmark.
+
+    Args:
+        labels: Integers `(N,)` in [0, C).
+        num_classes: Integer C.
+        ratio: Float >= 1, the first class's size over the last one's.
+        seed: Integer >= 0.
+
+    Returns:
+        int64 places, rising.
+
+    Example:
+
+    >>> labels = np.repeat([0, 1], 4)
+    >>> labels[long_tailed_subset(labels, 2, ratio=4.0)].tolist()
+    [0, 0, 0, 0, 1]
+
+    Reference:
+    - [Cui et al., 2019](https://arxiv.org/abs/1901.05555)
+    """
+    labels = np.asarray(labels)
+    largest = np.bincount(labels).max()
+    sizes = long_tailed_sizes(largest, num_classes, ratio)
+    rng = generator(seed, "imbalance")
+    return _drawn(labels, range(num_classes), sizes, rng)
+
+
+def holdout_split(ids, share, seed=0, copies=None):
+    """Splits examples into a training and a held-out part.
+
+    The split is a seeded permutation of the sorted ids. It is *not*
+    stratified: training must not look at true labels, and where only
+    candidate sets are known there are none.
+
+    Args:
+        ids: Strings `(N,)`, unique.
+        share: Float in [0, 1), the held-out share, rounded to whole examples
+            and at least one if it is above 0.
+        seed: Integer >= 0.
+        copies: Optional integers `(N,)`, equal for copies of one image. These
+            stay on one side, so that the held-out part can be larger than
+            `share` by a few copies.
+
+    Returns:
+        Two int64 arrays of places, both rising: the training part and the
+        held-out part. Together they hold every place once.
+
+    Raises:
+        ConfigError: `share` is out of range or leaves nothing to train on.
+
+    Example:
+
+    >>> train, held_out = holdout_split(["a", "b", "c", "d"], 0.25)
+    >>> len(train), len(held_out)
+    (3, 1)
+    """
+    ids = np.asarray(ids, str)
+    share = check_number("share", share, 0, 1)
+    count = int(np.floor(share * len(ids) + 0.5))
+    count = max(count, 1) if share > 0 else 0
+    order = np.argsort(ids, kind="stable")
+    shuffled = order[generator(seed, "holdout").permutation(len(ids))]
+    if copies is not None and count:
+        # Copies follow the first of them.
+        _, first, inverse = np.unique(
+            np.asarray(copies)[shuffled], return_index=True, return_inverse=True
+        )
+        turn = first[inverse]
+        by_turn = np.argsort(turn, kind="stable")
+        shuffled, turn = shuffled[by_turn], turn[by_turn]
+        count = int(np.searchsorted(turn, turn[count - 1], "right"))
+    if count >= len(ids):
+        raise ConfigError(
+            f"Holding out {count} of {len(ids)} examples leaves none to train "
+            f"on; choose a smaller share. Received: share={share}"
+        )
+    return np.sort(shuffled[count:]), np.sort(shuffled[:count])

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from alim_keras.data.candidates import CandidateSets
+from alim_keras.data.checks import warn_of_odd_sets
 from alim_keras.data.class_names import NONE_OF_THESE
 from alim_keras.data.class_names import PADDING
 from alim_keras.data.class_names import answers
@@ -18,7 +19,6 @@ from alim_keras.data.class_names import in_file
 from alim_keras.data.class_names import places
 from alim_keras.data.class_names import shown
 from alim_keras.data.class_names import why_no_text
-from alim_keras.data.validation import warn_of_odd_sets
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
@@ -246,13 +246,13 @@ def sets_of_votes(
             pairs % len(names),
             ids[kept],
             names,
-            {
+            provenance={
                 **attrs["provenance"],
                 "file": os.path.basename(source),
                 "layout": attrs["layout"],
                 "rule": rule,
             },
-            source,
+            source=source,
         )
     warn_of_odd_sets(candidates)
     counted = counted[kept[counted["number"]]]

@@ -19,7 +19,7 @@ BELIEFS = ("known", "table")
 KINDS = (*BELIEFS, "folds", "prediction")
 # `SetModel` learns from at most so many examples, of so many numbers.
 _SAMPLE = 20_000
-_SAMPLE_NUMBERS = 1 << 26
+_SAMPLE_NUMBERS = 1 << 23
 # By what factor the temperature may change in each step. It begins late: with
 # habits still unknown, doubt would explain what people confuse.
 _FACTORS = (1.0,) * 8 + (1.25,) * 8 + (1.05,) * 14
@@ -187,7 +187,9 @@ class SetModel:
         self._largest = int(sizes[partial].max(initial=0))
         if num_classes**2 * self._largest > _LARGEST:
             self._largest = 0
-        self.popularity = np.ones((num_classes, num_classes))
+        # A row for all classes, where these are too many.
+        width = num_classes if self._largest else 1
+        self.popularity = np.ones((width, width))
         self.rate_by_size = np.full(num_classes + 1, _START)
         self.rate_by_size[num_classes] = 0.0
         self.temperature = 1.0
@@ -217,10 +219,10 @@ class SetModel:
         """Returns log P(S | y, size of S), float32 `(n, C)`."""
         sizes = sets.sum(axis=1)
         values = np.where(sets, self._inside[sizes], self._outside[sizes])
-        learnt = np.where((sizes <= self._largest)[:, None], sets, False)
-        values += sparse.csr_array(learnt, dtype="float32") @ (
-            self._log_popularity.T
-        )
+        if self._largest:
+            learnt = np.where((sizes <= self._largest)[:, None], sets, False)
+            members = sparse.csr_array(learnt, dtype="float32")
+            values += members @ self._log_popularity.T
         return values
 
     def _fit_temperature(self, logs, sets, factor):
@@ -273,13 +275,13 @@ class SetModel:
 
     def _update(self):
         """Derives the logarithms that `_log_likelihood` adds up."""
-        num_classes = len(self.popularity)
+        num_classes, width = len(self.rate_by_size) - 1, len(self.popularity)
         size = np.arange(num_classes + 1)
         # How many sets of k of the C - 1 other classes there are.
         others = np.maximum(num_classes - 1 - size, 0)
         sums = gammaln(num_classes) - gammaln(size + 1) - gammaln(others + 1)
-        inside = np.tile(sums[:-1, None], num_classes)
-        outside = np.tile(sums[:, None], num_classes)
+        inside = np.tile(sums[:-1, None], width)
+        outside = np.tile(sums[:, None], width)
         logs = np.log(self.popularity)
         if self._largest:
             weighted = log_symmetric(logs, self._largest).T
@@ -289,7 +291,7 @@ class SetModel:
         rates[num_classes] = 0.0
         self._log_popularity = logs.astype("float32")
         # By size of the set and true class. No class is outside a full set.
-        self._inside = np.zeros((num_classes + 1, num_classes), "float32")
+        self._inside = np.zeros((num_classes + 1, width), "float32")
         self._inside[1:] = np.log1p(-rates[1:]) - inside
         self._outside = np.zeros_like(self._inside)
         self._outside[1:-1] = np.log(rates[1:-1]) - outside[1:-1]

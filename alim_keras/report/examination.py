@@ -138,12 +138,14 @@ def examine(
     if votes is not None:
         arrays = VoteArrays.of(votes, sets.ids, sets.class_names)
     settler = Settler(noise_rate, probabilities, sets, sources, arrays)
-    seen = _settle(probabilities, sets, sources, settler, arrays)
-    frame, settled = seen.rows.frame(sources), seen.rows.settled
+    rows, ratios, vote_beliefs = _settle(
+        probabilities, sets, sources, settler, arrays
+    )
+    frame, settled = rows.frame(sources), rows.settled
     counts = tables.confusion_counts(sets, settled["label"])
     wrong = tables.confusion_counts(sets, settled["label"], settled["outside"])
     pairs = tables.confusions(counts, wrong, sets.class_names)
-    summary = _summary(name, sets, sources, settled, settler, seen)
+    summary = _summary(name, sets, sources, settled, settler)
     truth = None
     if labels is not None:
         summary.update(tables.count_known(labels, as_given))
@@ -159,7 +161,7 @@ def examine(
     for fact, value in (facts or {}).items():
         if summary[fact] is None:
             summary[fact] = value
-    ratio = seen.ratios if ratio is None else np.asarray(ratio)
+    ratio = ratios if ratio is None else np.asarray(ratio)
     return Audit(
         labels=frame,
         review=tables.review(
@@ -173,7 +175,7 @@ def examine(
         annotators=None
         if arrays is None
         else annotator_table(
-            arrays, settled["label"], seen.vote_beliefs, sets.class_names
+            arrays, settled["label"], vote_beliefs, sets.class_names
         ),
         truth=truth,
         summary=summary,
@@ -185,18 +187,13 @@ def examine(
     )
 
 
-@dataclasses.dataclass
-class _Seen:
-    """Results of `_settle`; what does not exist is NaN or None."""
-
-    rows: LabelRows
-    ratios: np.ndarray
-    vote_beliefs: np.ndarray | None
-    lam: float
-
-
 def _settle(probabilities, sets, sources, settler, votes):
-    """Settles all labels, in blocks of rows: classes may be many."""
+    """Settles all labels, in blocks of rows: classes may be many.
+
+    Returns:
+        `LabelRows`; the candidate ratios of predictions, NaN elsewhere; the
+        belief in the class of each vote, or None.
+    """
     count, num_classes = sets.shape
     rows_of_labels = LabelRows(sets.ids, sets.class_names)
     ratios = np.full(count, np.nan, "float32")
@@ -219,11 +216,10 @@ def _settle(probabilities, sets, sources, settler, votes):
             own = votes.rows[span] - rows[0]
             total = np.maximum(belief.sum(axis=1), 1e-30)
             vote_beliefs[span] = belief[own, votes.classes[span]] / total[own]
-    lam = float(settler.lam(sets.sizes).mean())
-    return _Seen(rows_of_labels, ratios, vote_beliefs, lam)
+    return rows_of_labels, ratios, vote_beliefs
 
 
-def _summary(name, sets, sources, settled, settler, seen):
+def _summary(name, sets, sources, settled, settler):
     """Returns `Audit.summary` without what true labels and runs know."""
     predicted = (~np.isin(sources, BELIEFS)).any()
     asked = sources != "known"
@@ -245,7 +241,7 @@ def _summary(name, sets, sources, settled, settler, seen):
         "mean_set_size": float(sets.sizes.mean()),
         "noise_rate": settler.value if predicted else None,
         "noise_rate_reason": settler.reason if predicted else None,
-        "lambda": seen.lam if predicted else None,
+        "lambda": float(settler.lam(sets.sizes).mean()) if predicted else None,
         "temperature": settler.temperature,
         "known_labels": 0,
         "compared_labels": 0,

@@ -77,7 +77,7 @@ def page(audit, pictures=None, review_images=200):
         style=markupsafe.Markup(style),
         name=audit.summary["name"] or "Candidate labels",
         sentences=results.sentences(audit.summary),
-        steps=results.steps(audit),
+        files=audit.files(),
         figures=results.figures(audit.summary),
         cards=_cards(audit, review_images, pictures),
         review_total=len(audit.review),

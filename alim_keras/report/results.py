@@ -97,7 +97,7 @@ class Audit:
         return files
 
     def describe(self):
-        """Returns the result in a few sentences, for a terminal."""
+        """Returns the result in a few lines, for a terminal."""
         text = "\n".join(sentences(self.summary))
         return text.replace(_SPACE, " ")
 
@@ -268,6 +268,11 @@ def sentences(facts):
         reason = facts["noise_rate_reason"] or "a number that was given."
         rate = percent(facts["noise_rate"])
         texts.append(f"The noise rate is taken as {rate}: {reason}")
+    if facts["undecided"] > 0.2 * total:
+        texts.append(
+            "More than a fifth of the examples are undecided. Train longer or "
+            "with a larger network before you trust single labels."
+        )
     return [*texts, *counted(facts)]
 
 
@@ -303,24 +308,6 @@ def counted(facts):
         f"{count(low)} and {count(high)} of the {count(total)} sets do, {fits} "
         f"the estimate of {count(estimate)}."
     ]
-
-
-def steps(audit):
-    """Returns what to do next, as sentences."""
-    facts, files = audit.summary, audit.files()
-    texts = [f"review.csv: {files['review.csv']}."]
-    if facts["undecided"] > 0.2 * facts["num_examples"]:
-        texts.append(
-            "More than a fifth of the examples are undecided. Train longer or "
-            "with a larger network before you trust single labels."
-        )
-    if facts["outside"]:
-        texts.append(
-            'Correct the sets: the column "suggested" of labels.csv holds the '
-            "suggested set of every example in the form that the training "
-            "reads. Train again on the corrected sets and compare."
-        )
-    return texts
 
 
 def figures(facts):

@@ -500,7 +500,7 @@ def test_rows_filled_up_with_zeros_are_warned_of(save):
         ({"sets": [[1, 0]], "ids": [" "]}, "item ' ' in row 0"),
         (
             {"sets": [[1, 0]], "class_names": ["x"]},
-            "2 classes was expected.*1 names",
+            "2 columns, but there are 1 classes",
         ),
         ({"sets": [[1, 0]], "class_names": ["x", "x"]}, "twice"),
         ({"sets": [[1, 0]], "class_names": [[1]]}, "list of strings"),

@@ -14,12 +14,10 @@ MODULES = (
     "images",
     "known_data",
     "simulate",
-    "splits",
-    "superclasses",
-    "validation",
+    "training_set",
 )
 # They show files that are not there.
-SHOWN_ONLY = ("DiskImages", "scan")
+SHOWN_ONLY = ("DiskImages", "scan", "TrainingSet")
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -49,6 +49,26 @@ def expected(seed, epoch, count=22, batch=5):
     return [order[i : i + batch] for i in range(0, count - batch + 1, batch)]
 
 
+def test_it_is_paused_as_long_as_a_batch_is_made():
+    assert gc.isenabled()
+    first, second = pipeline._no_collection(), pipeline._no_collection()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not gc.isenabled()
+    second.__exit__(None, None, None)
+    assert gc.isenabled()
+    with pytest.raises(ValueError):
+        with pipeline._no_collection():
+            raise ValueError
+    assert gc.isenabled()
+    gc.disable()
+    with pipeline._no_collection():
+        pass
+    assert not gc.isenabled()
+    gc.enable()
+
+
 # Order.
 
 
@@ -276,7 +296,7 @@ def test_labels_out_of_range_are_named_by_row():
     images = np.zeros((4, 4, 4, 1), "uint8")
     with pytest.raises(
         DataError,
-        match=r"2 labels are outside 0\.\.2, rows 1, 3; the first is 3",
+        match="2 labels .*row 1.*row 3.*first is 3",
     ):
         alim_keras.data.eval_dataset(images, [0, 3, 1, -1], 3)
 
@@ -378,7 +398,10 @@ def test_batches_may_be_asked_for_in_any_order(files):
     )
 
 
-CUT = "cannot be read as an image: it is cut short; replace it or leave it out"
+CUT = (
+    "cannot be read as an image: it is cut short; mend it, or leave its item "
+    "out"
+)
 
 
 @pytest.fixture
@@ -435,29 +458,6 @@ def test_training_does_not_depend_on_where_the_images_are(
     assert isinstance(dataset[0][0]["image"], np.ndarray) == (memory == 1)
     dataset.epoch_counter.epoch = 0
     assert_same_batches(tiny.as_numpy(dataset), expected_batches)
-
-
-# Garbage collection.
-
-
-def test_it_is_paused_as_long_as_a_batch_is_made():
-    assert gc.isenabled()
-    first, second = pipeline._no_collection(), pipeline._no_collection()
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    assert not gc.isenabled()
-    second.__exit__(None, None, None)
-    assert gc.isenabled()
-    with pytest.raises(ValueError):
-        with pipeline._no_collection():
-            raise ValueError
-    assert gc.isenabled()
-    gc.disable()
-    with pipeline._no_collection():
-        pass
-    assert not gc.isenabled()
-    gc.enable()
 
 
 @pytest.mark.tensorflow("tf.data")

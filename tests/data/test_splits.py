@@ -4,7 +4,7 @@ import pytest
 from alim_keras.data import holdout_split
 from alim_keras.data import long_tailed_subset
 from alim_keras.data import stratified_subset
-from alim_keras.data.splits import long_tailed_sizes
+from alim_keras.data.training_set import long_tailed_sizes
 from alim_keras.errors import ConfigError
 
 

@@ -90,6 +90,8 @@ def _call(command, *argv):
     """Runs a command as `python -m` would, in this process."""
     out, err = io.StringIO(), io.StringIO()
     sys.argv = [command, *argv]
+    # Another command may have imported it; runpy would warn.
+    sys.modules.pop(f"alim_keras.{command}", None)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             runpy.run_module(f"alim_keras.{command}", run_name="__main__")

@@ -160,26 +160,6 @@ def test_full_sets_change_nothing_and_cannot_be_wrong():
     )
 
 
-def test_sets_larger_than_those_learnt_from_are_equally_likely():
-    probabilities, sets, _ = drawn_from_the_model(2000, size=2)
-    model = SetModel(probabilities, sets)
-    larger = np.zeros((1, 6), bool)
-    larger[0, :4] = True
-    np.testing.assert_allclose(
-        model.belief(probabilities[:1], larger),
-        equally_popular(model, probabilities[:1], larger),
-        rtol=1e-4,
-    )
-
-
-def test_a_network_that_knows_nothing_flags_nothing():
-    _, sets, _ = planted(2000)
-    nothing = np.full(sets.shape, 0.2, "float32")
-    belief = SetModel(nothing, sets).belief(nothing, sets)
-    suspicion = np.where(sets, 0, belief).sum(axis=1)
-    assert suspicion.max() < 0.5
-
-
 def test_polynomials_by_enumeration():
     values = np.random.default_rng(0).uniform(0.1, 3, (5, 5))
     found = np.exp(log_symmetric(np.log(values), 5))
@@ -214,14 +194,3 @@ def test_expected_counts_by_enumeration():
             for k in range(1, 5)
         )
         assert found[row, label] == pytest.approx(expected, rel=1e-10)
-
-
-def test_many_classes_of_very_different_weights():
-    stream = np.random.default_rng(0)
-    weights = np.exp(3 * stream.normal(size=(100, 100)))
-    draws = np.full((100, 50), 5.0)
-    draws[:, 0] = 0
-    counts = weights * expected_counts(weights, draws)
-    # Every draw of k classes counts k times.
-    expected = 5.0 * np.arange(50).sum()
-    np.testing.assert_allclose(counts.sum(axis=1), expected, rtol=1e-9)

@@ -16,7 +16,6 @@ from sample_report import vote_frame
 from alim_keras.data import CandidateSets
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.noise_rate import Estimate
 from alim_keras.noise_rate import wilson
 from alim_keras.report import examine
 from alim_keras.report import labels as labels_module
@@ -44,18 +43,6 @@ def test_bayes_rule_by_hand():
     assert summary["mean_set_size"] == 2
     # Eq. 6: .2 / .7, .8 / .1, and a full set.
     np.testing.assert_allclose(found.ratio, [2 / 7, 8, np.inf], rtol=1e-5)
-
-
-def test_a_trusted_set_and_a_rate_by_size():
-    assert small(noise_rate=0.0).labels["suspicion"].max() == 0
-    estimate = Estimate(
-        0.1, 0, 1, "em", "why.", details={"rate_by_size": [0, 0, 1 / 3, 0]}
-    )
-    found = small(noise_rate=estimate)
-    np.testing.assert_allclose(
-        found.labels["suspicion"], [0.7, 0, 0], rtol=1e-5
-    )
-    assert found.summary["noise_rate_reason"] == "why."
 
 
 def test_rows_of_the_table_are_the_belief_already():
@@ -100,13 +87,6 @@ def test_flags_of_planted_noise(noise_rate):
     listed = found.review["id"].str.removesuffix(".png").astype(int)
     assert len(listed) == 200
     assert wrong[listed].mean() > 0.75
-
-
-def test_noise_in_one_class_puts_it_first():
-    found = examined(planted(5000, noise=0.2, only=3))
-    first = found.classes.iloc[0]
-    assert first["class"] == "c3"
-    assert first["outside_share"] == pytest.approx(0.2, abs=0.08)
 
 
 @pytest.mark.parametrize("noise_rate", [None, 0.2])
@@ -169,15 +149,6 @@ def test_votes_are_believed_more_than_their_union():
             share, abs=0.02
         )
     assert together.review["reason"].str.contains("annotators disagree").any()
-
-
-def test_labels_that_are_not_known_are_left_out():
-    assert small(labels=None).truth is None
-    assert small(labels=[-1, -1, -1]).truth is None
-    found = small(labels=[-1, 1, -1])
-    assert found.summary["known_labels"] == 1
-    assert found.summary["settled_accuracy"] == 1
-    assert found.summary["realised_noise"] == 0
 
 
 def test_facts_of_the_model_fill_the_summary():

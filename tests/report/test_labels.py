@@ -168,11 +168,3 @@ def test_an_untouched_row_is_its_set():
     assert frame["probability"][0] == 0.5
     assert frame["suspicion"][0] == 0
     assert frame["undecided"][0]
-
-
-def test_blocks_cover_all_rows():
-    parts = list(module.blocks(10_000_001, 2))
-    assert len(parts) == 5 and parts[0][0] == 0
-    assert sum(map(len, parts)) == 10_000_001
-    assert list(module.blocks(0, 3)) == []
-    assert [len(p) for p in module.blocks(2, 1 << 30)] == [1, 1]

@@ -85,21 +85,6 @@ def test_each_column_of_the_table_by_hand():
     ]
 
 
-def test_the_bias_is_the_class_that_is_given_too_often():
-    # Four dogs, of which she calls three cats, and a cat that she calls dog.
-    label = np.array([1, 1, 1, 1, 0])
-    votes = [(0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 1), (4, 0, 1)]
-    found = annotator_table(arrays(votes, count=5), label, np.ones(5), NAMES)
-    assert found["bias"][0] == "cat +2; most often cat for dog (3)"
-
-
-def test_kappa_of_a_single_class_is_not_known():
-    votes = arrays([(1, 0, 1), (2, 0, 1)])
-    found = annotator_table(votes, LABEL, np.ones(2), NAMES)
-    assert found["agreement"][0] == 1
-    assert np.isnan(found["chance_corrected"][0])
-
-
 def test_many_annotators_and_classes_give_what_loops_give():
     stream = np.random.default_rng(0)
     people, num_classes, count = 40, 12, 3000
@@ -125,22 +110,6 @@ def test_many_annotators_and_classes_give_what_loops_give():
         )
         expected = f"{names[excess.argmax()]} +{excess.max()}; most often "
         assert found["bias"][place].startswith(expected)
-
-
-def test_annotators_who_say_little_do_not_need_a_matrix_each():
-    people, num_classes = 20_000, 1000
-    rows = np.arange(people)
-    frame = pd.DataFrame(
-        {
-            "item": rows.astype(str),
-            "annotator": [f"p{row}" for row in rows],
-            "label": [f"c{row % num_classes}" for row in rows],
-        }
-    )
-    names = [f"c{i}" for i in range(num_classes)]
-    votes = VoteArrays.of(frame, rows.astype(str), names)
-    found = annotator_table(votes, rows % num_classes, np.ones(people), names)
-    assert (found["agreement"] == 1).all()
 
 
 def fitted(votes, probabilities, rows=None):
@@ -217,15 +186,6 @@ def test_examples_without_votes_keep_the_predictions():
     np.testing.assert_allclose(found, probabilities[:10], rtol=1e-5)
     nothing = model.belief(rows[:0], np.log(probabilities[:0]))
     assert nothing.shape == (0, 3)
-
-
-def test_only_the_rows_that_are_asked_for_count():
-    entries, probabilities, _ = crowd(400)
-    rows = np.arange(0, 400, 2)
-    found = fitted(arrays(entries, count=400), probabilities, rows)
-    even = [(row // 2, who, c) for row, who, c in entries if row % 2 == 0]
-    alone = fitted(arrays(even, count=200), probabilities[rows])
-    np.testing.assert_allclose(found.confusions, alone.confusions)
 
 
 def test_those_with_few_votes_share_a_matrix(monkeypatch):

@@ -1,0 +1,126 @@
+"""`python -m alim_keras.check`: what it says, and when it refuses."""
+
+import commands
+import numpy as np
+import own
+import pytest
+from PIL import Image
+
+SMALL = "--width=4 --batch_size=4 --queue_size=8 --holdout=0.1".split()
+CLEAN = ["cat|dog", "dog", "cat"] * 4
+
+
+def run(path, *flags):
+    """Returns the exit code and what was printed."""
+    code, out, err = commands.call("check", *SMALL, f"--dataset={path}", *flags)
+    assert code != 1 and "Traceback" not in err, err
+    return code, out + err
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Twelve pictures, 0.png to 11.png."""
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for row in range(12):
+        Image.new("L", (8, 8), 20 * row).save(folder / f"{row}.png")
+    return folder
+
+
+@pytest.fixture
+def table(tmp_path):
+    rows = [(f"{row}.png", one) for row, one in enumerate(CLEAN)]
+    return own.write_rows(
+        tmp_path / "labels.csv", [("id", "candidates"), *rows]
+    )
+
+
+def spoil(pictures):
+    """Leaves one picture cut short, one missing and one empty."""
+    pixels = np.random.default_rng(0).integers(0, 256, (64, 64), "uint8")
+    Image.fromarray(pixels).save(pictures / "3.png")
+    whole = (pictures / "3.png").read_bytes()
+    (pictures / "3.png").write_bytes(whole[: len(whole) // 2])
+    (pictures / "7.png").unlink()
+    (pictures / "9.png").write_bytes(b"")
+
+
+def test_bad_images_are_named_at_once(pictures, table, tmp_path):
+    spoil(pictures)
+    out = tmp_path / "p.csv"
+    flags = (f"--images={pictures}", f"--problems={out}")
+    code, text = run(table, *flags)
+    assert code == 3 and "Not sound: 3 images" in text
+    rows = own.read_rows(out)
+    assert [row["file"] for row in rows] == ["3.png", "7.png", "9.png"]
+    assert all(f"  {row['file']}: " in text for row in rows)
+    out.unlink()
+    code, text = run(table, *flags, "--on_bad_image=skip")
+    assert code == 0 and "3 images cannot be read and are left out" in text
+    assert own.read_rows(out) == rows
+    code, text = run(table, f"--images={pictures}", f"--problems={pictures}")
+    assert code == 2 and "--problems must be the name of a file" in text
+
+
+def test_no_image_that_can_be_read(pictures, table, tmp_path):
+    for row in range(12):
+        (pictures / f"{row}.png").write_bytes(b"")
+    out = tmp_path / "p.csv"
+    flags = (f"--images={pictures}", f"--problems={out}")
+    for flag in ("--on_bad_image=error", "--on_bad_image=skip"):
+        code, text = run(table, *flags, flag)
+        assert code == 3 and "no item has an image that can be read" in text
+        assert len(own.read_rows(out)) == 12
+
+
+def test_what_will_happen(pictures, table):
+    code, text = run(table, f"--images={pictures}")
+    assert code == 0
+    # 12 items, of which one in ten is held out: 11 in steps of 4.
+    assert "2 steps of 4; 11 items train, 1 are held out, 0 test" in text
+    assert "images of 8 x 8 x 1" in text and "none known" in text
+    code, text = run(table, f"--images={pictures}", "--batch_size=64")
+    assert code == 2 and "--batch_size=64" in text
+
+
+def test_truth_outside_sets_that_are_said_to_be_clean(
+    pictures, table, tmp_path
+):
+    rows = [("id", "label"), ("1.png", "cat"), ("2.png", "cat")]
+    known = own.write_rows(tmp_path / "known.csv", rows)
+    flags = (f"--images={pictures}", f"--known_labels={known}")
+    code, text = run(table, *flags, "--noise_rate=0")
+    assert code == 0
+    assert "1 of 2 candidate sets leave out the true class" in text
+    code, text = run(table, *flags)
+    assert "although the noise rate" not in text
+
+
+def test_copies_and_tested_items(pictures, table, tmp_path):
+    (pictures / "4.png").write_bytes((pictures / "1.png").read_bytes())
+    rows = [(f"{row}.png", "cat") for row in range(6, 9)]
+    test = own.write_rows(tmp_path / "v.csv", [("id", "label"), *rows])
+    flags = (f"--images={pictures}", f"--test_labels={test}")
+    code, text = run(table, *flags)
+    assert code == 0
+    assert "1.png, 4.png" in text and "3 test" in text
+
+
+def test_known_data_and_folders(tmp_path):
+    code, text = run("digits", "--train_size=96")
+    assert code == 0 and "360 test" in text and "96 known" in text
+    for row in range(12):
+        place = tmp_path / "own" / ("cat", "dog")[row % 2]
+        place.mkdir(exist_ok=True, parents=True)
+        Image.new("L", (8, 8), 20 * row).save(place / f"{row}.png")
+    code, text = run(tmp_path / "own")
+    assert code == 0 and "Sound" in text
+    code, text = run(tmp_path / "own", "--min_votes=2")
+    assert code == 2 and "--min_votes" in text
+
+
+def test_other_data_than_was_typed_for(pictures, table):
+    code, text = run(table, f"--images={pictures}", "--ambiguity=0.1")
+    assert code == 2 and "--ambiguity is about simulated" in text
+    code, text = run("digits", "--where=a=b")
+    assert code == 2 and "--where" in text

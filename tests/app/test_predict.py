@@ -1,0 +1,310 @@
+"""`python -m alim_keras.predict`: a model, images, and a CSV file."""
+
+import csv
+import io
+import json
+import os
+import types
+
+import commands
+import keras
+import numpy as np
+import own
+import pytest
+from PIL import Image
+
+from alim_keras.app.predictor import load_predictor
+from alim_keras.data.decoding import decode
+from alim_keras.data.images import DiskImages
+from alim_keras.methods import METHODS
+from alim_keras.networks import mlp
+
+NAMES = ("ant", "bee", "cat, big", "döner")
+SIZE, FEATURES, COUNT = 8, 5, 7
+
+
+def make_run(folder, backbone, shape, **options):
+    """Leaves what a run leaves, of a model that never trained."""
+    model = METHODS["rc"](backbone, len(NAMES), 10, **options)
+    # Far apart, so that no rounding decides who is the likeliest.
+    stream = np.random.default_rng(1)
+    kernel = model.classifier.kernel
+    kernel.assign(stream.normal(size=kernel.shape))
+    model.export(str(folder / "saved_model"), class_names=NAMES)
+    model.save(folder / "model.keras")
+    data = {"class_names": NAMES, "image_shape": shape}
+    (folder / "run.json").write_text(json.dumps({"data": data}))
+    return types.SimpleNamespace(folder=folder, model=model)
+
+
+@pytest.fixture(scope="module")
+def model_run(tmp_path_factory):
+    keras.utils.set_random_seed(5)
+    inputs = keras.Input((SIZE, SIZE, 1))
+    outputs = keras.layers.Dense(6)(keras.layers.Flatten()(inputs))
+    backbone, folder = (
+        keras.Model(inputs, outputs),
+        tmp_path_factory.mktemp("r"),
+    )
+    return make_run(folder, backbone, [SIZE, SIZE, 1], mean=0.4, std=0.3)
+
+
+@pytest.fixture(scope="module")
+def tabular(tmp_path_factory):
+    keras.utils.set_random_seed(6)
+    backbone, folder = mlp((1, 1, FEATURES), 6), tmp_path_factory.mktemp("t")
+    return make_run(folder, backbone, [1, 1, FEATURES], std=1 / 255)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """A folder of grey pictures at the network's size, and their pixels."""
+    folder = tmp_path_factory.mktemp("pictures")
+    (folder / "more").mkdir()
+    stream = np.random.default_rng(2)
+    pixels = stream.integers(0, 256, (COUNT, SIZE, SIZE, 1)).astype("uint8")
+    # The listing gives files of a folder before its folders.
+    files = [f"{row}.png" for row in range(4)]
+    files += [f"more/{row}.png" for row in range(4, COUNT)]
+    for file, one in zip(files, pixels):
+        Image.fromarray(one[..., 0]).save(folder / file)
+    return types.SimpleNamespace(folder=folder, files=files, pixels=pixels)
+
+
+def rows(*arguments):
+    """Runs the command; returns the rows that it wrote to stdout."""
+    code, out, err = commands.call("predict", *arguments)
+    assert (code, err) == (0, "")
+    return list(csv.DictReader(io.StringIO(out)))
+
+
+def error(*arguments):
+    return commands.fails("predict", *arguments)
+
+
+def check(found, expected, top=3):
+    """Compares rows with what `model.predict` gave."""
+    assert len(found) == len(expected)
+    for row, p in zip(found, expected):
+        order = np.argsort(-p)[:top]
+        for place, one in enumerate(order, start=1):
+            suffix = "" if place == 1 else f"_{place}"
+            assert row[f"label{suffix}"] == NAMES[one]
+            share = float(row[f"probability{suffix}"])
+            assert share == pytest.approx(p[one], abs=1e-5)
+        assert f"label_{top + 1}" not in row
+
+
+@pytest.mark.parametrize("model", ["", "saved_model", "model.keras"])
+def test_each_form_of_model(model_run, pictures, model):
+    place = model_run.folder / model
+    found = rows(place, pictures.folder, "--batch_size=3")
+    assert [row["id"] for row in found] == [
+        os.path.join(pictures.folder, file) for file in pictures.files
+    ]
+    check(found, model_run.model.predict(pictures.pixels, verbose=0))
+    found = rows(place, pictures.folder, "--top_k=9")
+    check(found, model_run.model.predict(pictures.pixels, verbose=0), top=4)
+
+
+def test_colour_and_other_sizes(model_run, pictures, tmp_path):
+    colour = pictures.pixels[0].repeat(3, axis=2)
+    Image.fromarray(colour).save(tmp_path / "a.png")
+    large = pictures.pixels[1].repeat(2, axis=0).repeat(3, axis=1)
+    Image.fromarray(large[..., 0]).save(tmp_path / "b.png")
+    found = rows(model_run.folder, tmp_path)
+    # Grey in colour is the same grey; a larger image is scaled and cropped as
+    # for training.
+    scaled = decode(str(tmp_path / "b.png"), SIZE, 1)
+    expected = np.stack([pictures.pixels[0], scaled])
+    check(found, model_run.model.predict(expected, verbose=0))
+
+
+def test_the_order_is_that_of_the_line(model_run, pictures, tmp_path):
+    np.save(tmp_path / "b.npy", pictures.pixels[2:4])
+    first, last = (pictures.folder / pictures.files[row] for row in (0, 1))
+    more = pictures.folder / "more"
+    found = rows(model_run.folder, first, tmp_path / "b.npy", last, more)
+    inside = [file for file in pictures.files if file.startswith("more/")]
+    files = [os.path.join(pictures.folder, file) for file in inside]
+    assert [row["id"] for row in found] == [
+        *(str(first), "0", "1", str(last)),
+        *files,
+    ]
+    places = [0, 2, 3, 1, *map(pictures.files.index, inside)]
+    expected = model_run.model.predict(pictures.pixels[places], verbose=0)
+    check(found, expected)
+
+
+def test_arrays_and_their_ids(model_run, pictures, tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, images=pictures.pixels, ids=list("abcdefg"))
+    found = rows(model_run.folder, path)
+    assert [row["id"] for row in found] == list("abcdefg")
+    check(found, model_run.model.predict(pictures.pixels, verbose=0))
+    for ids in (["a", " ", "b"], ["a", "b", "a"], ["a", "b"]):
+        np.savez(path, images=pictures.pixels[:3], ids=ids)
+        code, line = error(model_run.folder, path)
+        assert code == 3 and "a.npz" in line and "id" in line
+
+
+def test_one_batch_is_read_at_a_time(model_run, pictures, monkeypatch):
+    read, sizes = DiskImages.read, []
+
+    def noted(self, index=None, problems=None):
+        sizes.append(len(index))
+        return read(self, index, problems)
+
+    monkeypatch.setattr(DiskImages, "read", noted)
+    rows(model_run.folder, pictures.folder, "--batch_size=3")
+    assert sizes == [3, 3, 1]
+
+
+def test_out_is_written_whole(model_run, pictures, tmp_path):
+    out = tmp_path / "new" / "out.csv"
+    arguments = (model_run.folder, pictures.folder, f"--out={out}")
+    code, said, err = commands.call("predict", *arguments)
+    assert (code, err) == (0, "") and "Wrote 7 predictions" in said
+    text = out.read_text(encoding="utf-8")
+    found = list(csv.DictReader(io.StringIO(text)))
+    check(found, model_run.model.predict(pictures.pixels, verbose=0))
+    (tmp_path / "broken.png").write_bytes(b"none")
+    assert error(*arguments, tmp_path)[0] == 3
+    assert out.read_text(encoding="utf-8") == text
+    assert os.listdir(out.parent) == ["out.csv"]
+
+
+def test_a_bad_image_is_named_or_skipped(model_run, pictures, tmp_path):
+    (tmp_path / "broken.png").write_bytes(b"none")
+    (tmp_path / "empty.png").touch()
+    arguments = (model_run.folder, pictures.folder, tmp_path)
+    code, line = error(*arguments)
+    assert code == 3 and "broken.png" in line
+    assert "--on_bad_image=skip" in line
+    skip = "--on_bad_image=skip"
+    code, out, err = commands.call("predict", *arguments, skip)
+    assert code == 0 and "warning: 2 images could not be read" in err
+    found = list(csv.DictReader(io.StringIO(out)))
+    check(found, model_run.model.predict(pictures.pixels, verbose=0))
+    code, line = error(model_run.folder, tmp_path, skip)
+    assert code == 3 and "2 images, and none of them can be read" in line
+
+
+def test_what_the_model_does_not_take(model_run, tabular, pictures, tmp_path):
+    np.savez(tmp_path / "a.npz", images=np.zeros((2, 8, 8, 3), "uint8"))
+    np.save(tmp_path / "b.npy", np.zeros((2, 4)))
+    (tmp_path / "c.csv").write_text("id,candidates\n")
+    for folder, path, words in (
+        (tabular.folder, pictures.folder, "of the shape (5,)"),
+        (model_run.folder, tmp_path / "a.npz", "takes 1 channels"),
+        (tabular.folder, tmp_path / "a.npz", "no array 'features'"),
+        (tabular.folder, tmp_path / "b.npy", "takes 5 features. Received: 4"),
+        (model_run.folder, tmp_path / "c.csv", "--candidates_file"),
+        (model_run.folder, tmp_path / "x.png", "1 of 1 files or folders do"),
+    ):
+        code, line = error(folder, path)
+        assert code == 3 and words in line, line
+
+
+def test_damaged_and_missing_models(model_run, pictures, tmp_path):
+    picture = pictures.folder / pictures.files[0]
+    (tmp_path / "model.keras").write_bytes(b"none")
+    graph = tmp_path / "graph" / "variables"
+    graph.mkdir(parents=True)
+    served = model_run.folder / "saved_model"
+    (graph.parent / "saved_model.pb").write_bytes(
+        (served / "saved_model.pb").read_bytes()
+    )
+    for file in (served / "variables").iterdir():
+        (graph / file.name).write_bytes(file.read_bytes()[:50])
+    for path, words in (
+        (tmp_path / "none", "There is no model in"),
+        (pictures.folder, "There is no model in"),
+        (picture, "There is no model in"),
+        (tmp_path / "model.keras", "cannot be"),
+        (graph.parent, "cannot be"),
+    ):
+        code, line = error(path, picture)
+        assert code == 5 and words in line, line
+
+
+def test_flags_that_do_not_fit(model_run, pictures):
+    folder = model_run.folder
+    for arguments, words in (
+        ((folder,), "Received: neither"),
+        ((folder, pictures.folder, "--candidates_file=a"), "either images to"),
+        ((folder, pictures.folder, "--rank"), "--rank puts candidate sets"),
+        ((), "Expected MODEL [PATHS...]"),
+        ((folder, pictures.folder, "--class_names=a,b"), "has 4 classes"),
+        ((folder, pictures.folder, "--min_votes=2"), "PATHS are no table"),
+        ((folder, pictures.folder, "--test_labels=x"), "no true labels"),
+    ):
+        code, line = error(*arguments)
+        assert code == 2 and words in line, line
+
+
+def test_class_names_are_the_run_s(model_run, pictures, tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("\n".join((*NAMES[1:], NAMES[0])), encoding="utf-8")
+    arguments = (model_run.folder, pictures.folder, f"--class_names={names}")
+    code, line = error(*arguments)
+    assert code == 2 and "another order" in line and "--rename" in line
+    found = rows(
+        model_run.folder, pictures.folder, "--class_names=w,x,y,z", "--rename"
+    )
+    p = model_run.model.predict(pictures.pixels, verbose=0)
+    assert [row["label"] for row in found] == ["wxyz"[c] for c in p.argmax(1)]
+    # A model without names takes any.
+    alone = tmp_path / "model.keras"
+    alone.write_bytes((model_run.folder / "model.keras").read_bytes())
+    assert load_predictor(alone).class_names == ("0", "1", "2", "3")
+
+
+def test_ranking(model_run, pictures, tmp_path):
+    p = model_run.model.predict(pictures.pixels, verbose=0)
+    chosen = [{int(row.argmax()), int(row.argmin())} for row in p[:-1]]
+    chosen.append({int(p[-1].argmin())})
+    table = own.write_rows(
+        tmp_path / "sets.csv",
+        [("id", "candidates")]
+        + [
+            (file, json.dumps([NAMES[c] for c in sorted(sets)]))
+            for file, sets in zip(pictures.files, chosen)
+        ],
+    )
+    found = rows(
+        model_run.folder,
+        "--rank",
+        f"--candidates_file={table}",
+        f"--images={pictures.folder}",
+    )
+    assert [row["id"] for row in found] == pictures.files
+    for row, probabilities, sets in zip(found, p, chosen):
+        order = sorted(sets, key=lambda c: -probabilities[c])
+        assert json.loads(row["candidates"]) == [NAMES[c] for c in order]
+        assert sum(json.loads(row["probabilities"])) == pytest.approx(1)
+        inside = probabilities[list(sets)].sum()
+        outside = float(row["outside_probability"])
+        assert outside == pytest.approx(1 - inside, abs=1e-5)
+    assert [row["outside"] for row in found] == [*"000000", "1"]
+
+
+def test_feature_vectors(tabular, tmp_path):
+    values = np.random.default_rng(3).normal(size=(6, FEATURES))
+    np.savez(tmp_path / "a.npz", features=values, ids=list("abcdef"))
+    np.save(tmp_path / "b.npy", values)
+    expected = tabular.model.predict(values.reshape(6, 1, 1, -1), verbose=0)
+    found = rows(tabular.folder, tmp_path / "a.npz")
+    assert [row["id"] for row in found] == list("abcdef")
+    check(found, expected)
+    check(rows(tabular.folder, tmp_path / "b.npy"), expected)
+
+
+def test_a_reader_that_stops_early_is_no_error(
+    model_run, pictures, monkeypatch
+):
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as stdout:
+        monkeypatch.setattr("sys.stdout", stdout)
+        assert commands.run("predict", model_run.folder, pictures.folder) == 0

@@ -1,0 +1,86 @@
+import types
+
+import numpy as np
+from sample_report import vote_frame
+
+from alim_keras.data import CandidateSets
+from alim_keras.report.findings import describe
+
+NAMES = ["ant", "bee", "cat"]
+
+
+def training(**options):
+    dense = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 0], [1, 1, 0]], bool)
+    sets = CandidateSets.from_dense(dense, list("abcd"), NAMES, source="t.csv")
+    parts = {
+        "candidates": sets,
+        "ids": sets.ids,
+        "labels": None,
+        "votes": None,
+        "images": np.zeros((4, 8, 8, 3), "uint8"),
+        "scan": None,
+        "kind": "images",
+        "notes": ("read as a long table",),
+        **options,
+    }
+    return types.SimpleNamespace(**parts)
+
+
+def test_one_screen_on_a_training_set():
+    lines = describe(training()).split("\n")
+    assert lines[:6] == [
+        "read as a long table",
+        "items          4, 3 classes, from t.csv",
+        "set sizes      min 1, mean 1.750, max 2; 1: 25.0%, 2: 75.0%",
+        "all classes    0.00% of the sets hold every class and carry no "
+        "information",
+        "true labels    none known, none needed",
+        "images         4 of 8 x 8 x 3",
+    ]
+    assert lines[6:11] == [
+        "classes        class  in sets   share    mass",
+        "               ant          4  100.0%       2",
+        "               bee          3   75.0%       2",
+        "               cat          0    0.0%       0",
+        "               1 classes are in no set: cat",
+    ]
+    assert lines[11].startswith("content hash   ")
+
+
+def test_votes_truth_features_and_files():
+    votes = [(0, 0, 0), (1, 0, 0), (1, 1, 1), (2, 1, None)]
+    scan = types.SimpleNamespace(
+        width=np.array([8, 9, 0]),
+        height=np.array([8, 8, 0]),
+        channels=np.array([1, 3, 0]),
+        bytes=np.array([2**20, 2**20, 0]),
+        num_files=2,
+        identical=[np.array([0, 1])],
+        compared=True,
+    )
+    scan_of_3 = type("Scan", (types.SimpleNamespace,), {"__len__": lambda s: 3})
+    text = describe(
+        training(
+            votes=vote_frame(votes, ["x", "y"], NAMES, "abcd"),
+            labels=np.array([0, 2, -1, 1]),
+            scan=scan_of_3(**vars(scan)),
+            test_ids=np.array(["e"]),
+        )
+    )
+    assert "3 known; 33.33% of their sets leave the truth out" in text
+    assert "2 with 1 to 2 votes each; 0 to 2 votes an item, 3 in all" in text
+    assert (
+        "3 of 2.0 MiB, 2 different files, 8 x 8 to 9 x 8 pixels, 50% grey; "
+        "read as 8 x 8 x 3"
+    ) in text
+    assert "2 images in 1 groups show the same (contents compared)" in text
+    assert "such as a, b" in text
+    features = np.zeros((4, 1, 1, 7), "float32")
+    text = describe(training(images=features, kind="features"))
+    assert "features       7 for each item" in text
+
+
+def test_many_classes_are_cut():
+    sets = CandidateSets.from_lists([[c, 0] for c in range(1, 40)])
+    text = describe(training(candidates=sets, ids=sets.ids))
+    assert "... 28 more" in text
