@@ -278,7 +278,7 @@ def test_two_trainings(tmp_path):
     assert "2 of 2 cells are finished" in printed
     with open(tmp_path / "cells.csv", newline="") as file:
         alone, alim = csv.DictReader(file)
-    assert (alone["lambda"], alone["alim"]) == ("0.0", "0.0")
+    assert (alone["lambda"], alone["lam"]) == ("0.0", "0.0")
     assert float(alim["lambda"]) > 0 and alim["epochs"] == "2"
     folder = tmp_path / "cells" / alim["folder"]
     results = json.loads((folder / "results.json").read_text())
