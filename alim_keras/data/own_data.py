@@ -214,11 +214,9 @@ class _Table:
         return rows | {k: row for k, row in more.items() if row is not None}
 
     def known(self, path):
-        """Reads a file of true labels of items.
+        """Returns the true labels of a file, int64 `(N,)`, and their number.
 
-        Returns:
-            int64 `(N,)`, `UNKNOWN` where no label is given, or None without a
-            file; and how many labels the file gives.
+        They are `UNKNOWN` where it gives none, and None without a file.
         """
         if path is None:
             return None, 0
@@ -364,14 +362,9 @@ def _read_file(path, images, answered, reading, skip):
 
 
 def _held(path, rows):
-    """Returns the images or features that a table itself holds, or None.
+    """Returns the pair (`holds`, `pixels`) of a `_Table`, or None for files.
 
-    Args:
-        path: The table.
-        rows: Integers, the row in the file of each item.
-
-    Returns:
-        A pair: `"images"`, `"features"` or `"encoded"`, and an array or list.
+    `rows` are the row in the file of each item.
     """
     if path.endswith(".parquet"):
         column = _encoded(path)
@@ -401,11 +394,7 @@ def _held(path, rows):
 
 
 def _encoded(path):
-    """Returns the encoded images of a Parquet file, or None.
-
-    They stand in a column of bytes, or, as HuggingFace writes them, in one of
-    structs with `bytes`.
-    """
+    """Returns the images in a column of bytes, or of HuggingFace, or None."""
     import pyarrow
     import pyarrow.parquet
 
@@ -429,12 +418,12 @@ def _open(files, names, count, table, image_size, progress):
     fails there is a problem like any other.
 
     Args:
-        files: Paths, or encoded images: of the items, then of the test.
+        files: Paths, or encoded images: of `count` items, then of the test.
         names: Strings, their names in messages.
-        count: Integer, how many are of items.
+        count: Integer.
         table: The `_Table`, whose notes are added to.
-        image_size: Side in pixels, or None for the images' own.
-        progress: Function of (done, total), or None.
+        image_size: See `load_table`.
+        progress: See `load_table`.
 
     Returns:
         Dict with fields of `TrainingSet`, and `tested`: which of the test can
