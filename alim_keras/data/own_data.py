@@ -25,6 +25,7 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 
+_USUAL = 224
 _RULES = "min_votes min_confidence none_of_these empty_set duplicates".split()
 
 
@@ -436,21 +437,19 @@ def _open(files, names, count, table, image_size, progress):
         missing = [row for row, file in enumerate(files) if file not in listed]
         looked = looked.with_problems(dict.fromkeys(missing, why))
 
-    def chosen(rows):
-        part = [files[row] for row in rows]
-        return DiskImages(part, size, looked.unified_channels(), table.folder)
-
-    size = image_size or looked.unified_size()
+    size, channels = image_size or _USUAL, looked.unified_channels()
     if image_size is None:
         # Images that differ from the others decide the size of all, so they
         # must be sound.
         odd, bad = looked.odd_rows(), {}
-        chosen(odd).read(problems=bad)
+        part = [files[row] for row in odd]
+        DiskImages(part, size, channels, table.folder).read(problems=bad)
         looked = looked.with_problems({int(odd[n]): bad[n] for n in bad})
-        size = looked.unified_size()
+        size, channels = looked.unified_size(), looked.unified_channels()
+    everything = DiskImages(files, size, channels, table.folder)
     rows = np.setdiff1d(np.arange(count), list(looked.problems))
     sample, bad = rows[disk.sample_places(len(rows))], {}
-    pixels = np.delete(chosen(sample).read(problems=bad), list(bad), axis=0)
+    pixels = np.delete(everything[sample].read(problems=bad), list(bad), axis=0)
     looked = looked.with_problems({int(sample[n]): bad[n] for n in bad})
     if bad and len(rows) > len(sample):
         table.notes.append(
@@ -488,8 +487,8 @@ def _open(files, names, count, table, image_size, progress):
     good = np.setdiff1d(np.arange(len(files)), list(looked.problems))
     kept, tested = good[good < count], good[good >= count]
     return {
-        "images": chosen(kept),
-        "test_images": chosen(tested),
+        "images": everything[kept],
+        "test_images": everything[tested],
         "mean": mean,
         "std": std,
         "scan": looked,
