@@ -9,8 +9,8 @@ from alim_keras.data import known_data
 from alim_keras.data import own_data
 from alim_keras.data import simulate
 from alim_keras.data import tables
-from alim_keras.data.class_names import read_class_names
 from alim_keras.data.checks import check_truth_inside
+from alim_keras.data.class_names import read_class_names
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_rows
