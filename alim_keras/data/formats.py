@@ -169,11 +169,6 @@ def _json(path, format):
         index = pd.RangeIndex(len(records), name="row")
     if records and all(map(_is_task, records)):
         return _label_studio(records)
-    if format == "label_studio":
-        raise DataError(
-            "a list of objects with 'data' and 'annotations' was "
-            "expected; export JSON, not JSON-MIN"
-        )
     names = {}
     for place, record in zip(index, records):
         if not isinstance(record, dict):

@@ -14,7 +14,6 @@ from alim_keras.data.checks import open_npz
 from alim_keras.data.checks import validate_features
 from alim_keras.data.checks import validate_images
 from alim_keras.data.class_names import check_class_names
-from alim_keras.data.formats import read_npz
 from alim_keras.data.images import DiskImages
 from alim_keras.data.matching import list_images
 from alim_keras.data.matching import match_ids

@@ -188,15 +188,13 @@ class _Header:
 
     def find(self, name, flag):
         """Returns the column that a flag names, and takes it."""
-        alike = [other for other in self.names if other.lower() == name.lower()]
-        alike = [name] if name in alike else alike
-        if len(alike) != 1:
+        if name not in self.names:
             raise DataError(
                 f"there is no column {name!r}, as --{flag} says, among "
                 f"{first_five(self.names)}{nearest(name, self.names)}"
             )
-        self.taken.add(alike[0])
-        return alike[0]
+        self.taken.add(name)
+        return name
 
     def take(self, flag, role, words, needed=True):
         """Returns the column of a role by flag or name, or None."""
@@ -271,26 +269,21 @@ def _items(cells, header):
 
 def _layout(header, class_names):
     """Returns the layout that the names of the columns tell."""
-    given = header.given
-    if given["candidates_column"]:
-        return "list"
-    lists, people = header.known(_CANDIDATES), header.known(_ANNOTATOR)
-    labels = header.known(_LABEL)
-    if given["annotator_column"]:
-        people = [given["annotator_column"]]
-    if given["label_column"]:
-        labels = [given["label_column"]]
+    given, lists = header.given, header.known(_CANDIDATES)
+    people = [given["annotator_column"]] if given["annotator_column"] else []
+    people = people or header.known(_ANNOTATOR)
+    labels = [given["label_column"]] if given["label_column"] else []
+    labels = labels or header.known(_LABEL)
     beside = {*labels, *header.known(_CONFIDENCE)}
     others = [name for name in header.rest() if name not in beside]
-    classes = set(class_names or ())
+    if given["candidates_column"] or (lists and not people):
+        return "list"
     if people and "," in people[0]:
         return "wide"
-    if lists and not people:
-        return "list"
     if labels and not lists and (people or not others):
         return "long"
     # Columns 0 and 1 of votes 0 and 1 would be read in silence.
-    if set(others) == classes and classes and not classes & {"0", "1"}:
+    if {*others} == {*(class_names or "0")} and not {*others} & {"0", "1"}:
         return "multi_hot"
     raise DataError(
         f"the columns {first_five([*labels, *others])} may be those of "
@@ -450,8 +443,7 @@ def read_known_labels(path, class_names):
     """Reads a file of true labels with the columns `id` and `label`.
 
     Args:
-        path: The file, in any format of a table. Further columns are left
-            alone.
+        path: The file, in any format of a table.
         class_names: Strings, the classes; a label is a name, or, unless some
             class is called by a number, its place in them from 0.
 
@@ -459,13 +451,19 @@ def read_known_labels(path, class_names):
         Strings `(n,)`, the ids, and int64 `(n,)`, their labels.
 
     Raises:
-        DataError: The file is missing, lacks a column or holds no label; an
-            id is blank or comes twice; a label is no class. Up to five lines
-            are named.
+        DataError: The file is missing or lacks a column; an id is blank or
+            comes twice; a label is no class.
     """
-    known = _known(path, class_names)
-    codes, labels = pd.factorize(known["label"])
+    cells = formats.read(os.fspath(path))
     with in_file(path):
+        if not {"id", "label"} <= {*cells} or "suspicion" in cells:
+            raise DataError(
+                "the columns id and label of labels that a person gave were "
+                f"expected, and no audit's labels.csv. Received: {[*cells]}"
+            )
+        cells = cells.rename(columns={"id": "item"})[["item", "label"]]
+        known = checked_votes(cells, class_names, [])
+        codes, labels = pd.factorize(known["label"])
         _, classes = class_numbers(
             labels, class_names, place=lambda i: places(known, codes == i)
         )
@@ -478,21 +476,3 @@ def read_known_labels(path, class_names):
                 f"class, {places(known, wrong)}"
             )
     return known["item"].to_numpy(str), classes
-
-
-def known_ids(path):
-    """Returns the ids of a file of true labels, a list of strings."""
-    return _known(path)["item"].tolist()
-
-
-def _known(path, class_names=()):
-    """Returns the columns item and label of a file of true labels."""
-    cells = formats.read(os.fspath(path))
-    with in_file(path):
-        if not {"id", "label"} <= {*cells} or "suspicion" in cells:
-            raise DataError(
-                "the columns id and label of labels that a person gave were "
-                f"expected, and no audit's labels.csv. Received: {[*cells]}"
-            )
-        cells = cells.rename(columns={"id": "item"})[["item", "label"]]
-        return checked_votes(cells, class_names, [])

@@ -165,7 +165,9 @@ def sets_of_votes(
         sizes = counted.groupby(["number", "kind"]).size()
         pairs = sizes[sizes >= min_votes].index.to_frame(index=False)
         empty = ~np.isin(np.arange(len(ids)), pairs["number"])
-        kept = ~empty | ids.isin(list(answered))
+        is_known = empty & ids.isin(list(answered))
+        _note(notes, is_known, "sets are empty and their true labels are known")
+        kept = ~empty | is_known
         if not kept.all():
             rows = votes["item"].isin(ids[~kept]) & ~votes["item"].duplicated()
             text = (
@@ -220,18 +222,15 @@ def _check_rules(votes, min_votes, min_confidence, empty_set, duplicates):
     check_number("min_votes", min_votes, low=1, whole=True)
     check_number("min_confidence", min_confidence, optional=True)
     layout, largest = votes.attrs["layout"], votes["confidence"].max()
-    if min_votes > 1 and layout in ("list", "multi_hot"):
+    is_set = min_votes > 1 and layout in ("list", "multi_hot")
+    if is_set or (min_confidence is not None and np.isnan(largest)):
         raise ConfigError(
-            "--min_votes counts votes, but this file gives one set for each "
-            f"item (layout {layout}); leave it out. Received: "
-            f"--min_votes={min_votes}"
+            "--min_votes needs a row or a column for each vote, and "
+            "--min_confidence a column called confidence or score, or scores "
+            f"beside lists. Received: layout {layout}, --min_votes="
+            f"{min_votes}, --min_confidence={min_confidence}"
         )
-    if min_confidence is not None and np.isnan(largest):
-        raise ConfigError(
-            "--min_confidence needs a column called confidence or score, or "
-            f"scores beside lists. Received: --min_confidence={min_confidence}"
-        )
-    if min_confidence is not None and 0 < min_confidence < 1 < largest:
+    if 0 < (min_confidence or 0) < 1 < largest:
         _warn(
             f"the confidences reach {largest:g}, and --min_confidence="
             f"{min_confidence:g}: are they in per cent?"
@@ -257,9 +256,10 @@ def _classes(votes, given, none_of_these, notes):
         return text
 
     if given is None and votes.attrs["layout"] in ("wide", "long"):
+        all_labels = set(labels)
         for index, label in enumerate(labels):
             parts = {part.strip() for part in label.split(",")} - {label}
-            if _SEVERAL.fullmatch(label) or parts & set(labels):
+            if _SEVERAL.fullmatch(label) or parts & all_labels:
                 raise DataError(
                     f"{shown(label)} of {place(index)} looks like several "
                     "classes, but each cell names one here; say --layout=list "
@@ -272,10 +272,10 @@ def _classes(votes, given, none_of_these, notes):
         _warn_of_odd_names(names)
     elif not set(labels[numbers >= 0]) <= set(names):
         notes.append("class numbers are places in the class names, from 0")
-    for number, why in ((PADDING, "-1"), (NONE_OF_THESE, "none of these")):
-        count = np.sum((classes == number) & votes["label"].notna())
-        if count:
-            notes.append(f"{count} answers are {why}: left out")
+    is_named = votes["label"].notna()
+    _note(notes, is_named & (classes == PADDING), "answers are -1: left out")
+    is_none = classes == NONE_OF_THESE
+    _note(notes, is_none, "answers are none of these: left out")
     return names, classes
 
 
@@ -304,54 +304,43 @@ def _warn_of_odd_names(names):
 
 def _merge_rows(counted, duplicates, notes):
     """Returns the votes that count where items have rows that differ."""
-    rows = pd.Series(pd.factorize(counted.index)[0], counted.index, name="row")
-    items = counted["number"]
-    part = counted.assign(row=rows)
-    part = part[part.groupby("number")["row"].transform("nunique") > 1]
-    if not len(part):
+    rows = pd.Series(pd.factorize(counted.index)[0], counted.index)
+    items = counted["number"].to_numpy()
+    if (rows.groupby(items).nunique() == 1).all():
         return counted
-    pairs = pd.Series(list(zip(part["annotator"].fillna(""), part["kind"])))
+    pairs = pd.Series([*zip(counted["annotator"].fillna(""), counted["kind"])])
     # A row that names no class, by a word of --none_of_these too, is empty.
-    said = pairs.groupby(part["row"].to_numpy()).agg(
+    said = pairs.groupby(rows.to_numpy()).agg(
         lambda row: frozenset(pair for pair in row if pair[1] >= 0)
     )
-    said = pd.DataFrame({"said": said})
-    said["number"] = part.drop_duplicates("row").set_index("row")["number"]
-    distinct = said.drop_duplicates()
-    lead = distinct.drop_duplicates("number")
-    number = distinct["number"].duplicated()
-    differing = distinct["number"][number].unique()
+    number = pd.Series(items).groupby(rows.to_numpy()).first()
+    distinct = pd.DataFrame({"number": number, "said": said}).drop_duplicates()
+    again = distinct["number"].duplicated()
+    differing = distinct["number"][again].unique()
+    text = f"{len(differing)} ids have rows that differ"
     if len(differing) and duplicates == "error":
-        first = items.isin(differing) & ~items.duplicated()
+        first = np.isin(items, differing) & ~counted["item"].duplicated()
         raise DataError(
-            f"{len(differing)} ids have rows that differ: "
-            f"{places(counted, first)}; keep one of each, or say what counts "
-            "with --duplicates=union or --duplicates=first"
+            f"{text}: {places(counted, first)}; keep one of each, or say what "
+            "counts with --duplicates=union or --duplicates=first"
         )
     if len(differing):
-        notes.append(
-            f"{len(differing)} ids have rows that differ: "
-            f"--duplicates={duplicates}"
-        )
-    if len(said) > len(distinct):
-        notes.append(f"{len(said) - len(distinct)} rows are repeated: left out")
-    keep = distinct if duplicates == "union" else lead
-    return counted[rows.isin(keep.index) | ~rows.isin(said.index)]
+        notes.append(f"{text}: --duplicates={duplicates}")
+    is_repeated = ~said.index.isin(distinct.index)
+    _note(notes, is_repeated, "rows are repeated: left out")
+    keep = distinct if duplicates == "union" else distinct[~again]
+    return counted[rows.isin(keep.index)]
 
 
 def _count(counted, min_confidence, notes):
     """Returns the votes that count, those repeated once."""
     denied = counted["confidence"] == 0
-    if denied.any():
-        notes.append(
-            f"{denied.sum()} answers of confidence 0 say that an item is not "
-            "of a class: no candidates"
-        )
-        counted = counted[~denied]
+    _note(notes, denied, "answers of confidence 0 are a no, no candidates")
+    counted = counted[~denied]
     if min_confidence is not None:
         weak = ~(counted["confidence"] >= min_confidence)
-        notes.append(
-            f"{weak.sum()} votes are weaker than {min_confidence:g}: left out"
+        _note(
+            notes, weak, f"votes are weaker than {min_confidence:g}: left out"
         )
         counted = counted[~weak]
     # Where nobody is named, each row is a vote of its own.
@@ -360,13 +349,14 @@ def _count(counted, min_confidence, notes):
         who = counted.index
     order = counted.assign(who=who, place=range(len(counted)))
     order = order.sort_values("confidence", ascending=False, kind="stable")
-    order = order.drop_duplicates(["number", "who", "kind"])
-    repeated = len(counted) - len(order)
-    if repeated:
-        notes.append(
-            f"{repeated} answers are repeated within an item and count once"
-        )
-    return counted.iloc[np.sort(order["place"])]
+    again = order.duplicated(["number", "who", "kind"])
+    _note(notes, again, "answers are repeated within an item and count once")
+    return counted.iloc[np.sort(order["place"][~again])]
+
+
+def _note(notes, rows, text):
+    if np.any(rows):
+        notes.append(f"{np.sum(rows)} {text}")
 
 
 def true_labels(votes, candidates, none_of_these=()):

@@ -92,8 +92,6 @@ def test_a_format_by_name(write):
     assert read(path, format="csv").sets == SETS
     with pytest.raises(ConfigError, match="did you mean csv.*--format=cvs"):
         read(path, format="cvs")
-    with pytest.raises(DataError, match="'data' and 'annotations'"):
-        read(write("[1]", "t.data"), format="label_studio")
 
 
 OWN = """
