@@ -283,7 +283,8 @@ def _layout(header, class_names):
     if labels and not lists and (people or not others):
         return "long"
     # Columns 0 and 1 of votes 0 and 1 would be read in silence.
-    if {*others} == {*(class_names or "0")} and not {*others} & {"0", "1"}:
+    classes = set(class_names or ())
+    if classes and classes == {*others} and not classes & {"0", "1"}:
         return "multi_hot"
     raise DataError(
         f"the columns {first_five([*labels, *others])} may be those of "
@@ -364,10 +365,8 @@ def _wide(cells, base, header, class_names):
             f"with --label_column={odd[0]}"
         )
     names = text.split(",") if text else header.rest()
-    columns = dict.fromkeys(
-        header.find(name.strip(), "annotator_column") for name in names
-    )
-    columns = list(columns)
+    columns = [header.find(n.strip(), "annotator_column") for n in names]
+    columns = list(dict.fromkeys(columns))
     votes = pd.DataFrame(
         {
             "annotator": np.tile(np.array(columns, object), len(cells)),
@@ -385,9 +384,9 @@ def _hot(cells, base, header, class_names):
     columns = header.rest()
     header.taken.update(columns)
     classes = class_names or class_numbers(columns)[0]
-    if {*columns} != {*classes}:
-        odd = [name for name in classes if name not in {*columns}]
-        odd = odd or [name for name in columns if name not in {*classes}]
+    odd = pd.Index(classes).difference(columns, sort=False).tolist()
+    odd = odd or pd.Index(columns).difference(classes, sort=False).tolist()
+    if odd:
         raise DataError(
             f"the multi-hot table has {len(columns)} columns for "
             f"{len(classes)} classes; name the columns as the classes and take "

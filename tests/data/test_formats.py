@@ -48,7 +48,6 @@ def save(tmp_path):
 @pytest.mark.parametrize(
     "text, name",
     [
-        (PLAIN, "t.csv"),
         (PLAIN, "T.CSV"),
         (PLAIN, "t.txt"),
         ("\ufeff" + PLAIN, "t.csv"),
@@ -58,27 +57,14 @@ def save(tmp_path):
         (PLAIN.replace("\n", "\n\n\n"), "t.csv"),
         ("# made by hand\n# in May, 2020\n\n" + PLAIN, "t.csv"),
         ("\ufeffsep=;\r\n" + PLAIN.replace(",", ";"), "t.csv"),
-        (PLAIN.replace(",", "\t"), "t.tsv"),
         (PLAIN.replace(",", "\t"), "t.txt"),
-        (PLAIN.replace(",", ";"), "t.csv"),
         ('"id","candidates"\n"a","cat|dog"\n"b","dog"\n', "t.csv"),
-        ('id,candidates\na,"cat,dog"\nb,dog\n', "t.csv"),
         ('id;x;candidates\na;"1,5";cat|dog\nb;2,0;dog\n', "t.csv"),
         ('id,candidates\na,"[""cat"",\n""dog""]"\nb,"[""dog""]"\n', "t.csv"),
-        (
-            '{"id": "a", "candidates": ["cat", "dog"]}\n\n'
-            '{"candidates": ["dog"], "id": "b"}\n',
-            "t.jsonl",
-        ),
         (
             '{"id": "a", "candidates": "cat|dog"}\r\n'
             '{"id": "b", "candidates": "dog"}\r\n',
             "t.ndjson",
-        ),
-        (
-            '[{"id": "a", "candidates": ["cat", "dog"]},'
-            '{"id": "b", "candidates": ["dog"]}]',
-            "t.json",
         ),
     ],
 )
@@ -251,38 +237,27 @@ def test_label_studio_with_flat_columns(write):
 @pytest.mark.parametrize(
     "text, name, why",
     [
-        ("", "t.csv", "empty"),
-        ("", "t.npz", "empty"),
         ("", "t.npy", "empty"),
         ("\n \n", "t.csv", "empty"),
         ("\ufeff", "t.csv", "empty"),
         ("# x\n", "t.csv", "empty"),
-        ("id,labels\n", "t.csv", "empty, it has no rows"),
         ("\n\n", "t.jsonl", "empty"),
         (" ", "t.json", "empty"),
-        ("[]", "t.json", "empty"),
-        ("id,l\na,\u00e9\n".encode("latin-1"), "t.csv", "not UTF-8.*Excel"),
-        (PLAIN.encode("utf-16"), "t.csv", "UTF-16, not UTF-8"),
         ("[]".encode("utf-16"), "t.json", "UTF-16"),
         (b"\xff", "t.jsonl", "not UTF-8"),
         ("id\0,labels\na,x\n", "t.csv", "NUL"),
         ("id,labels\na,x\nb\n", "t.csv", "line 3 has 1 fields, .* has 2"),
         ("id,labels\na,x\n\nb,y,z\n", "t.csv", "line 4 has 3 .* quotes"),
-        ('id,labels\na,"x\nb,y\n', "t.csv", "line 3 .*quotes"),
         ('# x\nid,labels\na,"x"y\n', "t.csv", "line 3 .*quotes"),
-        ("id,labels,labels\na,x,y\n", "t.csv", "name of its own.*'labels'"),
         (",id,labels\n0,a,x\n", "t.csv", "name of its own"),
-        ("id,labels\na,x\n ,y\n", "t.csv", "item ' ' .*line 3"),
         (f"id,labels\n{'a' * 2000},x\n", "t.csv", "item .*line 2"),
         (f"id,labels\na,{'x' * 1_100_000}\n", "t.csv", "line 2 .*field larger"),
         ('{"id": true, "labels": ["x"]}', "t.jsonl", "item True .*line 1"),
-        ('{"id": 1, "labels": ["x"]}\n{"id": 2,\n', "t.jsonl", "line 2 is not"),
         ("[" * 100_000, "t.json", "not sound JSON"),
         ("[1, 2]", "t.json", "row 0: a list of objects"),
         ('{"a": 1}', "t.json", "list of objects"),
         ("x", "t.npz", "npz"),
         ("x", "t.npy", "npy"),
-        ("x", "t.xlsx", ".csv, .*'.xlsx'.*--format"),
     ],
 )
 def test_refused(write, text, name, why):
@@ -380,7 +355,6 @@ def test_the_package_s_own_files(tmp_path):
 @pytest.mark.parametrize(
     "arrays, why",
     [
-        ({}, "'candidates' was expected"),
         ({"x": [1]}, "--candidates_column"),
         ({"candidates": np.zeros((0, 3))}, "shape .0, 3"),
         ({"candidates": np.zeros((1, 1, 1))}, "matrix"),
@@ -390,7 +364,6 @@ def test_the_package_s_own_files(tmp_path):
         ({"candidates": [[0, np.nan]]}, r"nan of id row_00000 \(row 0\)"),
         ({"candidates": [0, 10**9]}, r"0*1000000000 of id row_00001 \(row 1"),
         ({"candidates": [-1, -1]}, "No class is named"),
-        ({"candidates": [[1, 0]], "ids": ["x", "y"]}, "1 different ids.*2.* y"),
         ({"candidates": [[1, 0]] * 2, "ids": ["x"]}, "2 different ids.*1"),
         ({"candidates": [[1, 0]] * 2, "ids": ["x", "x"]}, "2 different.* x"),
         ({"candidates": [[1, 0]], "ids": [1.5]}, "'ids'.*list"),
@@ -399,7 +372,6 @@ def test_the_package_s_own_files(tmp_path):
         ({"candidates": [[1, 0]], "class_names": ["x", "x"]}, "twice"),
         ({"candidates": [[1, 0]], "class_names": [[1]]}, "list"),
         ({"candidates": [[1, 0]], "labels": [2]}, r"-1\.\.1"),
-        ({"candidates": [[1, 0]], "labels": [-2]}, r"-1\.\.1"),
         ({"candidates": [[1, 0]], "labels": [0.5]}, "whole"),
         ({"candidates": [[1, 0]], "labels": [0, 1]}, "'labels'"),
     ],
