@@ -111,11 +111,6 @@ def test_words_for_none_of_these(table):
     assert "3 answers are none of these: left out" in found.notes
     with pytest.raises(ConfigError, match="--none_of_these"):
         read(path, none_of_these=["none"], class_names=["none", "cat"])
-    path = table("cat|dog", "none")
-    with pytest.raises(DataError, match=r"1 candidate sets.*1 \(line 3\)"):
-        read(path, none_of_these=["none"])
-    found = read(path, none_of_these=["none"], empty_set="all")
-    assert found.sets["1"] == {"cat", "dog"}
 
 
 def test_class_names_of_a_flag(tmp_path):
