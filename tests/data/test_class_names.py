@@ -58,12 +58,6 @@ def test_classes(table, cells, names, classes, sets):
     assert list(found.sets.values()) == sets
 
 
-@pytest.mark.parametrize("value", ["1", "1.0", '"1"', '"1.0"'])
-def test_typed_numbers_are_places_in_the_names(tmp_path, value):
-    path = written(tmp_path, f'{{"id": 1, "candidates": [{value}]}}', "t.jsonl")
-    assert read(path, class_names=FIVE).sets == {"1": {"dog"}}
-
-
 @pytest.mark.parametrize(
     "value",
     ["1.5", '"1.5"', "true", "null", "NaN", "Infinity", '{"a": 1}', "[1]"]
