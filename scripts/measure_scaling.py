@@ -69,7 +69,7 @@ def measure(examples, arguments):
                 taken = 1e3 * (time.perf_counter() - start)
                 times[name][part].append(taken)
     for name, table in tables.items():
-        size = sum(variable.value.nbytes for variable in table.variables)
+        size = sum(variable.numpy().nbytes for variable in table.variables)
         texts = [f"{examples:,}", name, f"{size / 2**20:.1f}"]
         for part in PARTS:
             taken = times[name][part][1:]  # The first compiles.

@@ -22,7 +22,7 @@ import numpy as np
 from alim_keras import noise_rate
 from alim_keras import train
 from alim_keras.app import load
-from alim_keras.app.cross_fit import CrossFit
+from alim_keras.app.noise import CrossFit
 from alim_keras.data import holdout_split
 from alim_keras.files import write_atomically
 
@@ -93,7 +93,7 @@ def measure(arguments):
             ).config
             training = load.training_set(config)
             # One compiled model for all cells of a seed.
-            cross_fit = cross_fit or CrossFit(config, training)
+            cross_fit = cross_fit or CrossFit(config, training, "")
             numbers = cell(cross_fit, training, seed)
             print(
                 f"seed {seed} {protocol} eta {eta}: realised "

@@ -169,9 +169,10 @@ def method_arguments(config):
 
 
 def mixup_weight(config):
-    """Returns the weight of the mixup loss, the method's own if none is set."""
-    default = methods.arguments_of(method_class(config))["mixup_weight"]
-    return float(method_arguments(config).get("mixup_weight", default))
+    """Returns the weight of mixup: the one that is asked, or the method's."""
+    defaults = methods.arguments_of(method_class(config))
+    arguments = {**defaults, **method_arguments(config)}
+    return float(arguments.get("mixup_weight") or 0.0)
 
 
 def keeps_pseudo_labels(config):

@@ -27,8 +27,8 @@ class RunConfig:
     """Run.
 
     Attributes:
-        run_dir: Folder of the run; the same command continues what is there.
-            Without it: runs/<dataset>-<method>-seed<seed>-<six digits>.
+        run_dir: Folder of the run; the same command continues it. Without it:
+            runs/<dataset>-<method>-seed<seed>-<six digits>.
         seed: Every random draw is a function of it.
         progress: How progress is shown.
     """
@@ -43,19 +43,19 @@ class DataConfig:
     """Data.
 
     Attributes:
-        dataset: digits (built in), a TFDS name such as cifar10, cifar100h or
-            fashion_mnist; or labels of your own: a table (.csv, .tsv, .jsonl,
-            .parquet, .npz, Label Studio's .json), or a folder with a folder of
+        dataset: digits (built in), a TFDS name such as cifar10 or
+            fashion_mnist, or labels of your own: a table (.csv, .jsonl,
+            .parquet, .npz, Label Studio's .json) or a folder with a folder of
             images for each class.
-        data_dir: Where the data lie: a prepared TFDS folder, an .npz or a
-            folder of IDX files. Without it the usual places are searched.
+        data_dir: A prepared TFDS folder, an .npz or a folder of IDX files.
+            Without it the usual places are searched.
         download: Let TFDS fetch a data set that is not here.
-        train_size: Use so many training images, stratified where all true
-            labels are known. Without it: all.
-        imbalance: Thin the classes out after --train_size, so that the first
-            has this many times the images of the last.
-        image_size: Side in pixels to which images are resized. Without it: as
-            they are; image files of several sizes, 224.
+        train_size: Train on so many images, stratified where all labels are
+            known.
+        imbalance: Thin the classes out: the first has this many times the
+            last's.
+        image_size: Side in pixels to resize to. Without it: as they are, or
+            224.
     """
 
     dataset: str = dataset(default="digits")
@@ -72,38 +72,33 @@ class TableConfig:
 
     Attributes:
         images: Folder of the images. Without it: the table's own folder.
-        format: Which reader takes the table: a name, or FILE.py:function, your
-            own, from a path to a data frame of votes. Without it: chosen by
-            the file's ending and keys.
-        layout: Form of the table: a list of candidates for each item, a column
-            for each annotator, a row for each answer, or a column of 0 and 1
-            for each class. auto recognises it by the names of the columns.
+        format: The table's reader: a name, or FILE.py:function of your own,
+            from a path to a data frame of votes. Without it: by ending and
+            keys.
+        layout: A list of candidates for each item, a column for each annotator,
+            a row for each answer, or a 0/1 column for each class. auto
+            recognises it by the names of the columns.
         id_column: Column of the items. Without it: found by name.
-        candidates_column: Column of --layout=list with the candidates, for
-            example suggested, in a labels.csv of the audit.
+        candidates_column: Column of --layout=list with the candidates.
         annotator_column: Column of --layout=long that says who answered.
         label_column: Column of --layout=long with the answer.
-        class_names: The classes: a file with a name on each line, a number C
-            for 0 to C-1, or names separated by commas. Without it: those found.
-        where: Conditions on columns, with commas between them, such as
-            split=train,votes>2 (also != and <): other rows are left out.
-        min_votes: How many annotators must have named a class for it to be a
-            candidate; 1 takes the union.
+        class_names: A file with a class on each line, a number C for 0 to C-1,
+            or names separated by commas. Without it: those found.
+        where: Take only rows with split=train,votes>2 (also != and <).
+        min_votes: How many annotators must have named a candidate.
         min_confidence: Leave out answers whose confidence is lower.
-        none_of_these: Answers that stand for no class, separated by commas,
-            such as none,other. What then is empty goes by --empty_set.
-        empty_set: What to do with an item without candidates: refuse the
-            table, make all classes candidates, or leave the item out.
-        duplicates: What to do with an item whose rows have different sets:
-            refuse the table, unite them, or take the first.
-        on_bad_image: What to do if image files are missing or unreadable: name
-            them and stop, or leave their items out.
+        none_of_these: Answers that stand for no class, such as none,other.
+        empty_set: An item without candidates: refuse the table, make all
+            classes candidates, or leave it out.
+        duplicates: An item whose rows differ: refuse the table, unite them, or
+            take the first.
+        on_bad_image: Missing or unreadable images: name them and stop, or leave
+            their items out.
         known_labels: A CSV file with the columns id and label: true labels of
-            some training items, for reports and for --noise_rate=auto.
-        known_as_sets: Train on each true label of --known_labels in place of
-            its set.
-        test_labels: A CSV file with the columns id and label: items to test
-            on. Those that --dataset names too are left out of training.
+            some training items, for reports and --noise_rate=auto.
+        known_as_sets: Train on the --known_labels in place of their sets.
+        test_labels: A CSV file with the columns id and label: items to test on,
+            and to leave out of training.
     """
 
     images: str | None = path()
@@ -131,18 +126,15 @@ class CandidatesConfig:
     """Candidate sets.
 
     Attributes:
-        protocol: How candidate sets are simulated: flip swaps the true label
-            out at rate --noise_level; pico drops it and redraws empty sets;
-            superclass is pico within the true superclass. Without it: the one
-            the data set is published with, mostly flip.
+        protocol: flip swaps the true label out at rate --noise_level; pico
+            drops it and redraws empty sets; superclass is pico within the true
+            superclass. Without it: as the data set is published, mostly flip.
         ambiguity: q: the probability that a wrong label is a candidate.
-        noise_level: eta of the simulation: how often the true label is not a
-            candidate.
-        candidates_file: Read the candidate sets of --dataset from this table
-            or .npz file, and simulate none.
+        noise_level: eta of the simulation: how often the true label is left
+            out.
+        candidates_file: Read the candidate sets from this table or .npz file.
         save_candidates: Write the candidate sets to this file.
-        legacy_stream: Draw the sets with the random stream of the authors'
-            code, bit for bit.
+        legacy_stream: Simulate with the random stream of the authors' code.
     """
 
     protocol: str | None = choice(None, ("flip", "pico", "superclass"))
@@ -158,17 +150,12 @@ class ViewsConfig:
     """Views.
 
     Attributes:
-        augmentation: PiCO's views, as the flags below say, or CRDPLL's: a crop
-            with a reflected margin, and for strong views a black square and
-            AutoAugment's policy for CIFAR-10, which read --flip only.
-        crop_scale: Smallest share of the image's area that a random crop
-            takes.
-        flip: Share of the views that are mirrored left to right. 0 where that
-            changes the meaning, as for digits.
+        augmentation: PiCO's views, or CRDPLL's, which read --flip only.
+        crop_scale: Smallest share of the image's area that a crop takes.
+        flip: Share of the views that are mirrored left to right.
         jitter: Change brightness, contrast, saturation and hue.
         strong_operations: Random operations of a strong view.
-        cutout: Largest side of the strong view's cutout, as share of the
-            width.
+        cutout: Largest side of the cutout, as share of the width.
     """
 
     augmentation: str = choice("simaugment", ("simaugment", "autoaugment"))
@@ -184,25 +171,23 @@ class AlimConfig:
     """ALIM.
 
     Attributes:
-        norm: How a weighted prediction becomes a pseudo label: its largest
-            entry, or all of it to the power 1/K. Without it: as the method.
-        scale_factor: K of --norm=scale, exponent 1/K.
+        norm: How a prediction becomes a pseudo label: its largest entry, or all
+            of it to the power 1/K. Without it: as the method does.
+        scale_factor: K of --norm=scale.
         lam: Weight of the labels outside the set: a number, adaptive (the
             quantile of the candidate ratio at the noise rate), or instance (in
             closed form for each example). 0 is the method without ALIM.
-        lam_per_class: Take the quantile of --lam=adaptive within the examples
-            that share a likeliest class outside their sets.
-        noise_rate: The noise rate that ALIM is told: a number; oracle (the
-            simulated --noise_level); or an estimate: em or gmm (from the
-            held-out part, as epochs end), cv (from three short trainings
-            before), annotated (from --known_labels) or annotated:FILE; or
-            auto, which takes one of them. Without it: oracle for simulated
-            sets, auto for those of a file.
+        lam_per_class: Take that quantile within the examples that share a
+            likeliest class outside their sets.
+        noise_rate: What ALIM is told: a number; oracle (the simulated level);
+            an estimate: em or gmm (from the held-out part), cv (from three
+            short trainings), annotated (from --known_labels) or annotated:FILE;
+            or auto, one of these. Without it: oracle, or auto for sets of a
+            file.
         warmup_epochs: e0: epochs before labels outside the set get weight.
-        update: When pseudo labels are recomputed: in every step (the authors'
-            code) or after every epoch (Algorithm 1 of the paper).
-        scores: The P of Eq. 3 and 6: the classifier's (paper), the prototypes'
-            (authors' code), or what the method chooses.
+        update: Recompute pseudo labels in every step, or after every epoch.
+        scores: The P of Eq. 3 and 6: the classifier's, the prototypes', or what
+            the method chooses.
         pseudo_label_momentum_start: phi of the pseudo labels' moving average,
             at the start. Without it: the method's own.
         pseudo_label_momentum_end: phi at the end. Without it: as at the start.
@@ -228,20 +213,17 @@ class MethodConfig:
 
     Attributes:
         method: cc, rc, proden, lwc, lws, gce, mse, mae, sce, exp, pico, crdpll,
-            irnet, pico_plus, or FILE.py:Class for one of your own.
-        method_options: Arguments of the method that have no flag:
-            name=value,name=value.
-        network: small_cnn, cifar_resnet18, cifar_wide_resnet34_10, convnet9,
-            or a model of keras.applications by its name; mlp for feature
-            vectors. Without it: small_cnn or mlp.
+            irnet, pico_plus, or FILE.py:Class of your own.
+        method_options: Further arguments of the method: name=value,name=value.
+        network: small_cnn, cifar_resnet18, cifar_wide_resnet34_10, convnet9, a
+            model of keras.applications, or mlp for feature vectors. Without it:
+            small_cnn or mlp.
         width: Channels of the first stage. Without it: the network's own.
-        weights: Weights that the backbone starts from: a file, or imagenet for
-            a model of keras.applications. Without it: random.
-        mixup_weight: Weight of the mixup loss. Without it: the method's own, 1
-            for pico and 0 for most.
+        weights: Weights to start from: a file, or imagenet. Without it: random.
+        mixup_weight: Weight of the mixup loss. Without it: the method's own.
         mixup_alpha: The mixup coefficient is drawn from Beta(alpha, alpha).
-        logit_adjustment: tau: adds tau x log of each class's share among the
-            pseudo labels to the logits of the loss, where classes are rare.
+        logit_adjustment: tau: adds tau x log of each class's share to the
+            logits of the loss, where classes are rare.
         contrastive_weight: Weight of the contrastive loss.
         temperature: tau of the contrastive loss.
         prototype_temperature: Temperature of the prototypes' softmax. Without
@@ -279,17 +261,13 @@ class TrainConfig:
         epochs: Passes over the training set.
         batch_size: Images in a step, all replicas.
         learning_rate: Step size of SGD at the start.
-        lr_schedule: How the learning rate falls: once an epoch along a cosine
-            to a thousandth, or not.
+        lr_schedule: Down along a cosine to a thousandth, or constant.
         momentum: Momentum of SGD.
-        weight_decay: Added to the gradient as weight_decay x weight, for every
-            weight (the coupled form).
-        holdout: Share of the training set held out, with its noisy sets, for
-            covering rate and approximated accuracy.
-        select: Which epoch is reported as selected: the last, or the best
-            covering rate or approximated accuracy on the held-out part.
-        evaluate_every: Evaluate in every epoch whose number this divides, and
-            in the last; --select chooses among these.
+        weight_decay: Added to the gradient as weight_decay x weight (coupled).
+        holdout: Share of the training set held out, with its noisy sets.
+        select: The epoch to publish: the last, or the best covering rate or
+            approximated accuracy on the held-out part.
+        evaluate_every: Evaluate in every epoch whose number this divides.
     """
 
     epochs: int = whole(80, low=1)
@@ -308,20 +286,16 @@ class MachineConfig:
     """Machine.
 
     Attributes:
-        backend: Keras backend. JAX is for accelerators; TensorFlow is the
-            faster one on a CPU.
-        distribute: mirrored: one replica on each device of this machine.
-            multi_worker: one in each of many processes, with --backend=jax;
-            see docs/distributed.md.
-        replicas: Replicas of --distribute=mirrored. On a CPU this many logical
-            devices, for a trial. Without it: one for each device.
+        backend: Keras backend. JAX is for accelerators.
+        distribute: One replica on each device of this machine, or one in each
+            of many processes, with --backend=jax; see docs/distributed.md.
+        replicas: Replicas of --distribute=mirrored. Without it: one for each
+            device.
         precision: Keras dtype policy. Losses and tables stay in float32.
-        table: How pseudo labels are kept. sparse is for many classes: the
-            candidates' weights, the strongest others' and a remainder.
+        table: How pseudo labels are kept; sparse is for many classes.
         table_dtype: How the table stores a weight.
         jit_compile: Compile the step with XLA; JAX always does.
-        steps_per_execution: Steps that run in one call of the compiled
-            function.
+        steps_per_execution: Steps in one call of the compiled function.
         deterministic: Deterministic operations on a GPU too, slower.
     """
 

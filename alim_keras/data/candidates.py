@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import hashlib
 import io
+import itertools
 import json
 import zipfile
 
@@ -81,11 +82,10 @@ class CandidateSets:
                 f"{self.source}: {len(empty)} candidate sets are empty, "
                 f"{first_rows(empty, ids)}; give each at least one class"
             )
-        wrong = (indices < 0) | (indices >= len(names))
+        falls = np.diff(indices, prepend=-1) <= 0
         # A row's first class may be below the last class of the row before.
-        inner = np.ones(len(indices), bool)
-        inner[indptr[:-1]] = False
-        wrong[1:] |= inner[1:] & (indices[1:] <= indices[:-1])
+        falls[indptr[:-1]] = False
+        wrong = falls | (indices < 0) | (indices >= len(names))
         if wrong.any():
             rows = np.searchsorted(indptr, np.flatnonzero(wrong), "right") - 1
             raise DataError(
@@ -112,8 +112,8 @@ class CandidateSets:
             sets: Array `(N, C)` of bool, or of numbers that are 0 or 1.
             ids: Defaults to `checks.row_ids`.
             class_names: Defaults to the numbers of the classes.
-            *more: `provenance` and `source`.
-            **named: The same, by name.
+            *more: `provenance` and `source`; also by name.
+            **named: These.
         """
         sets = np.asarray(sets)
         if sets.ndim != 2:
@@ -155,8 +155,8 @@ class CandidateSets:
             classes: Integers `(n,)`. A pair that is repeated counts once.
             ids: Strings `(N,)`.
             class_names: Strings `(C,)`.
-            *more: `provenance` and `source`.
-            **named: The same, by name.
+            *more: `provenance` and `source`; also by name.
+            **named: These.
         """
         rows, classes = np.asarray(rows, int), np.asarray(classes, int)
         width = max(len(class_names), 1)
@@ -168,11 +168,7 @@ class CandidateSets:
 
     @classmethod
     def from_lists(cls, lists, ids=None, class_names=None, *more, **named):
-        """Returns the sets of lists of class numbers, in any order.
-
-        `class_names` defaults to the numbers up to the largest; see also
-        `from_pairs`.
-        """
+        """Returns the sets of lists of class numbers; see `from_pairs`."""
         rows = np.repeat(np.arange(len(lists)), [len(row) for row in lists])
         classes = [number for row in lists for number in row]
         classes = checks.class_numbers(classes or rows, rows, ids)
@@ -256,11 +252,9 @@ class CandidateSets:
         return part
 
     def rows_of(self, ids, where="the images"):
-        """Returns the rows of unique ids `(n,)`, int64.
+        """Returns the rows of unique ids, int64 `(n,)`.
 
-        Raises:
-            DataError: Some ids have no set, or occur twice; `where` names
-                what they are from.
+        `DataError`, which names `where` they are from, if some have no set.
         """
         ids = np.asarray(ids, str).reshape(-1)
         if np.array_equal(self.ids, ids):
@@ -272,10 +266,7 @@ class CandidateSets:
         if len(missing):
             hint = "make the ids of both the same"
             if np.array_equal(self.ids, checks.row_ids(len(self))):
-                hint = (
-                    "these sets have no ids, only the numbers of their rows; "
-                    "give an .npz file or a table with ids"
-                )
+                hint = "these are only the numbers of rows; give sets with ids"
             raise DataError(
                 f"{len(missing)} of the {len(ids)} examples in {where} have no "
                 f"candidate set among the {len(self)} in {self.source}: "
@@ -285,9 +276,7 @@ class CandidateSets:
 
     def select(self, ids, where="the images"):
         """Returns the sets of ids, in their order; see `rows_of`."""
-        rows = self.rows_of(ids, where)
-        is_whole = np.array_equal(rows, np.arange(len(self)))
-        return self if is_whole else self.take(rows)
+        return self.take(self.rows_of(ids, where))
 
     def replace(self, rows, labels):
         """Returns the sets where those of rows hold just one label each."""
@@ -307,9 +296,8 @@ class CandidateSets:
     def content_hash(self):
         """SHA-256 of ids, class names and sets, 64 hexadecimal digits.
 
-        The rows enter in the order of their ids, so the order in which they
-        are stored does not matter; the order of the classes does. docs/data.md
-        says how to compute it.
+        The order of the rows does not matter, that of the classes does; see
+        docs/data.md.
         """
         digest = hashlib.sha256()
 
@@ -331,17 +319,11 @@ class CandidateSets:
         return digest.hexdigest()
 
     def statistics(self, labels=None):
-        """Returns counts and shares that show what the sets give away.
+        """Returns a dict of counts and shares: what the sets give away.
 
-        Args:
-            labels: Integers `(N,)`, the true classes, -1 where not known; for
-                reporting only.
-
-        Returns:
-            Dict: num_examples, num_classes, size_min, size_mean, size_max,
-            share_single, share_full, asked_ambiguity, asked_noise,
-            realised_noise and left_clean (how many could not be made noisy);
-            None where it is not known.
+        Values are None where they are not known; `left_clean` is how many
+        sets could not be made noisy. `labels` are integers `(N,)`, the true
+        classes, -1 where not known; for reporting only.
         """
         noise = self.provenance.get("realised_noise")
         if labels is not None:
@@ -395,10 +377,7 @@ class CandidateSets:
         return "\n".join(f"{name:<16}{value}" for name, value in lines.items())
 
     def save(self, path):
-        """Writes an .npz file without pickles, whole or not at all.
-
-        Equal contents give equal bytes: the zip entries carry a fixed date.
-        """
+        """Writes an .npz file; equal contents give equal bytes."""
         if not str(path).endswith(".npz"):
             raise ConfigError(
                 "The file of candidate sets must end in .npz. "
@@ -414,12 +393,12 @@ class CandidateSets:
                 files.replacing(path) as file,
                 zipfile.ZipFile(file, "w") as archive,
             ):
-                _add(archive, "ids", self.ids.dtype, self.ids.shape, [self.ids])
+                _add(archive, "ids", [self.ids], self.ids.shape)
                 blocks = self._blocks(np.arange(len(self)))
-                _add(archive, "sets", np.dtype(bool), self.shape, blocks)
+                _add(archive, "sets", blocks, self.shape)
                 for name, value in texts.items():
                     value = np.array(value, str)
-                    _add(archive, name, value.dtype, value.shape, [value])
+                    _add(archive, name, [value], value.shape)
         except OSError as error:
             raise DataError(
                 f"The candidate sets cannot be written to {path}: "
@@ -428,14 +407,13 @@ class CandidateSets:
 
     @classmethod
     def load(cls, path):
-        """Reads an .npz file written by `save`, or one made by hand.
+        """Reads a file written by `save`, or one made by hand.
 
         A file made by hand needs `ids` (strings) and `sets` (multi-hot), and
         may have `class_names`.
 
         Raises:
-            DataError: The file is missing, empty, damaged or has other
-                contents than its stored hash says.
+            DataError: The file is missing, damaged or does not fit its hash.
         """
         arrays = checks.open_npz(path, but=("sets",))
         if "ids" not in arrays or "sets" not in arrays:
@@ -457,10 +435,8 @@ class CandidateSets:
                         *_read_blocks(file),
                         ids.astype(str),
                         None if names is None else names.tolist(),
-                        provenance=json.loads(
-                            str(arrays.get("provenance", "{}"))
-                        ),
-                        source=str(path),
+                        json.loads(str(arrays.get("provenance", "{}"))),
+                        str(path),
                     )
         except Exception as error:
             # zlib, zipfile and json all mean the same to the user.
@@ -470,8 +446,7 @@ class CandidateSets:
         if stored != loaded.content_hash:
             raise DataError(
                 f"{path}: the contents do not fit the stored hash, the file "
-                f"was changed or damaged; write it again. Received: stored "
-                f"{stored[:12]}, computed {loaded.content_hash[:12]}"
+                "was changed or damaged; write it again"
             )
         return loaded
 
@@ -484,33 +459,37 @@ def _indptr(rows, count):
     return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
 
 
-def _add(archive, name, dtype, shape, blocks):
+def _add(archive, name, blocks, shape):
     """Adds an array to an open zip file, block by block."""
-    head = io.BytesIO()
-    descr = np.lib.format.dtype_to_descr(dtype)
+    blocks = iter(blocks)
+    block = next(blocks)
+    head, kind = io.BytesIO(), np.lib.format.dtype_to_descr(block.dtype)
     np.lib.format.write_array_header_1_0(
-        head, {"descr": descr, "fortran_order": False, "shape": shape}
+        head, {"descr": kind, "fortran_order": False, "shape": shape}
     )
     entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    size = int(np.prod(shape, dtype=np.int64)) * block.dtype.itemsize
     entry.file_size = size + len(head.getvalue())
     with archive.open(entry, "w") as member:
         member.write(head.getvalue())
-        for block in blocks:
+        for block in itertools.chain([block], blocks):
             member.write(np.ascontiguousarray(block).tobytes())
 
 
 def _read_blocks(file):
     """Returns the row blocks and the shape of a matrix in an open .npy."""
-    is_new = np.lib.format.read_magic(file) != (1, 0)
+    np.lib.format.read_magic(file)
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    if is_new or is_fortran or len(shape) != 2 or dtype.kind not in "biuf":
+    if len(shape) != 2 or dtype.kind not in "biuf":
         raise DataError(
-            "'sets' must be a matrix of 0 and 1 with a row for each id, in C "
-            f"order. Received: dtype={dtype}, shape={shape}"
+            "'sets' must be a matrix of 0 and 1 with a row for each id. "
+            f"Received: dtype={dtype}, shape={shape}"
         )
+    if is_fortran:
+        values = np.frombuffer(file.read(), dtype)
+        return [values.reshape(shape[::-1]).T], shape
     step = _rows_at_once(shape[1])
 
     def blocks():

@@ -14,6 +14,8 @@ from alim_keras.errors import DataError
 from alim_keras.errors import check_choice
 from alim_keras.errors import check_number
 
+# Decoded images of less than this are kept in memory.
+_KEPT = 1 << 30
 # Contents are compared where reading them is no more than this many bytes.
 _COMPARED = 1 << 30
 # Seconds between two calls of `progress`, and files in one task of a thread.
@@ -31,7 +33,8 @@ class DiskImages:
 
     It has the `shape`, `dtype` and `nbytes` of the array that reading all
     would give. Rows are chosen as of an array, `images[rows]`, at once:
-    nothing is read before `read`. Safe to read from many threads.
+    nothing is read before `read`. Safe to read from many threads. Decoded
+    images are kept in memory if all take less than 1 GiB.
 
     Args:
         files: Sequence or array of N paths, or of encoded images (`bytes`).
@@ -57,7 +60,11 @@ class DiskImages:
         self._files = files
         self._folder = "" if folder is None else os.fspath(folder)
         self._rows = np.arange(len(files), dtype=np.int64)
-        self._form = (size, size, int(channels))
+        self._set_form((size, size, int(channels)))
+
+    def _set_form(self, form):
+        self._form = form
+        self._kept = {} if self.nbytes < _KEPT else None
 
     @property
     def shape(self):
@@ -81,7 +88,7 @@ class DiskImages:
         """Returns the `DiskImages` of rows; of an integer, its pixels."""
         chosen = self._rows[rows]
         if np.ndim(chosen) == 0:
-            return self._load(chosen, self._form[0])
+            return self._decoded(chosen).copy()
         view = object.__new__(DiskImages)
         view.__dict__.update(self.__dict__, _rows=chosen)
         return view
@@ -89,7 +96,7 @@ class DiskImages:
     def with_form(self, image_size, channels):
         """Returns the same files, brought to another size and channels."""
         view = self[:]
-        view._form = (image_size, image_size, channels)
+        view._set_form((image_size, image_size, channels))
         return view
 
     def read(self, index=None, problems=None):
@@ -111,7 +118,7 @@ class DiskImages:
         def fill(part):
             for place in part:
                 try:
-                    pixels[place] = self._load(rows[place], self._form[0])
+                    pixels[place] = self._decoded(rows[place])
                 except DataError as error:
                     if problems is None:
                         raise
@@ -144,6 +151,13 @@ class DiskImages:
             A list of n arrays, uint8 `(side, side, channels)`.
         """
         return [self._load(row, largest, False) for row in self._rows[index]]
+
+    def _decoded(self, row):
+        if self._kept is None:
+            return self._load(row, self._form[0])
+        if row not in self._kept:
+            self._kept[row] = self._load(row, self._form[0])
+        return self._kept[row]
 
     def _load(self, row, size, enlarge=True):
         source, name = self._files[row], f"row {row} (an encoded image)"

@@ -341,11 +341,10 @@ def _plain(name):
 
 
 def _read_digits():
-    """Reads scikit-learn's 1,797 digits.
+    """Reads scikit-learn's digits; 360, stratified, are always the test.
 
-    360 of them, stratified and always the same, are for the test. The pixels,
-    0 to 16 in the original, are scaled to 0 to 255. The number in an id is
-    the example's row in `sklearn.datasets.load_digits()`.
+    The pixels, 0 to 16 in the original, are scaled to 0 to 255. The number in
+    an id is the example's row in `sklearn.datasets.load_digits()`.
     """
     try:
         from sklearn.datasets import load_digits
@@ -421,22 +420,13 @@ def _read_idx(folder, known):
 
 
 def read_npz(path):
-    """Reads an `.npz` file of uint8 images and integer labels.
+    """Returns the fields of a `TrainingSet` in an `.npz` file.
 
     Needed are `train_images`, `train_labels`, `test_images` and
     `test_labels`; `label_names`, `train_ids`, `test_ids` and `superclasses`
     may be there. Grey images may leave out the channel axis. Without ids an
     example is named "train_00000" after its place in this file, and `notes`
     says so.
-
-    Args:
-        path: String.
-
-    Returns:
-        Dict of the fields of `TrainingSet`.
-
-    Raises:
-        DataError: The file is missing, damaged, or an array is missing.
     """
     arrays = open_npz(path)
     missing = [name for name in _NPZ_ARRAYS if name not in arrays]

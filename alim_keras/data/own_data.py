@@ -25,6 +25,7 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 
+_USUAL = 224
 _RULES = "min_votes min_confidence none_of_these empty_set duplicates".split()
 
 
@@ -214,11 +215,9 @@ class _Table:
         return rows | {k: row for k, row in more.items() if row is not None}
 
     def known(self, path):
-        """Reads a file of true labels of items.
+        """Returns the true labels of a file, int64 `(N,)`, and their number.
 
-        Returns:
-            int64 `(N,)`, `UNKNOWN` where no label is given, or None without a
-            file; and how many labels the file gives.
+        They are `UNKNOWN` where it gives none, and None without a file.
         """
         if path is None:
             return None, 0
@@ -364,14 +363,9 @@ def _read_file(path, images, answered, reading, skip):
 
 
 def _held(path, rows):
-    """Returns the images or features that a table itself holds, or None.
+    """Returns the pair (`holds`, `pixels`) of a `_Table`, or None for files.
 
-    Args:
-        path: The table.
-        rows: Integers, the row in the file of each item.
-
-    Returns:
-        A pair: `"images"`, `"features"` or `"encoded"`, and an array or list.
+    `rows` are the row in the file of each item.
     """
     if path.endswith(".parquet"):
         column = _encoded(path)
@@ -401,11 +395,7 @@ def _held(path, rows):
 
 
 def _encoded(path):
-    """Returns the encoded images of a Parquet file, or None.
-
-    They stand in a column of bytes, or, as HuggingFace writes them, in one of
-    structs with `bytes`.
-    """
+    """Returns the images in a column of bytes, or of HuggingFace, or None."""
     import pyarrow
     import pyarrow.parquet
 
@@ -429,12 +419,12 @@ def _open(files, names, count, table, image_size, progress):
     fails there is a problem like any other.
 
     Args:
-        files: Paths, or encoded images: of the items, then of the test.
+        files: Paths, or encoded images: of `count` items, then of the test.
         names: Strings, their names in messages.
-        count: Integer, how many are of items.
+        count: Integer.
         table: The `_Table`, whose notes are added to.
-        image_size: Side in pixels, or None for the images' own.
-        progress: Function of (done, total), or None.
+        image_size: See `load_table`.
+        progress: See `load_table`.
 
     Returns:
         Dict with fields of `TrainingSet`, and `tested`: which of the test can
@@ -447,21 +437,19 @@ def _open(files, names, count, table, image_size, progress):
         missing = [row for row, file in enumerate(files) if file not in listed]
         looked = looked.with_problems(dict.fromkeys(missing, why))
 
-    def chosen(rows):
-        part = [files[row] for row in rows]
-        return DiskImages(part, size, looked.unified_channels(), table.folder)
-
-    size = image_size or looked.unified_size()
+    size, channels = image_size or _USUAL, looked.unified_channels()
     if image_size is None:
         # Images that differ from the others decide the size of all, so they
         # must be sound.
         odd, bad = looked.odd_rows(), {}
-        chosen(odd).read(problems=bad)
+        part = [files[row] for row in odd]
+        DiskImages(part, size, channels, table.folder).read(problems=bad)
         looked = looked.with_problems({int(odd[n]): bad[n] for n in bad})
-        size = looked.unified_size()
+        size, channels = looked.unified_size(), looked.unified_channels()
+    everything = DiskImages(files, size, channels, table.folder)
     rows = np.setdiff1d(np.arange(count), list(looked.problems))
     sample, bad = rows[disk.sample_places(len(rows))], {}
-    pixels = np.delete(chosen(sample).read(problems=bad), list(bad), axis=0)
+    pixels = np.delete(everything[sample].read(problems=bad), list(bad), axis=0)
     looked = looked.with_problems({int(sample[n]): bad[n] for n in bad})
     if bad and len(rows) > len(sample):
         table.notes.append(
@@ -499,8 +487,8 @@ def _open(files, names, count, table, image_size, progress):
     good = np.setdiff1d(np.arange(len(files)), list(looked.problems))
     kept, tested = good[good < count], good[good >= count]
     return {
-        "images": chosen(kept),
-        "test_images": chosen(tested),
+        "images": everything[kept],
+        "test_images": everything[tested],
         "mean": mean,
         "std": std,
         "scan": looked,

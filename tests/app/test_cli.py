@@ -16,7 +16,7 @@ from alim_keras.app.config import TRAINING
 from alim_keras.app.config import Config
 from alim_keras.errors import ConfigError
 from alim_keras.methods import PiCO
-from alim_keras.methods import default_of
+from alim_keras.methods import arguments_of
 
 AUDIT = runpy.run_module("alim_keras.audit")["COMMAND"]
 COMMANDS = [AUDIT] + [
@@ -200,7 +200,7 @@ def test_defaults_that_stand_in_the_method_too_are_equal():
         "embedding_dim key_momentum prototype_momentum temperature "
         "contrastive_weight mixup_alpha"
     ).split():
-        assert Config().as_dict()[name] == default_of(PiCO, name), name
+        assert Config().as_dict()[name] == arguments_of(PiCO)[name], name
 
 
 def test_a_later_preset_is_suggested():

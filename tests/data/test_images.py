@@ -82,6 +82,18 @@ def test_a_million_rows_are_chosen_at_once():
         images[np.arange(999_999, 0, -2)][:5].read([1])
 
 
+def test_small_images_are_decoded_once(made, opened, monkeypatch):
+    folder, names, pixels = made
+    for limit, count in ((pixels.nbytes + 1, 20), (pixels.nbytes, 60)):
+        monkeypatch.setattr(module, "_KEPT", limit)
+        images, before = DiskImages(names, SIDE, folder=folder), len(opened)
+        images[5:].read()[:] = 0
+        images[3][:] = 0
+        for _ in range(2):
+            assert np.array_equal(images.read(), pixels)
+        assert len(opened) - before in (count, count - 4)
+
+
 def test_it_does_not_become_an_array_by_itself(made):
     folder, names, _ = made
     with pytest.raises(TypeError, match="images.read"):
