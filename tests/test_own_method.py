@@ -94,9 +94,7 @@ def test_the_command_trains_and_exports_it(path, tmp_path):
         ("gce", "num_classes=3", "has no argument num_classes"),
     ],
 )
-def test_a_wrong_method_is_a_wrong_flag(
-    path, tmp_path, method, options, words
-):
+def test_a_wrong_method_is_a_wrong_flag(path, tmp_path, method, options, words):
     lam = "0" if method in ("gce", "lwc") else "0.5"
     code, _, err = commands.call(
         "train",

@@ -31,6 +31,7 @@ def strategy():
         return tf.distribute.get_strategy()
 
 
+@keras.saving.register_keras_serializable(package="tests")
 class Nested(keras.layers.Layer):
     """Hides a batch normalisation from a network's list of layers."""
 
@@ -137,8 +138,9 @@ def test_weights_state_and_history_are_those_of_one_device(runs):
         np.testing.assert_allclose(
             second[name], first[name], atol=2e-5, err_msg=name
         )
-    # The comparison would be empty with lambda at 0 or clamped to 1.
-    assert all(0.0 < lam < 1.0 for lam in first["lambda"])
+    if type(one) is alim_keras.PiCO:
+        # The comparison would be empty with lambda at 0 or clamped to 1.
+        assert all(0.0 < lam < 1.0 for lam in first["lambda"])
     if isinstance(one, IRNet):
         assert sum(first["corrected"]) > 0
     if isinstance(one, PiCOPlus):

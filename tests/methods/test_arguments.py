@@ -34,9 +34,10 @@ PICO = {
 }
 OPTIONS = {
     **dict.fromkeys(METHODS, {}),
-    "lwc": {"beta": 2.0, "recompute": "after_loss"},
+    **dict.fromkeys(("lwc", "lws"), {"beta": 2.0, "recompute": "after_loss"}),
+    **dict.fromkeys(("mse", "mae"), {"targets": "pseudo_labels"}),
     "gce": {"targets": "pseudo_labels", "exponent": 0.5},
-    "sce": {"alpha": 2.0, "beta": 3.0},
+    "sce": {"targets": "pseudo_labels", "alpha": 2.0, "beta": 3.0},
     "crdpll": {"ramp": 0.25, "non_candidates": "drop"},
     "pico": PICO,
     "irnet": {
