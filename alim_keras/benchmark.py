@@ -398,13 +398,10 @@ def record(config, training, samples):
 
 def table(result):
     """Returns the record as text for a terminal."""
-    settings = result["settings"]
     lines = [
-        f"{result['network']} on {result['image_shape']}, batch "
-        f"{settings['batch_size']}, {result['num_examples']:,} examples, "
-        f"{result['num_classes']} classes; {result['backend']}, "
-        f"{settings['precision']}; medians of {result['rounds']} rounds "
-        "[quartiles]",
+        f"{result['network']} on {result['image_shape']}, "
+        f"{result['num_examples']:,} examples, {result['backend']}; medians of "
+        f"{result['rounds']} rounds [quartiles]"
     ]
     for scale, unit, group in (
         (1e3, " ms", result["seconds"]),

@@ -357,6 +357,7 @@ def train_cell(cell):
 def write(cells, out):
     """Writes tables and plot of what is finished; returns cells.csv's frame."""
     import pandas as pd
+    from matplotlib.figure import Figure
 
     frame = pd.DataFrame([_numbers(cell) for cell in cells])
     frame = frame.astype({"test_accuracy": float})
@@ -379,7 +380,12 @@ def write(cells, out):
     ):
         write_atomically(os.path.join(out, name), content)
     if frame.test_accuracy.notna().any() and not _given(cells[0].config):
-        _figure(frame).savefig(os.path.join(out, "accuracy.png"), dpi=150)
+        axis = Figure((8, 4.5), layout="constrained").subplots()
+        place = ("test_accuracy", "noise_level", ["row", "ambiguity"])
+        deviation = frame.pivot_table(*place, aggfunc="std", sort=False)
+        means = frame.pivot_table(*place, sort=False)
+        means.plot(ax=axis, yerr=deviation, marker="o", ylabel=place[0])
+        axis.figure.savefig(os.path.join(out, "accuracy.png"), dpi=150)
     return frame
 
 
@@ -449,31 +455,6 @@ def _markdown(frame, seeds, sign=""):
     lines = [["method", *texts.columns], ["---"] * (1 + len(texts.columns))]
     lines += [list(line) for line in texts.itertuples()]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _figure(frame):
-    """Returns a matplotlib figure: accuracy against eta, a line for each row.
-
-    Rows without ALIM are dashed; bars are the deviation over the seeds.
-    """
-    from matplotlib.figure import Figure
-
-    drawn = Figure((8, 4.5), layout="constrained")
-    axis = drawn.subplots()
-    lines = frame.dropna(subset="test_accuracy")
-    for (row, q), line in lines.groupby(["row", "ambiguity"], sort=False):
-        points = line.groupby("noise_level").test_accuracy
-        axis.errorbar(
-            *(points.mean().index, points.mean(), points.std().fillna(0)),
-            label=f"{row}, q = {q:g}",
-            linestyle="-" if line.lam.iloc[0] else "--",
-            marker="o",
-            capsize=3,
-        )
-    axis.set_xlabel("noise level eta")
-    axis.set_ylabel("test accuracy")
-    axis.legend()
-    return drawn
 
 
 if __name__ == "__main__":

@@ -2,12 +2,10 @@
 
 import types
 
+from alim_keras.data.tables import RULES
 from alim_keras.data.tables import read_votes
 from alim_keras.data.votes import sets_of_votes
 from alim_keras.data.votes import true_labels
-
-_RULES = ("min_votes", "min_confidence", "none_of_these", "empty_set")
-_RULES += ("duplicates", "answered")
 
 
 def written(folder, text, name="table.csv"):
@@ -23,7 +21,7 @@ def read(path, **options):
     `sets` are {id: names of candidates}, `answers` (item, annotator, label) of
     the votes that counted.
     """
-    rules = {name: options.pop(name) for name in _RULES if name in options}
+    rules = {name: options.pop(name) for name in RULES if name in options}
     votes = read_votes(path, **options)
     names = options.get("class_names")
     candidates, counted = sets_of_votes(

@@ -17,6 +17,7 @@ from alim_keras import noise_rate
 from alim_keras import report
 from alim_keras.app import build
 from alim_keras.app.run_folder import fingerprint
+from alim_keras.data import formats
 from alim_keras.data import known_data
 from alim_keras.data import tables
 from alim_keras.data import train_dataset
@@ -366,7 +367,7 @@ def _stored(folder, made_for, shape):
     try:
         if folder.existing(FOLDS_FILE) is None:
             return None
-        content = tables.read_npz(path)
+        content = formats.read_npz(path)
         logits, kept_for = content["logits"], content["made_for"]
     except (CheckpointError, DataError, KeyError):
         print(f"{path} cannot be read: its networks are trained again")

@@ -213,9 +213,8 @@ class Trainer(Phases):
         digests = [zlib.crc32(v.numpy()) >> 1 for v in self.trainable_variables]
         if np.ptp(jax_workers.gather_processes(digests), axis=0).any():
             raise ConfigError(
-                "The workers begin with different weights. Call "
-                "alim_keras.backend.set_random_seed with the same seed on all "
-                "before the model is made."
+                "The workers begin with different weights: seed all alike, by "
+                "alim_keras.backend.set_random_seed, before the model is made."
             )
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from alim_keras.errors import ConfigError
 from alim_keras.errors import EnvironmentLacksError
 
-_VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
-_EXAMPLE = " ".join(map("=".join, zip(_VARIABLES, ("host0:12345", "2", "0"))))
+_EXAMPLE = (
+    "JAX_COORDINATOR_ADDRESS=host0:12345 JAX_NUM_PROCESSES=2 JAX_PROCESS_ID=0"
+)
 # Seconds until a process that is silent, but not known to be gone, is lost.
 _SILENCE = 20
 # Words in the errors that are raised when another process is gone.
@@ -20,34 +21,6 @@ _LOST = (
     *("gloo", "nccl", "coordination service", "coordination_service"),
     *("heartbeat", "socket closed", "connection reset"),
 )
-
-
-def workers_from_environment():
-    """Returns address of the first worker, their number and this one's.
-
-    All are None where the environment names none of them: JAX may find them
-    by itself.
-
-    Raises:
-        ConfigError: If it names some only, or impossible ones.
-    """
-    given = [os.environ.get(name) for name in _VARIABLES]
-    if not any(given):
-        return None, None, None
-    address, count, index = given
-    try:
-        count, index = int(count), int(index)
-        fits = ":" in address and 0 <= index < count
-    except (TypeError, ValueError):
-        fits = False
-    if not fits:
-        received = " ".join(f"{k}={v}" for k, v in zip(_VARIABLES, given))
-        raise ConfigError(
-            "The environment must name the first worker's address, the number "
-            f"of workers and this one's, for example {_EXAMPLE}. Received: "
-            f"{received}"
-        )
-    return address, count, index
 
 
 def join_workers():
@@ -59,28 +32,31 @@ def join_workers():
     """
     if jax.distributed.is_initialized():
         return
-    address, count, index = workers_from_environment()
+    address = os.environ.get("JAX_COORDINATOR_ADDRESS")
     # Its handler would take SIGTERM from the process.
     jax.config.update("jax_enable_preemption_service", False)
     try:
+        given = [
+            int(os.environ[name]) if name in os.environ else None
+            for name in ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
+        ]
         jax.distributed.initialize(
             address,
-            count,
-            index,
+            *given,
             cluster_detection_method="deactivate" if address else None,
             heartbeat_timeout_seconds=_SILENCE,
             shutdown_timeout_seconds=_SILENCE,
         )
-    except ValueError as error:
+    except (ValueError, TypeError, IndexError) as error:
         raise EnvironmentLacksError(
             "--distribute=multi_worker needs to know the workers: set, in "
             f"every process, for example {_EXAMPLE}. (JAX: {error})"
         ) from error
     except jax.errors.JaxRuntimeError as error:
         raise EnvironmentLacksError(
-            f"Worker {index} of {count} could not join the others at "
-            f"{address}: all must be started within five minutes, and the "
-            "first must be reached from all."
+            f"This worker could not join the others at {address}: all must be "
+            "started within five minutes, and the first must be reached from "
+            "all."
         ) from error
     if jax.local_device_count() > 1:
         raise ConfigError(
@@ -137,30 +113,28 @@ def watching_workers():
     try:
         yield
     except BaseException as error:
-        if not jax.distributed.is_initialized() or jax.process_count() == 1:
+        if jax.process_count() == 1:
             raise
-        if _is_loss(error):
-            atexit.register(_leave, EnvironmentLacksError.exit_code)
-            raise EnvironmentLacksError(
-                f"Worker {jax.process_index()} of {jax.process_count()} lost "
-                "another worker, which ended, was killed or cannot be reached; "
-                "see its own output. The same command, on all workers, "
-                "continues from the last finished epoch."
-            ) from error
-        interrupted = isinstance(error, KeyboardInterrupt)
-        atexit.register(
-            _leave, getattr(error, "exit_code", 130 if interrupted else 1)
-        )
-        raise
+        if not _is_loss(error):
+            is_interrupt = isinstance(error, KeyboardInterrupt)
+            code = getattr(error, "exit_code", 130 if is_interrupt else 1)
+            atexit.register(_leave, code)
+            raise
+        atexit.register(_leave, EnvironmentLacksError.exit_code)
+        raise EnvironmentLacksError(
+            f"Worker {jax.process_index()} of {jax.process_count()} lost "
+            "another worker, which ended, was killed or cannot be reached; "
+            "see its own output. The same command, on all workers, continues "
+            "from the last finished epoch."
+        ) from error
 
 
 def _is_loss(error):
     while error is not None:
         # By their text: gloo's come as ValueError.
-        if isinstance(error, (jax.errors.JaxRuntimeError, ValueError)):
-            text = str(error).lower()
-            if any(word in text for word in _LOST):
-                return True
+        is_of_jax = isinstance(error, (jax.errors.JaxRuntimeError, ValueError))
+        if is_of_jax and any(word in str(error).lower() for word in _LOST):
+            return True
         error = error.__context__
     return False
 

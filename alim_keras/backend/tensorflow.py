@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import os
 
 import keras
 import numpy as np
@@ -271,7 +270,12 @@ def make_strategy(name, replicas=None):
     gpus = tf.config.list_physical_devices("GPU")
     kind = "GPU" if gpus else "CPU"
     if not gpus and replicas and replicas > 1:
-        _split_cpu(replicas)
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        # Too late in this process: the count of devices decides.
+        with contextlib.suppress(RuntimeError, ValueError):
+            tf.config.set_logical_device_configuration(
+                cpu, [tf.config.LogicalDeviceConfiguration()] * replicas
+            )
     devices = [d.name for d in tf.config.list_logical_devices(kind)]
     if replicas and replicas > len(devices):
         raise ConfigError(
@@ -282,30 +286,9 @@ def make_strategy(name, replicas=None):
     return _mirrored(tuple(devices)).scope(), len(devices)
 
 
-def _split_cpu(replicas):
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    # Too late in this process: the count of devices decides.
-    with contextlib.suppress(RuntimeError, ValueError):
-        tf.config.set_logical_device_configuration(
-            cpu, [tf.config.LogicalDeviceConfiguration()] * replicas
-        )
-        # With all cores for each operation the replicas would get in each
-        # other's way.
-        cores = os.cpu_count() or 1
-        if "TF_NUM_INTRAOP_THREADS" not in os.environ:
-            tf.config.threading.set_intra_op_parallelism_threads(
-                max(1, cores // replicas)
-            )
-        if "TF_NUM_INTEROP_THREADS" not in os.environ:
-            tf.config.threading.set_inter_op_parallelism_threads(replicas)
-
-
 @functools.cache
 def _mirrored(devices):
-    """Returns one strategy per list of devices: two in a process would clash.
-
-    TensorFlow numbers its collective operations process-wide.
-    """
+    """Returns one strategy per list of devices: two would clash."""
     return tf.distribute.MirroredStrategy(devices)
 
 

@@ -10,21 +10,21 @@ import unicodedata
 import numpy as np
 import pandas as pd
 
+from alim_keras.data.checks import PADDING
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 from alim_keras.errors import nearest
 
-# The numbers of answers that name no class.
-PADDING = -1
+# The number of an answer that stands for no class.
 NONE_OF_THESE = -2
 MOST_CLASSES = 1_000_000
-# Halves of surrogate pairs, which no file can hold.
-_HALVES = re.compile("[\ud800-\udfff]")
-# Cells without an answer, in small letters.
-BLANK = ("", "nan")
-# A whole number as a cell writes it, and any number: 01, 1e3, 1.5.
+_LONGEST = 1024
+# Characters that no file can hold, and those that no class name may hold.
+NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_NO_NAME = re.compile("[\0\n\r\ud800-\udfff]")
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.0*)?")
+_DIGITS = re.compile("[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -70,91 +70,59 @@ def read_class_names(text):
         return check_class_names(text.split(","), text)
     # Only \n ends a line: `str.splitlines` would cut a name at U+2028.
     with in_file(text):
-        names = [line.strip() for line in read_text(text).split("\n")]
-        if not any(names):
+        names = [line for line in read_text(text).split("\n") if line.strip()]
+        if not names:
             raise DataError("the file of class names is empty")
-    return check_class_names([name for name in names if name], text)
+    return check_class_names(names, text)
 
 
 def read_text(path):
-    """Returns the text of a UTF-8 file, with or without a byte-order mark.
-
-    Raises:
-        DataError: The file is missing, unreadable or in another encoding.
-    """
+    """Returns the text of a UTF-8 file, with or without a byte-order mark."""
     try:
         with open(path, "rb") as file:
             content = file.read()
+        if b"\0" not in content:
+            return content.decode("utf-8-sig")
+        why = "it holds NUL characters: it is UTF-16, not UTF-8 text"
+    except UnicodeDecodeError:
+        why = "it is not UTF-8 text"
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise DataError(f"it cannot be read: {why}") from error
-    try:
-        if b"\0" not in content:
-            return content.decode("utf-8-sig")
-        encoding = "it holds NUL characters: it is UTF-16, not UTF-8 text"
-    except UnicodeDecodeError:
-        encoding = "it is not UTF-8 text"
-    raise DataError(f"{encoding}; save it as UTF-8, in Excel as 'CSV UTF-8'")
+    raise DataError(f"{why}; save it as UTF-8, in Excel as 'CSV UTF-8'")
 
 
 def check_class_names(names, source="class_names"):
-    """Returns class names as a tuple of strings.
-
-    Args:
-        names: Strings, not one string.
-        source: String, where they come from, for the message.
-
-    Raises:
-        ConfigError: No names, a blank one, one that is there twice, or one
-            that a file with a name on each line cannot hold.
-    """
-    if isinstance(names, str):
-        raise ConfigError(
-            f"A list of names was expected. Received: {source}={names!r}"
-        )
-    names = tuple(str(name).strip() for name in names)
-    if not names or not all(names):
-        raise ConfigError(
-            f"{source}: a class without a name; {len(names)} names were given"
-        )
-    twice = [n for n, count in collections.Counter(names).items() if count > 1]
-    if twice:
-        raise ConfigError(
-            f"{source}: {len(twice)} class names are there twice: "
-            f"{first_five(twice)}"
-        )
-    for name in names:
-        if why := why_no_text(name):
-            raise ConfigError(f"{source}: the class name {name!r} {why}")
-    return names
+    """Returns class names as a tuple of strings, all sound and different."""
+    if not isinstance(names, str):
+        names = tuple(str(name).strip() for name in names)
+        wrong = [
+            name
+            for name, count in collections.Counter(names).items()
+            if count > 1 or not name or _NO_NAME.search(name)
+        ]
+        if names and not wrong:
+            return names
+        names = f"{len(names)} names, among them {first_five(wrong)!r}"
+    raise ConfigError(
+        f"{source}: a list of class names was expected, each a line of text, "
+        f"none blank and none twice. Received: {names}"
+    )
 
 
 def class_numbers(labels, class_names=None, none_of_these=(), place=str):
-    """Looks labels up among the classes.
+    """Returns the class names, and the class of each label as int64.
 
     A name comes first. A whole number is a place in the list of classes, from
     0; if some class is called by a number, it is a name and nothing else.
-    -1 is no answer unless a class is called so.
 
     Args:
         labels: Strings, the distinct answers, without blanks around them.
         class_names: Strings; None to take the labels that occur, sorted,
             numbers by value.
-        none_of_these: Strings, answers that stand for no class, in any case.
+        none_of_these: Strings, answers that stand for no class: they give
+            `NONE_OF_THESE`. -1 gives `PADDING` unless a class is called so.
         place: Function from a place in `labels` to where it stands, as text.
-
-    Returns:
-        The class names, a tuple, and int64 `(len(labels),)`: the classes,
-        or `PADDING` or `NONE_OF_THESE`.
-
-    Raises:
-        DataError: A label that is no class.
-        ConfigError: A class that is also a word for none of these.
-
-    Example:
-
-    >>> class_numbers(["dog", "cat", "-1"])
-    (('cat', 'dog'), array([ 1,  0, -1]))
     """
     words = {str(word).strip().casefold() for word in none_of_these}
     if class_names is None:
@@ -165,90 +133,64 @@ def class_numbers(labels, class_names=None, none_of_these=(), place=str):
             f"{first_five(clash)} is a class and a word for none of these; "
             "take it out of --none_of_these or out of the class names"
         )
-    by_name = any(_NUMBER.fullmatch(name) for name in class_names)
     numbers = {name: number for number, name in enumerate(class_names)}
+    by_name = any(_NUMBER.fullmatch(name) for name in class_names)
+    by_number = numbers if by_name else {str(n): n for n in numbers.values()}
     classes = np.full(len(labels), PADDING, np.int64)
     for index, label in enumerate(labels):
-        whole = _WHOLE.fullmatch(label) and int(label.partition(".")[0])
         if label in numbers:
             classes[index] = numbers[label]
         elif label.casefold() in words:
             classes[index] = NONE_OF_THESE
-        elif by_name and str(whole) in numbers:
-            classes[index] = numbers[str(whole)]
-        elif not by_name and whole in range(len(class_names)):
-            classes[index] = whole
-        elif whole != PADDING:
-            _refuse(label, labels, class_names, by_name, place(index))
+        elif _plain(label) in by_number:
+            classes[index] = by_number[_plain(label)]
+        elif _plain(label) != str(PADDING):
+            places = f" or a whole number in 0..{len(numbers) - 1}"
+            raise DataError(
+                f"Unknown class {shown(label)} of {place(index)}: one of "
+                f"{first_five(class_names)}{'' if by_name else places} was "
+                "expected; class numbers start at 0"
+                f"{nearest(label, class_names)}"
+            )
     return tuple(class_names), classes
+
+
+def _plain(label):
+    """Returns a whole number as a class is called by it: "1" for "1.0"."""
+    if _WHOLE.fullmatch(label):
+        return str(int(label.partition(".")[0]))
+    return label
 
 
 def _occurring(labels, words, place):
     """Returns the labels that occur as sorted class names."""
-    texts, codes, wholes, spelled = {}, {}, {}, {}
+    names, spelled, odd = {}, {}, []
     for index, label in enumerate(labels):
-        if label.casefold() in words:
+        name = _plain(label)
+        if label.casefold() in words or name == str(PADDING):
             continue
-        kind, same = texts, unicodedata.normalize("NFKC", label).casefold()
-        if _NUMBER.fullmatch(label):
-            is_whole = _WHOLE.fullmatch(label)
-            kind = wholes if is_whole else codes
-            label = label.partition(".")[0] if is_whole else label
-            same = int(label) if is_whole else float(label)
-            if label == "-1":
-                continue
-        why = why_no_text(label) or (kind is not texts and _why_no_code(same))
-        if why:
-            raise _no_class(label, place(index), why)
-        other = spelled.setdefault(same, (label, index))
-        if other[0] != label:
-            raise DataError(
-                f"{other[0]!r} in {place(other[1])} and {label!r} in "
-                f"{place(index)} "
-                + (
-                    "differ only in case (or in how an accent is encoded)"
-                    if kind is texts
-                    else "are the same number"
-                )
-                + "; write them the same, or give both in --class_names"
-            )
-        kind.setdefault(label, index)
-    if codes and not texts:
-        # Codes of one length, 01 to 12: all are names.
-        texts, wholes = wholes, {}
-    if texts and wholes:
-        name, number = next(iter(texts)), next(iter(wholes))
-        raise DataError(
-            f"Class names and numbers are mixed: {name!r} in "
-            f"{place(texts[name])}, {number} in {place(wholes[number])}; say "
-            "what the numbers mean with --class_names"
-        )
-    if not texts and not codes and not wholes:
+        names.setdefault(name, index)
+        same = unicodedata.normalize("NFKC", name).casefold()
+        same = name.lstrip("0") if _DIGITS.fullmatch(name) else same
+        if spelled.setdefault(same, name) != name:
+            odd = odd or [spelled[same], name]
+    if not names:
         raise DataError(
             "No class is named anywhere; are the columns the right ones?"
         )
-    return sorted({**texts, **codes}) or sorted(wholes, key=int)
-
-
-def why_no_text(text, lines=False):
-    """Returns why a text cannot be a name or, with lines, an id; or ""."""
-    if not lines and ("\n" in text or "\r" in text):
-        return "names no class: it holds a line break"
-    if "\0" in text or not text.isascii() and _HALVES.search(text):
-        return "holds characters of no text"
-    return ""
-
-
-def _why_no_code(value):
-    """Returns why a number cannot be a class, or ""."""
-    if value < 0:
-        return "classes start at 0"
-    if float(value).is_integer():
-        return ""
-    return (
-        "a class number must be whole; if it is a name, give all names with "
-        "--class_names"
-    )
+    numbers = [name for name in names if _NUMBER.fullmatch(name)]
+    if 0 < len(numbers) < len(names):
+        text = next(name for name in names if name not in numbers)
+        odd = odd or [text, numbers[0]]
+    odd = odd or [name for name in numbers if not _DIGITS.fullmatch(name)][:1]
+    if odd:
+        odd = [f"{name!r} of {place(names[name])}" for name in odd]
+        raise DataError(
+            "Classes must be all names, or all whole numbers from 0, and each "
+            "be written in one way; mend them, or give all with --class_names. "
+            f"Received: {' and '.join(odd)}"
+        )
+    return sorted(names, key=int if all(map(_WHOLE.fullmatch, names)) else None)
 
 
 def shown(value):
@@ -257,118 +199,65 @@ def shown(value):
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _no_class(label, where, why):
-    return DataError(f"{shown(label)} in {where} names no class: {why}")
-
-
-def _refuse(label, labels, names, by_name, where):
-    """Refuses a label that is no class, with the nearest class."""
-    is_number, is_whole = _NUMBER.fullmatch(label), _WHOLE.fullmatch(label)
-    if is_number and not is_whole:
-        raise _no_class(
-            label,
-            where,
-            _why_no_code(float(label))
-            or "a class number is written without zeros before it and without "
-            "an exponent; if it is a name, give all names with --class_names",
-        )
-    if why := why_no_text(label):
-        raise _no_class(label, where, why)
-    if is_whole and (
-        not by_name or list(names) == [*map(str, range(len(names)))]
-    ):
-        wholes = [float(n) for n in labels if _WHOLE.fullmatch(n) and n != "-1"]
-        from_1 = min(wholes) == 1 and max(wholes) == len(names)
-        raise DataError(
-            f"Class number {label} in {where} is outside 0..{len(names) - 1}, "
-            f"the range of the {len(names)} classes"
-            + "; they look 1-based: do the labels start at 0?"
-            * from_1
-        )
-    hint = nearest(label, names) or f"; the classes are {first_five(names)}"
-    alike = [name for name in names if name.casefold() == label.casefold()]
-    if alike:
-        hint = f"; the class is {alike[0]!r}, which differs only in case"
-    raise DataError(f"Unknown class name {shown(label)} in {where}{hint}")
+def is_blank(cell, names=()):
+    """Returns whether a cell holds no answer: nothing, or NaN."""
+    text = str(cell).strip()
+    return cell is None or text.lower() in ("", "nan") and text not in names
 
 
 def answers(cell, names=()):
-    """Returns the classes that a cell names, a list of strings.
-
-    Args:
-        cell: A class name or number, a list of them, Label Studio's
-            `{"choices": [...]}`, or a blank.
-        names: Class names, which are taken as they are.
-    """
-    if isinstance(cell, str):
-        text = cell.strip()
-        if not text.startswith('{"choices"') or text in names:
-            is_blank = text.lower() in BLANK and text not in names
-            return [] if is_blank else [_class_text(text)]
-        try:
-            cell = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError("is no sound JSON") from error
+    """Returns the classes that a cell names: one, a list, or none."""
+    if isinstance(cell, str) and cell.strip().startswith('{"choices"'):
+        with contextlib.suppress(ValueError, RecursionError):
+            cell = json.loads(cell)
     if isinstance(cell, dict) and set(cell) == {"choices"}:
         cell = cell["choices"]
     if isinstance(cell, (list, tuple)):
-        return [_class_text(value) for value in cell]
-    return [] if cell is None or cell != cell else [_class_text(cell)]
+        return [text_of(value) for value in cell]
+    return [] if is_blank(cell, names) else [text_of(cell)]
 
 
-def _class_text(value):
-    if isinstance(value, str) and value.strip():
-        if why := why_no_text(value.strip()):
-            raise ValueError(why)
-        return value.strip()
-    if value is None or value != value or isinstance(value, str):
-        raise ValueError("names no class: a name is missing in it")
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+def text_of(cell, pattern=_NO_NAME):
+    """Returns a name or, with `NO_TEXT`, an id as text."""
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    text = str(cell).strip()
+    is_text = isinstance(cell, (str, int)) and not isinstance(cell, bool)
+    if not is_text or not 0 < len(text) <= _LONGEST or pattern.search(text):
         raise ValueError(
-            "names no class: a class name or number was expected; if it is a "
-            "set, say --layout=list"
+            "is no name: a line of text or a whole number was expected; sets "
+            "need --layout=list"
         )
-    if abs(value) >= 1e15 or value != int(value):
-        raise ValueError("names no class: a class number must be whole")
-    return str(int(value))
+    return text
 
 
 def places(frame, rows):
-    """Returns where up to five rows stand: "lines 3, 4 (id a, b)".
+    """Returns where up to five rows stand: "id a (line 3), id b (line 4)".
 
-    Args:
-        frame: Frame whose index is the line or row in the file, with the
-            column item.
-        rows: Integers or bool, rows of the frame.
+    The index of `frame` is the line or row in the file.
     """
-    rows = frame[["item"]].iloc[np.arange(len(frame))[rows]]
-    rows = rows[~rows.index.duplicated()]
-    unit = (rows.index.name or "row") + "s" * (len(rows) > 1)
-    ids = first_five(rows["item"].tolist())
-    return f"{unit} {first_five(rows.index)} (id {ids})"
+    items = frame["item"].iloc[np.arange(len(frame))[rows]]
+    items = items[~items.index.duplicated()].iloc[:6]
+    unit = items.index.name or "row"
+    return first_five([f"id {item} ({unit} {n})" for n, item in items.items()])
 
 
 def converted(frame, column, convert):
     """Returns `convert` of the cells of a column, called once per string.
 
-    Args:
-        frame: As of `places`.
-        column: String.
-        convert: Function of a cell, which raises `ValueError` with the reason
-            for one that it cannot convert.
+    It raises `ValueError` with the reason for a cell that it cannot convert.
     """
-    results, known = [], {}
+    results, done = [], {}
     for row, cell in enumerate(frame[column].tolist()):
-        is_text = type(cell) is str
-        if not is_text or cell not in known:
-            try:
-                result = convert(cell)
-            except ValueError as error:
-                raise DataError(
-                    f"the {column} {shown(cell)} in {places(frame, [row])} "
-                    f"{error}"
-                ) from error
-            if is_text:
-                known[cell] = result
-        results.append(known[cell] if is_text else result)
+        if type(cell) is str and cell in done:
+            results.append(done[cell])
+            continue
+        try:
+            results.append(convert(cell))
+        except ValueError as error:
+            raise DataError(
+                f"the {column} {shown(cell)} of {places(frame, [row])} {error}"
+            ) from error
+        if type(cell) is str:
+            done[cell] = results[-1]
     return pd.Series(results, frame.index, dtype=object)

@@ -5,6 +5,7 @@
 are known by their names or by flags, never by what their cells hold.
 """
 
+import json
 import os
 import re
 import warnings
@@ -12,16 +13,16 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from alim_keras.data import checks
 from alim_keras.data import formats
-from alim_keras.data import layouts
-from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.class_names import MOST_CLASSES
-from alim_keras.data.class_names import PADDING
+from alim_keras.data.checks import PADDING
+from alim_keras.data.checks import row_ids
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
+from alim_keras.data.class_names import converted
 from alim_keras.data.class_names import in_file
+from alim_keras.data.class_names import is_blank
 from alim_keras.data.class_names import places
+from alim_keras.data.class_names import shown
 from alim_keras.data.votes import checked_votes
 from alim_keras.data.votes import sets_of_votes
 from alim_keras.errors import ConfigError
@@ -30,7 +31,31 @@ from alim_keras.errors import DataWarning
 from alim_keras.errors import check_choice
 from alim_keras.errors import first_five
 from alim_keras.errors import nearest
-from alim_keras.errors import one_line
+
+LAYOUTS = ("auto", "list", "wide", "long", "multi_hot")
+# The names by which columns are known, in small letters.
+_ITEM = ("id", "item", "item_id", "image_id", "name")
+_TASK = ("task", "task_id")
+_CANDIDATES = ("candidates", "candidate_labels", "partial_label", "labels")
+_CANDIDATES += ("label_set", "suggested")
+_ANNOTATOR = ("annotator", "worker", "user", "rater", "labeler")
+_ANNOTATOR += ("annotator_id", "worker_id", "completed_by", "_annotator_id")
+_LABEL = ("label", "class", "answer", "choice", "vote")
+_CONFIDENCE = ("confidence", "score")
+_SCORES = ("confidences", "scores", *_CONFIDENCE)
+_KNOWN = {*_ITEM, *formats.IMAGE, *_TASK, *_CANDIDATES, *_ANNOTATOR, *_LABEL}
+_KNOWN |= {*_SCORES}
+# Arguments of `sets_of_votes`.
+RULES = ("min_votes", "min_confidence", "none_of_these", "empty_set")
+RULES += ("duplicates", "answered", "source")
+# Columns that may say that an answer does not count.
+_STATUS = re.compile(
+    r"(.*[:. _])?(assignment)?status|answer|was_cancelled|is_attn_check|gold.*",
+    re.IGNORECASE,
+)
+_VERDICTS = {"accept", "reject", "ignore"}
+_SEPARATORS = "|;,"
+_HOT = {"0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1}
 
 
 def read_votes(
@@ -50,21 +75,18 @@ def read_votes(
     Args:
         path: The file.
         format: One of `formats.FORMATS`; or `"FILE.py:function"`, a function
-            from the path to such a frame (its code is run). Defaults to that
-            of the file's ending.
+            from the path to such a frame. Defaults to that of the ending.
         layout: `"list"` (a column of sets: `cat|dog`, `["cat", "dog"]`),
             `"wide"` (a column for each annotator, blank = no vote), `"long"`
             (a row for each vote), `"multi_hot"` (a column of 0 and 1 for each
             class) or `"auto"`: known by the names of the columns. Arrays are
             multi-hot, or with `"list"` class numbers filled up with -1.
-        id_column: The column that names the items. Defaults to one called id,
-            item, image, file and the like.
-        candidates_column: The column, or array, of sets. Defaults to one
-            called candidates, labels and the like.
+        id_column: The column that names the items.
+        candidates_column: The column, or array, of sets.
         annotator_column: The column of a long table that names who voted, or
             those of a wide table, with commas between them.
-        label_column: The column of votes of a long table; in others, and only
-            if given, that of the true class, blank where it is not known.
+        label_column: The column of votes of a long table; in others that of
+            the true class, blank where it is not known.
         class_names: Strings, the classes.
         where: String or strings `COLUMN=VALUE`, also with `!=`, `>` and `<`:
             other rows are left out.
@@ -93,7 +115,7 @@ def read_votes(
     ['cat', 'dog', 'dog']
     """
     path, layout = os.fspath(path), layout or "auto"
-    check_choice("layout", layout, layouts.LAYOUTS)
+    check_choice("layout", layout, LAYOUTS)
     if class_names is not None:
         class_names = check_class_names(class_names)
     given = {
@@ -105,35 +127,26 @@ def read_votes(
     with in_file(path):
         format = formats.format_of(path, format)
     if format == "npz":
-        _check_unused(given, ("candidates_column",))
         check_choice("layout", layout, ("auto", "list", "multi_hot"))
-        frame = read_arrays(path, layout, candidates_column, class_names)
+        column = given.pop("candidates_column")
+        frame = formats.read_arrays(path, layout, column, class_names)
     else:
         named = {n.strip().lower() for n in given.values() if n}
-        frame = formats.read(path, format, {*layouts.KNOWN, *named})
-        if "layout" in frame.attrs:
-            _check_unused(given)
+        frame = formats.read(path, format, {*_KNOWN, *named})
     notes = frame.attrs.setdefault("notes", [])
     with in_file(path):
-        frame = _filter(frame, where, notes)
+        frame = _filtered(frame, where, notes)
         if "layout" not in frame.attrs:
-            frame = layouts.votes_of_cells(
-                frame, layout, given, class_names, notes
+            frame = _votes_of_cells(frame, layout, given, class_names, notes)
+        elif any(given.values()):
+            raise ConfigError(
+                "This file has no columns to choose from. Received: "
+                f"{ {name: value for name, value in given.items() if value} }"
             )
         return checked_votes(frame, class_names, notes)
 
 
-def _check_unused(given, but=()):
-    """Refuses flags that name columns of a file that has none."""
-    for name, value in given.items():
-        if value is not None and name not in but:
-            raise ConfigError(
-                "This file has no columns to choose from. Received: "
-                f"--{name}={value}"
-            )
-
-
-def _filter(frame, where, notes):
+def _filtered(frame, where, notes):
     """Returns the rows that meet all conditions."""
     for condition in [where] if isinstance(where, str) else where or ():
         match = re.fullmatch("(.+?)(!=|=|>|<)(.*)", condition, re.DOTALL)
@@ -143,11 +156,7 @@ def _filter(frame, where, notes):
                 f"Received: --where={condition}"
             )
         name, sign, value = (part.strip() for part in match.groups())
-        if name not in frame:
-            raise DataError(
-                f"there is no column {name!r}, as --where says, among "
-                f"{first_five(list(frame))}{nearest(name, frame.columns)}"
-            )
+        name = _Header(frame.columns, {}).find(name, "where")
         cells = frame[name].map(lambda cell: str(cell).strip())
         if sign in "<>":
             numbers = pd.to_numeric(cells, errors="coerce")
@@ -163,21 +172,254 @@ def _filter(frame, where, notes):
     return frame
 
 
+class _Header:
+    """The columns of a table, looked up by flag or by known name."""
+
+    def __init__(self, names, given, taken=()):
+        self.given, self.names, self.taken = given, list(names), set(taken)
+
+    def known(self, words):
+        """Returns the columns with these names that have no role yet."""
+        return [name for name in self.rest() if name.lower() in words]
+
+    def rest(self):
+        """Returns the columns that have no role yet."""
+        return [name for name in self.names if name not in self.taken]
+
+    def find(self, name, flag):
+        """Returns the column that a flag names, and takes it."""
+        if name not in self.names:
+            raise DataError(
+                f"there is no column {name!r}, as --{flag} says, among "
+                f"{first_five(self.names)}{nearest(name, self.names)}"
+            )
+        self.taken.add(name)
+        return name
+
+    def take(self, flag, role, words, needed=True):
+        """Returns the column of a role by flag or name, or None."""
+        if self.given.get(flag) is not None:
+            return self.find(self.given[flag], flag)
+        names = self.known(words)
+        if len(names) > 1 or (needed and not names):
+            hint = f"say which with --{flag}=NAME" if flag else "keep one"
+            raise DataError(
+                f"one column was expected to be {role}; {hint}. Received: "
+                f"{first_five(names or self.names)}"
+            )
+        self.taken.update(names)
+        return names[0] if names else None
+
+
+def _votes_of_cells(cells, layout, given, class_names, notes):
+    """Returns the votes of a table, a row for each cell that names classes.
+
+    They have the columns item and label, and if the table has them annotator,
+    confidence, image, truth and verdict, all as the cells are.
+    """
+    # Prodigy says in this column whether a record counts.
+    is_verdict = cells.get("answer", pd.Series([None])).isin(_VERDICTS).all()
+    verdict = "answer" if is_verdict else None
+    header = _Header(cells.columns, given, {verdict})
+    base = _items(cells, header)
+    layout = _layout(header, class_names) if layout == "auto" else layout
+    if layout != "long" and given["label_column"] is not None:
+        name = header.find(given["label_column"], "label_column")
+        base["truth"] = cells[name]
+    if verdict:
+        base["verdict"] = cells[verdict]
+        base.attrs["layout"] = "long"
+    read = {"list": _list, "long": _long, "wide": _wide, "multi_hot": _hot}
+    votes, columns = read[layout](cells, base, header, class_names)
+    base.attrs = {"layout": layout, "class_names": None, **base.attrs}
+    votes = formats.joined(votes, base)
+    notes.append(f"layout {layout}, from the columns {first_five(columns)}")
+    silent = {*columns} - {*votes["annotator"]} if layout == "wide" else ()
+    if silent:
+        notes.append(f"columns without an answer: {first_five(sorted(silent))}")
+    used = set(cells.attrs.get("where", ()))
+    unused = [name for name in header.rest() if name not in used]
+    if unused:
+        notes.append(f"columns that are not used: {first_five(unused)}")
+    status = [name for name in unused if _STATUS.fullmatch(name)]
+    if status:
+        warnings.warn(
+            f"the column {status[0]!r} is not used; if by it some answers do "
+            f"not count, leave them out with --where={status[0]}=VALUE",
+            DataWarning,
+            stacklevel=3,
+        )
+    return votes
+
+
+def _items(cells, header):
+    """Returns a frame with the item of each row, and its image if named."""
+    has_images = cells.attrs.get("has_images", False)
+    kinds = (_ITEM, formats.IMAGE, _TASK)
+    words = next((words for words in kinds if header.known(words)), ())
+    item = header.take("id_column", "the id", words, needed=not has_images)
+    ids = row_ids(len(cells)) if item is None else cells[item]
+    base = pd.DataFrame({"item": ids}, index=cells.index)
+    if not has_images and item.lower() not in formats.IMAGE:
+        image = header.take(None, "the image", formats.IMAGE, False)
+        if image is not None:
+            base["image"] = cells[image]
+    return base
+
+
+def _layout(header, class_names):
+    """Returns the layout that the names of the columns tell."""
+    given, lists = header.given, header.known(_CANDIDATES)
+    people = [given["annotator_column"]] if given["annotator_column"] else []
+    people = people or header.known(_ANNOTATOR)
+    labels = [given["label_column"]] if given["label_column"] else []
+    labels = labels or header.known(_LABEL)
+    beside = {*labels, *header.known(_CONFIDENCE)}
+    others = [name for name in header.rest() if name not in beside]
+    if given["candidates_column"] or (lists and not people):
+        return "list"
+    if people and "," in people[0]:
+        return "wide"
+    if labels and not lists and (people or not others):
+        return "long"
+    # Columns 0 and 1 of votes 0 and 1 would be read in silence.
+    classes = set(class_names or ())
+    if classes and classes == {*others} and not classes & {"0", "1"}:
+        return "multi_hot"
+    raise DataError(
+        f"the columns {first_five([*labels, *others])} may be those of "
+        "annotators or of classes, or something else; say which with "
+        "--layout=list (a set in each row), --layout=long (a label in each "
+        "row, named by --label_column=NAME), --layout=wide (a column for each "
+        "annotator) or --layout=multi_hot (a column for each class)"
+    )
+
+
+def _list(cells, base, header, class_names):
+    """Returns the votes of a table with a set in each row."""
+    names = frozenset(class_names or ())
+    if header.known(_CANDIDATES[:-1]):
+        # labels.csv has the sets that were given and those to use instead.
+        header.taken.update(header.known(_CANDIDATES[-1:]))
+    flag = "candidates_column"
+    column = header.take(flag, "the candidates", _CANDIDATES)
+    texts = [cell.strip() for cell in cells[column] if isinstance(cell, str)]
+    texts = [t for t in texts if t[:1] not in ("[", "{") and t not in names]
+    signs = [sign for sign in "|;," if any(sign in text for text in texts)]
+    if len(signs) > 1:
+        both = next(text for text in texts if signs[1] in text)
+        raise DataError(
+            f"column {column!r} is separated by {signs[0]!r} and {signs[1]!r}; "
+            "write JSON lists, or one of them alone (a cell that is one class "
+            f"of --class_names stays whole). Received: {shown(both)}"
+        )
+
+    def split(cell):
+        text = cell.strip() if isinstance(cell, str) else ""
+        if not text or text in names or is_blank(text):
+            return cell
+        if text[0] not in "[{(":
+            return cell.split(signs[0]) if signs else [cell]
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(
+                'is no JSON list; write ["cat", "dog"] or cat|dog, or give the '
+                "classes with --class_names"
+            ) from error
+
+    named = pd.DataFrame({"item": base["item"], "label": cells[column]})
+    votes = pd.DataFrame({"label": converted(named, "label", split)})
+    scores = header.known(_SCORES)[:1]
+    if scores and cells[scores[0]].map(type).eq(list).all():
+        header.taken.update(scores)
+        votes["confidence"] = cells[scores[0]]
+    return votes.reset_index(drop=True), [column]
+
+
+def _long(cells, base, header, class_names):
+    """Returns the votes of a table with an answer in each row."""
+    flag = "label_column"
+    if header.given["candidates_column"] and not header.given[flag]:
+        flag = "candidates_column"
+    who = "annotator_column"
+    columns = {
+        "label": header.take(flag, "the label", _LABEL),
+        "annotator": header.take(who, "the annotator", _ANNOTATOR, False),
+        "confidence": header.take(None, "the confidence", _CONFIDENCE, False),
+    }
+    base.attrs["confidence_column"] = columns["confidence"]
+    votes = {role: cells[name] for role, name in columns.items() if name}
+    columns = [name for name in columns.values() if name]
+    return pd.DataFrame(votes).reset_index(drop=True), columns
+
+
+def _wide(cells, base, header, class_names):
+    """Returns the votes of a table with a column for each annotator."""
+    text = header.given["annotator_column"]
+    odd = header.known((*_LABEL, *_CANDIDATES, *_CONFIDENCE))
+    if odd and not text:
+        raise DataError(
+            f"is the column {odd[0]!r} that of an annotator? Name those of the "
+            "annotators with --annotator_column=A,B,C, or the true classes "
+            f"with --label_column={odd[0]}"
+        )
+    names = text.split(",") if text else header.rest()
+    columns = [header.find(n.strip(), "annotator_column") for n in names]
+    columns = list(dict.fromkeys(columns))
+    votes = pd.DataFrame(
+        {
+            "annotator": np.tile(np.array(columns, object), len(cells)),
+            "label": cells[columns].to_numpy(object).ravel(),
+        },
+        index=np.repeat(np.arange(len(cells)), len(columns)),
+    )
+    names = frozenset(class_names or ())
+    blank = votes["label"].map(lambda cell: is_blank(cell, names))
+    return votes[~blank], columns
+
+
+def _hot(cells, base, header, class_names):
+    """Returns the votes of a table with a column of 0 and 1 for each class."""
+    columns = header.rest()
+    header.taken.update(columns)
+    classes = class_names or class_numbers(columns)[0]
+    odd = pd.Index(classes).difference(columns, sort=False).tolist()
+    odd = odd or pd.Index(columns).difference(classes, sort=False).tolist()
+    if odd:
+        raise DataError(
+            f"the multi-hot table has {len(columns)} columns for "
+            f"{len(classes)} classes; name the columns as the classes and take "
+            f"others away. Those that differ: {first_five(odd)}"
+        )
+    flat = pd.Series(cells[columns].to_numpy(object).ravel(), dtype=object)
+    hot = flat.map(str).str.strip().str.lower().map(_HOT).to_numpy(float)
+    hot = hot.reshape(len(cells), len(columns))
+    if np.isnan(hot).any():
+        row, number = np.argwhere(np.isnan(hot))[0]
+        raise DataError(
+            f"the multi-hot column {columns[number]!r} must hold only 0 and 1. "
+            f"Received: {shown(cells[columns[number]].iloc[row])} in "
+            f"{places(base, [row])}"
+        )
+    rows, numbers = np.nonzero(hot)
+    base.attrs["class_names"] = classes
+    labels = np.array(columns, object)[numbers]
+    return pd.DataFrame({"label": labels}, rows), columns
+
+
 def read_labels(path, *, class_names=None, **options):
     r"""Reads a file of labels as candidate sets.
 
     Args:
         path: The file.
-        class_names: Strings, the classes in their order; see `sets_of_votes`.
-        **options: Arguments of `read_votes` and of `sets_of_votes`.
+        class_names: Strings, the classes in their order.
+        **options: Arguments of `read_votes` and of `sets_of_votes`, which say
+            what is refused.
 
     Returns:
         `CandidateSets`; the votes that counted, or None if nobody is named;
         and a list of strings, what was read, left out and merged.
-
-    Raises:
-        DataError, ConfigError, EnvironmentLacksError: See `read_votes` and
-            `sets_of_votes`.
 
     Example:
 
@@ -185,16 +427,12 @@ def read_labels(path, *, class_names=None, **options):
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "labels.csv"
     >>> _ = path.write_text("id,candidates\na,cat|dog\nb,dog\n")
     >>> candidates, votes, notes = read_labels(path)
-    >>> candidates.class_names
-    ('cat', 'dog')
-    >>> candidates.dense().astype(int).tolist()
-    [[1, 1], [0, 1]]
+    >>> candidates.class_names, candidates.dense().astype(int).tolist()
+    (('cat', 'dog'), [[1, 1], [0, 1]])
     """
-    rules = ("min_votes", "min_confidence", "none_of_these", "empty_set")
-    rules = {*rules, "duplicates", "answered", "source"} & set(options)
-    rules = {name: options.pop(name) for name in rules}
-    votes = read_votes(path, class_names=class_names, **options)
+    rules = {name: options.pop(name) for name in RULES if name in options}
     rules.setdefault("source", os.fspath(path))
+    votes = read_votes(path, class_names=class_names, **options)
     sets, counted = sets_of_votes(votes, class_names=class_names, **rules)
     named = counted["annotator"].notna().any()
     return sets, counted if named else None, counted.attrs["notes"]
@@ -204,8 +442,7 @@ def read_known_labels(path, class_names):
     """Reads a file of true labels with the columns `id` and `label`.
 
     Args:
-        path: The file, in any format of a table. Further columns are left
-            alone.
+        path: The file, in any format of a table.
         class_names: Strings, the classes; a label is a name, or, unless some
             class is called by a number, its place in them from 0.
 
@@ -213,204 +450,28 @@ def read_known_labels(path, class_names):
         Strings `(n,)`, the ids, and int64 `(n,)`, their labels.
 
     Raises:
-        DataError: The file is missing, lacks a column or holds no label; an
-            id is blank or comes twice; a label is no class. Up to five lines
-            are named.
+        DataError: The file is missing or lacks a column; an id is blank or
+            comes twice; a label is no class.
     """
-    known = _known(path, class_names)
-    codes, labels = pd.factorize(known["label"])
+    cells = formats.read(os.fspath(path))
     with in_file(path):
-        twice = known["item"].duplicated(keep=False)
-        if twice.any():
-            raise DataError(f"ids come twice in {places(known, twice)}")
+        if not {"id", "label"} <= {*cells} or "suspicion" in cells:
+            raise DataError(
+                "the columns id and label of labels that a person gave were "
+                f"expected, and no audit's labels.csv. Received: {[*cells]}"
+            )
+        cells = cells.rename(columns={"id": "item"})[["item", "label"]]
+        known = checked_votes(cells, class_names, [])
+        codes, labels = pd.factorize(known["label"])
         _, classes = class_numbers(
             labels, class_names, place=lambda i: places(known, codes == i)
         )
         classes = np.append(classes, PADDING)[codes]
-        if (classes < 0).any():
+        wrong = (classes < 0) | known["item"].duplicated(keep=False)
+        if wrong.any():
             raise DataError(
-                f"labels are blank or no class in {places(known, classes < 0)};"
-                f" expected one of {first_five(class_names)}"
+                "each id was expected once, with one of the classes "
+                f"{first_five(class_names)}. Received: ids twice or without a "
+                f"class, {places(known, wrong)}"
             )
     return known["item"].to_numpy(str), classes
-
-
-def known_ids(path):
-    """Returns the ids of a file of true labels, a list of strings."""
-    return _known(path)["item"].tolist()
-
-
-def _known(path, class_names=()):
-    """Returns the columns item and label of a file of true labels."""
-    cells = formats.read(os.fspath(path))
-    with in_file(path):
-        if not {"id", "label"} <= set(cells):
-            raise DataError(
-                "the columns id and label were expected. Received: "
-                f"{', '.join(cells)}"
-            )
-        if "suspicion" in cells:
-            raise DataError(
-                "it is an audit's labels.csv, and what a network settled on is "
-                "no true label; give a file of the labels that a person gave"
-            )
-        cells = cells.rename(columns={"id": "item"})[["item", "label"]]
-        return checked_votes(cells, class_names, [])
-
-
-def read_npz(path, names=None):
-    """Returns the arrays of an .npz file; never pickles.
-
-    Args:
-        path: String. An .npy file is one array, called `"candidates"`.
-        names: Strings, the arrays to unpack. Defaults to all.
-
-    Returns:
-        Dict from names to arrays; those that the file lacks are not in it.
-
-    Raises:
-        DataError: The file is missing, empty, damaged or holds pickles.
-    """
-    with in_file(path):
-        formats.format_of(path, "npz")
-        try:
-            # numpy does not close a file that it fails to read.
-            with open(path, "rb") as file:
-                arrays = np.load(file, allow_pickle=False)
-                if isinstance(arrays, np.ndarray):
-                    return {"candidates": arrays}
-                return {
-                    name: arrays[name]
-                    for name in arrays.files
-                    if names is None or name in names
-                }
-        except Exception as error:
-            # A damaged archive shows itself as almost any exception.
-            raise DataError(
-                "it holds pickled objects, is damaged or no .npz or .npy file; "
-                f"save plain arrays with numpy.savez ({one_line(error)})"
-            ) from error
-
-
-def read_arrays(path, layout="auto", name=None, class_names=None):
-    """Returns the votes of an array of sets, one for each candidate.
-
-    Args:
-        path: String, an .npz or .npy file with the array `candidates` or
-            `sets`, and if it has them `ids`, `class_names` and `labels` (true
-            class numbers, -1 where one is not known).
-        layout: `"list"` for class numbers, rows filled up with -1. A vector
-            holds one class number in a row; other arrays are multi-hot.
-        name: String, the array of sets.
-        class_names: Strings, or None.
-
-    Raises:
-        DataError: An array of another shape or type, or a number that is no
-            class; the row is named.
-    """
-    sought = ("candidates", "sets") if name is None else (name,)
-    others = ("ids", "class_names", "label_names", "labels", "content_hash")
-    arrays = read_npz(path, {*sought, *others})
-    try:
-        if "content_hash" in arrays and name is None:
-            sets = CandidateSets.load(path)
-            empty = np.zeros(len(sets), bool)
-        else:
-            sets, empty = _sets_of_array(arrays, sought, layout, class_names)
-        truth = arrays.get("labels")
-        if truth is not None:
-            rows = np.arange(truth.size)
-            truth = checks.class_numbers(truth.ravel(), rows, sets.ids)
-            checks.check_range(truth, rows, sets.num_classes, sets.ids, -1)
-            checks.check_ids("'labels'", rows, len(sets))
-    except (ConfigError, DataError) as error:
-        hint = "; are these class numbers? Say --layout=list"
-        hint *= "must hold only 0 and 1" in str(error)
-        raise DataError(f"{path}: {error}{hint}") from error
-    if class_names is not None and {*class_names} != {*sets.class_names}:
-        raise DataError(
-            f"{path}: the class names of the file, "
-            f"{first_five(sets.class_names)}, are not those given, "
-            f"{first_five(class_names)}; leave --class_names out"
-        )
-    rows = np.repeat(np.arange(len(sets)), sets.sizes)
-    names = np.array([*sets.class_names, None], object)
-    labels = names[np.where(empty[rows], -1, sets.indices)]
-    frame = pd.DataFrame({"item": sets.ids.astype(object)[rows]})
-    frame["label"] = labels
-    if truth is not None:
-        frame["truth"] = names[truth][rows]
-    frame.index = pd.Index(rows, name="row")
-    frame.attrs.update(
-        layout="list" if layout == "list" else "multi_hot",
-        class_names=sets.class_names,
-        provenance=sets.provenance,
-        notes=[f"{len(sets)} sets of {sets.num_classes} classes, an array"],
-    )
-    return frame
-
-
-def _sets_of_array(arrays, sought, layout, class_names):
-    """Returns `CandidateSets`, and which sets are empty: they hold class 0."""
-    present = [name for name in sought if name in arrays]
-    if len(present) != 1:
-        raise DataError(
-            f"one array called {' or '.join(sought)} was expected; name it "
-            f"with --candidates_column=NAME. Received: {sorted(arrays)}"
-        )
-    array = arrays[present[0]]
-    if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
-        raise DataError(
-            f"{present[0]!r} must be a matrix of 0 and 1, or of class numbers "
-            f"filled up with -1. Received: dtype={array.dtype}, "
-            f"shape={array.shape}"
-        )
-    if not array.size:
-        raise DataError("the file is empty, it holds no sets")
-    for name in {"class_names", "label_names"} & {*arrays}:
-        class_names = check_class_names(_texts(arrays, name))
-    ids = checks.row_ids(len(array))
-    if "ids" in arrays:
-        ids = _texts(arrays, "ids")
-    if len(ids) != len(array):
-        raise DataError(
-            f"there are {len(array)} sets but {len(ids)} ids, the first "
-            f"without a set is {first_five(ids[len(array) :])}"
-        )
-    is_hot = array.ndim == 2 and layout != "list"
-    array = np.array(array.reshape(len(array), -1))
-    if is_hot:
-        empty = ~array.any(1)
-        array[empty, 0] = 1
-        return CandidateSets.from_dense(array, ids, class_names), empty
-    empty, largest = (array == PADDING).all(1), array.max()
-    if class_names is None and not 0 <= largest < MOST_CLASSES:
-        raise DataError(
-            f"the largest class number is {largest}; give the classes with "
-            "--class_names if that is right"
-        )
-    again = np.sum(np.sum(array == 0, axis=1) > 1)
-    if again:
-        warnings.warn(
-            f"{again} rows name class 0 ({(class_names or '0')[0]!r}) more "
-            "than once: is it used to fill rows up? Use -1 for that",
-            DataWarning,
-            stacklevel=4,
-        )
-    array[empty, 0] = 0
-    rows, columns = np.nonzero(array != PADDING)
-    numbers = checks.class_numbers(array[rows, columns], rows, ids)
-    class_names = class_names or range(int(largest) + 1)
-    return CandidateSets.from_pairs(rows, numbers, ids, class_names), empty
-
-
-def _texts(arrays, name):
-    array = arrays[name]
-    if array.ndim != 1 or array.dtype.kind not in "USiu":
-        raise DataError(
-            f"{name!r} must be a list of strings. Received: "
-            f"dtype={array.dtype}, shape={array.shape}"
-        )
-    return (
-        np.char.decode(array) if array.dtype.kind == "S" else array.astype(str)
-    )

@@ -8,17 +8,19 @@ import numpy as np
 import pandas as pd
 
 from alim_keras.data.candidates import CandidateSets
+from alim_keras.data.checks import PADDING
 from alim_keras.data.checks import warn_of_odd_sets
+from alim_keras.data.class_names import NO_TEXT
 from alim_keras.data.class_names import NONE_OF_THESE
-from alim_keras.data.class_names import PADDING
 from alim_keras.data.class_names import answers
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import converted
 from alim_keras.data.class_names import in_file
+from alim_keras.data.class_names import is_blank
 from alim_keras.data.class_names import places
 from alim_keras.data.class_names import shown
-from alim_keras.data.class_names import why_no_text
+from alim_keras.data.class_names import text_of
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
@@ -29,7 +31,8 @@ from alim_keras.errors import first_five
 VOTES = ["item", "annotator", "label", "confidence"]
 _NO_ANSWER = {"na", "n/a", "none", "null", "-", "?"}
 _JOINED = re.compile(r",|\bor\b|\band\b")
-_LONGEST_ID = 1024
+# Labels that look like a list of several.
+_SEVERAL = re.compile(r".*[|;].*|\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
 
 
 def checked_votes(votes, class_names=None, notes=()):
@@ -38,21 +41,21 @@ def checked_votes(votes, class_names=None, notes=()):
     attrs = {"layout": "long", "class_names": None, "provenance": {}}
     attrs |= {**votes.attrs, "notes": notes}
     votes = votes.reindex(columns=[*votes, *{*VOTES} - {*votes}])
-    votes["item"] = converted(votes, "item", _id_text)
+    votes["item"] = converted(votes, "item", _id_of)
     votes["label"] = converted(votes, "label", lambda c: answers(c, names))
-    lists = ["label"]
-    if votes["confidence"].map(type).eq(list).any():
-        lists.append("confidence")
-        lengths = votes[lists].map(len)
-        differs = lengths["label"] != lengths["confidence"]
-        if differs.any():
-            raise DataError(
-                "candidates and their scores must be equally long in "
-                f"{places(votes, differs)}"
-            )
-    votes = votes.explode(lists)
-    votes["label"] = converted(votes, "label", _or_none)
-    votes["annotator"] = converted(votes, "annotator", _person)
+    is_list = votes["confidence"].map(type).eq(list)
+    lengths = votes[is_list][["label", "confidence"]].map(len)
+    differs = lengths["label"] != lengths["confidence"]
+    if differs.any():
+        raise DataError(
+            "candidates and their scores must be equally many. Received: "
+            f"others in {places(votes[is_list], differs)}"
+        )
+    votes = votes.explode(["label", "confidence"] if len(lengths) else "label")
+    votes["label"] = votes["label"].where(votes["label"].notna(), None)
+    votes["annotator"] = converted(
+        votes, "annotator", lambda c: None if is_blank(c) else _id_of(c)
+    )
     given, is_named = votes["confidence"], votes["label"].notna()
     votes["confidence"] = pd.to_numeric(given, errors="coerce").astype(float)
     wrong = is_named & given.notna() & ~np.isfinite(votes["confidence"])
@@ -63,16 +66,15 @@ def checked_votes(votes, class_names=None, notes=()):
             f"{shown(given[wrong].iloc[0])} in {places(votes, wrong)}"
         )
     if "verdict" in votes:
-        votes = _by_verdict(votes, notes)
-    blank = np.sum(votes["label"].isna() & votes["annotator"].notna())
-    if blank:
-        notes.append(f"{blank} answers name no class")
+        votes.loc[votes["verdict"] == "reject", "confidence"] = 0.0
+        votes.loc[votes["verdict"] == "ignore", "label"] = None
+        counts = votes["verdict"].value_counts().to_dict()
+        notes.append(f"answers that were accepted, rejected, ignored: {counts}")
     more = [name for name in ("image", "truth") if name in votes]
     for name in more:
-        convert = _id_text
-        if name == "truth":
-            convert = lambda cell: (answers(cell, names) or [None])[0]  # noqa: E731
-        votes[name] = converted(votes, name, convert)
+        votes[name] = converted(
+            votes, name, lambda c: None if is_blank(c, names) else _id_of(c)
+        )
         first = votes.groupby("item", sort=False)[name].transform("first")
         differs = votes[name].notna() & (votes[name] != first)
         if differs.any():
@@ -85,44 +87,8 @@ def checked_votes(votes, class_names=None, notes=()):
     return votes
 
 
-def _by_verdict(votes, notes):
-    """Returns votes without ignored ones; those rejected are a no."""
-    verdict = votes.pop("verdict")
-    votes.loc[verdict == "reject", "confidence"] = 0.0
-    votes.loc[verdict == "ignore", "label"] = None
-    counts = verdict.value_counts()
-    notes.append(
-        f"{counts.get('ignore', 0)} records were ignored and "
-        f"{counts.get('reject', 0)} rejected by the column 'answer'"
-    )
-    # An item that nobody answered keeps a row.
-    answered = votes["item"].isin(votes["item"][verdict != "ignore"])
-    return votes[(verdict != "ignore") | ~answered]
-
-
-def _or_none(cell):
-    return None if cell is None or cell != cell else cell
-
-
-def _person(cell):
-    return _id_text(cell) if answers(cell) else None
-
-
-def _id_text(value):
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, (str, int, np.integer)):
-        raise ValueError("is no text")
-    text = str(value).strip()
-    if why := why_no_text(text, lines=True):
-        raise ValueError(why)
-    if not text or len(text) > _LONGEST_ID:
-        raise ValueError(
-            f"is blank or no text of up to {_LONGEST_ID} characters"
-        )
-    return text
+def _id_of(cell):
+    return text_of(cell, NO_TEXT)
 
 
 def sets_of_votes(
@@ -137,11 +103,10 @@ def sets_of_votes(
     answered=(),
     source="the votes",
 ):
-    """Makes candidate sets of votes.
+    """Makes candidate sets of votes: classes that enough annotators named.
 
-    A class is a candidate of an item if enough annotators named it. Two votes
-    of one annotator for one class count once; a vote of confidence 0 says
-    that the item is not of that class, and makes no candidate.
+    Two votes of one annotator for one class count once; a vote of confidence
+    0 says that the item is not of that class, and makes no candidate.
 
     Args:
         votes: Frame as of `read_votes`, or of one's own with the columns item
@@ -179,22 +144,17 @@ def sets_of_votes(
     >>> sets.dense().astype(int).tolist()
     [[1, 1], [0, 1]]
     """
-    if isinstance(none_of_these, str):
-        raise ConfigError(
-            "A list of names was expected. Received: "
-            f"none_of_these={none_of_these!r}"
-        )
-    if "layout" not in votes.attrs:
+    if none_of_these:
+        check_class_names(none_of_these, "none_of_these")
+    if "layout" not in votes.attrs:  # It is a frame of one's own.
         votes = checked_votes(votes, class_names, [])
     attrs, notes = votes.attrs, list(votes.attrs["notes"])
     _check_rules(votes, min_votes, min_confidence, empty_set, duplicates)
-    rule = "every class that somebody named"
-    if min_votes > 1:
-        rule = f"every class with at least {min_votes} votes"
-    if min_confidence is not None:
-        rule += f" of confidence {min_confidence:g} or more"
     given = class_names or attrs["class_names"]
     given = None if given is None else check_class_names(given)
+    rule = f"every class with at least {min_votes} votes"
+    if min_confidence is not None:
+        rule += f" of confidence {min_confidence:g} or more"
     with in_file(source):
         names, classes = _classes(votes, given, none_of_these, notes)
         items, ids = pd.factorize(votes["item"])
@@ -202,26 +162,16 @@ def sets_of_votes(
         if attrs["layout"] != "long":
             counted = _merge_rows(counted, duplicates, notes)
         counted = _count(counted[counted["kind"] >= 0], min_confidence, notes)
-        pairs, sizes = np.unique(
-            counted["number"] * len(names) + counted["kind"], return_counts=True
-        )
-        pairs = pairs[sizes >= min_votes]
-        if len(pairs) < len(sizes):
-            notes.append(
-                f"{len(sizes) - len(pairs)} classes of items have fewer than "
-                f"{min_votes} votes and are in no set"
-            )
-        empty = np.bincount(pairs // len(names), minlength=len(ids)) == 0
-        filled = empty & ids.isin(list(answered))
-        if filled.any():
-            notes.append(
-                f"{filled.sum()} sets are empty and their true labels are known"
-            )
-        kept = filled | ~empty
+        sizes = counted.groupby(["number", "kind"]).size()
+        pairs = sizes[sizes >= min_votes].index.to_frame(index=False)
+        empty = ~np.isin(np.arange(len(ids)), pairs["number"])
+        is_known = empty & ids.isin(list(answered))
+        _note(notes, is_known, "sets are empty and their true labels are known")
+        kept = ~empty | is_known
         if not kept.all():
+            rows = votes["item"].isin(ids[~kept]) & ~votes["item"].duplicated()
             text = (
-                f"{np.sum(~kept)} candidate sets are empty, ids "
-                f"{_items_text(votes, ids[~kept])}"
+                f"{sum(rows)} candidate sets are empty, {places(votes, rows)}"
             )
             if empty_set == "error":
                 raise DataError(
@@ -229,21 +179,22 @@ def sets_of_votes(
                     "say what they mean with --empty_set=all (any class) or "
                     "--empty_set=drop (leave them out)"
                 )
-            fill = empty_set == "all"
-            filled, kept = filled | (empty & fill), kept | fill
-            notes.append(f"{text}: {'given all classes' * fill or 'left out'}")
+            notes.append(f"{text}: --empty_set={empty_set}")
+            kept |= empty_set == "all"
         if not kept.any():
             raise DataError("the table is empty once empty sets are left out")
-        every = np.flatnonzero(filled)[:, None] * len(names)
-        every = (every + np.arange(len(names))).ravel()
-        pairs = np.concatenate([pairs, every])
-        unused = np.setdiff1d(np.arange(len(names)), pairs % len(names))
+        full = pd.MultiIndex.from_product(
+            [np.flatnonzero(empty & kept), range(len(names))],
+            names=["number", "kind"],
+        )
+        pairs = pd.concat([pairs, full.to_frame(index=False)])
+        unused = np.setdiff1d(np.arange(len(names)), pairs["kind"])
         if len(unused):
             unused = first_five([names[number] for number in unused])
             notes.append(f"classes that are in no set: {unused}")
         candidates = CandidateSets.from_pairs(
-            (np.cumsum(kept) - 1)[pairs // len(names)],
-            pairs % len(names),
+            (np.cumsum(kept) - 1)[pairs["number"]],
+            pairs["kind"].to_numpy(),
             ids[kept],
             names,
             provenance={
@@ -271,18 +222,15 @@ def _check_rules(votes, min_votes, min_confidence, empty_set, duplicates):
     check_number("min_votes", min_votes, low=1, whole=True)
     check_number("min_confidence", min_confidence, optional=True)
     layout, largest = votes.attrs["layout"], votes["confidence"].max()
-    if min_votes > 1 and layout in ("list", "multi_hot"):
+    is_set = min_votes > 1 and layout in ("list", "multi_hot")
+    if is_set or (min_confidence is not None and np.isnan(largest)):
         raise ConfigError(
-            "--min_votes counts votes, but this file gives one set for each "
-            f"item (layout {layout}); leave it out. Received: "
-            f"--min_votes={min_votes}"
+            "--min_votes needs a row or a column for each vote, and "
+            "--min_confidence a column called confidence or score, or scores "
+            f"beside lists. Received: layout {layout}, --min_votes="
+            f"{min_votes}, --min_confidence={min_confidence}"
         )
-    if min_confidence is not None and np.isnan(largest):
-        raise ConfigError(
-            "--min_confidence needs a column called confidence or score, or "
-            f"scores beside lists. Received: --min_confidence={min_confidence}"
-        )
-    if min_confidence is not None and 0 < min_confidence < 1 < largest:
+    if 0 < (min_confidence or 0) < 1 < largest:
         _warn(
             f"the confidences reach {largest:g}, and --min_confidence="
             f"{min_confidence:g}: are they in per cent?"
@@ -295,7 +243,6 @@ def _warn(text):
 
 def _classes(votes, given, none_of_these, notes):
     """Returns the class names, and the class of each vote or a negative."""
-    is_single = given is None and votes.attrs["layout"] in ("wide", "long")
     both = votes["label"]
     if "truth" in votes:
         both = pd.concat([both, votes["truth"]])
@@ -305,36 +252,34 @@ def _classes(votes, given, none_of_these, notes):
         rows = np.unique(np.flatnonzero(codes == index) % len(votes))
         text = places(votes, rows)
         if votes.attrs["layout"] == "wide":
-            who = votes["annotator"].iloc[rows].dropna().unique()
-            text += f", column {first_five(list(map(repr, who)))}"
+            text += f", column {votes['annotator'].iloc[rows[0]]!r}"
         return text
 
-    for index, label in enumerate(labels if is_single else ()):
-        parts = {part.strip() for part in label.split(",")} - {label}
-        brackets = label[0] + label[-1] in ("[]", "()", "{}")
-        if brackets or {"|", ";"} & set(label) or parts & set(labels):
-            raise DataError(
-                f"{shown(label)} in {place(index)} looks like several classes, "
-                "but each cell names one here; say --layout=list if it is a "
-                "set, or give the classes with --class_names"
-            )
+    if given is None and votes.attrs["layout"] in ("wide", "long"):
+        all_labels = set(labels)
+        for index, label in enumerate(labels):
+            parts = {part.strip() for part in label.split(",")} - {label}
+            if _SEVERAL.fullmatch(label) or parts & all_labels:
+                raise DataError(
+                    f"{shown(label)} of {place(index)} looks like several "
+                    "classes, but each cell names one here; say --layout=list "
+                    "if it is a set, or give the classes with --class_names"
+                )
     names, numbers = class_numbers(labels, given, none_of_these, place)
     classes = np.append(numbers, PADDING)[codes[: len(votes)]]
     if given is None:
         notes.append(f"{len(names)} classes were found: {first_five(names)}")
-        _warn_of_odd_names(names, classes)
+        _warn_of_odd_names(names)
     elif not set(labels[numbers >= 0]) <= set(names):
         notes.append("class numbers are places in the class names, from 0")
-    padded = np.sum((classes == PADDING) & votes["label"].notna())
-    left_out = np.sum(classes == NONE_OF_THESE)
-    if padded:
-        notes.append(f"{padded} answers -1 were taken as no answer")
-    if left_out:
-        notes.append(f"{left_out} answers were none of the classes: left out")
+    is_named = votes["label"].notna()
+    _note(notes, is_named & (classes == PADDING), "answers are -1: left out")
+    is_none = classes == NONE_OF_THESE
+    _note(notes, is_none, "answers are none of these: left out")
     return names, classes
 
 
-def _warn_of_odd_names(names, classes):
+def _warn_of_odd_names(names):
     """Warns of labels that occur and are hardly names of classes."""
     empty = [name for name in names if name.lower() in _NO_ANSWER]
     if empty:
@@ -351,73 +296,51 @@ def _warn_of_odd_names(names, classes):
         or {part.strip() for part in _JOINED.split(name)} & known - {name}
     ]
     if odd:
-        once = np.sum(np.bincount(classes[classes >= 0]) == 1)
         _warn(
-            f"{len(odd)} classes look like sentences: {first_five(odd)}; "
-            f"{once} of {len(names)} classes occur once; give the classes with "
-            "--class_names"
+            f"{len(odd)} of {len(names)} classes look like sentences: "
+            f"{first_five(odd)}; give the classes with --class_names"
         )
 
 
 def _merge_rows(counted, duplicates, notes):
     """Returns the votes that count where items have rows that differ."""
     rows = pd.Series(pd.factorize(counted.index)[0], counted.index)
-    lead = rows.groupby(counted["number"].to_numpy()).transform("first")
-    again = counted["number"][rows != lead].unique()
-    if not len(again):
+    items = counted["number"].to_numpy()
+    if (rows.groupby(items).nunique() == 1).all():
         return counted
-    part = counted.assign(place=rows)[counted["number"].isin(again)]
-    part["said"] = list(zip(part["annotator"].fillna(""), part["kind"]))
-    said = part.groupby("place", sort=False).agg(
-        number=("number", "first"), said=("said", frozenset)
-    )
+    pairs = pd.Series([*zip(counted["annotator"].fillna(""), counted["kind"])])
     # A row that names no class, by a word of --none_of_these too, is empty.
-    said["said"] = said["said"].map(
-        lambda pairs: {p for p in pairs if p[1] >= 0}
+    said = pairs.groupby(rows.to_numpy()).agg(
+        lambda row: frozenset(pair for pair in row if pair[1] >= 0)
     )
-    first = said.drop_duplicates("number").set_index("number")["said"]
-    first = first[said["number"]].to_numpy()
-    differing = said["number"][said["said"].to_numpy() != first].unique()
-    number = len(differing)
-    if number and duplicates == "error":
-        ids = counted["item"][counted["number"].isin(differing)].unique()
+    number = pd.Series(items).groupby(rows.to_numpy()).first()
+    distinct = pd.DataFrame({"number": number, "said": said}).drop_duplicates()
+    again = distinct["number"].duplicated()
+    differing = distinct["number"][again].unique()
+    text = f"{len(differing)} ids have rows that differ"
+    if len(differing) and duplicates == "error":
+        first = np.isin(items, differing) & ~counted["item"].duplicated()
         raise DataError(
-            f"{number} ids have rows that differ: {_items_text(counted, ids)}; "
-            "keep one of each, or say what counts with --duplicates=union or "
-            "--duplicates=first"
+            f"{text}: {places(counted, first)}; keep one of each, or say what "
+            "counts with --duplicates=union or --duplicates=first"
         )
-    if number:
-        how = "united" if duplicates == "union" else "only the first was kept"
-        notes.append(f"{number} ids have rows that differ: {how}")
-    equal = said["number"][~said["number"].isin(differing)]
-    if len(equal):
-        equal = len(equal) - equal.nunique()
-        notes.append(f"{equal} rows repeat an id and say the same: left out")
-    united = counted["number"].isin(differing if duplicates == "union" else [])
-    return counted[(rows == lead) | united]
-
-
-def _items_text(votes, ids):
-    """Returns up to five items by id and place: "a (line 2), b (line 3)"."""
-    rows = votes[votes["item"].isin(ids[:6])].drop_duplicates("item")
-    unit = votes.index.name or "row"
-    texts = [f"{item} ({unit} {row})" for row, item in rows["item"].items()]
-    return first_five(texts)
+    if len(differing):
+        notes.append(f"{text}: --duplicates={duplicates}")
+    is_repeated = ~said.index.isin(distinct.index)
+    _note(notes, is_repeated, "rows are repeated: left out")
+    keep = distinct if duplicates == "union" else distinct[~again]
+    return counted[rows.isin(keep.index)]
 
 
 def _count(counted, min_confidence, notes):
     """Returns the votes that count, those repeated once."""
     denied = counted["confidence"] == 0
-    if denied.any():
-        notes.append(
-            f"{denied.sum()} answers of confidence 0 say that an item is not "
-            "of a class: no candidates"
-        )
-        counted = counted[~denied]
+    _note(notes, denied, "answers of confidence 0 are a no, no candidates")
+    counted = counted[~denied]
     if min_confidence is not None:
         weak = ~(counted["confidence"] >= min_confidence)
-        notes.append(
-            f"{weak.sum()} votes are weaker than {min_confidence:g}: left out"
+        _note(
+            notes, weak, f"votes are weaker than {min_confidence:g}: left out"
         )
         counted = counted[~weak]
     # Where nobody is named, each row is a vote of its own.
@@ -426,17 +349,18 @@ def _count(counted, min_confidence, notes):
         who = counted.index
     order = counted.assign(who=who, place=range(len(counted)))
     order = order.sort_values("confidence", ascending=False, kind="stable")
-    order = order.drop_duplicates(["number", "who", "kind"])
-    repeated = len(counted) - len(order)
-    if repeated:
-        notes.append(
-            f"{repeated} answers are repeated within an item and count once"
-        )
-    return counted.iloc[np.sort(order["place"])]
+    again = order.duplicated(["number", "who", "kind"])
+    _note(notes, again, "answers are repeated within an item and count once")
+    return counted.iloc[np.sort(order["place"][~again])]
+
+
+def _note(notes, rows, text):
+    if np.any(rows):
+        notes.append(f"{np.sum(rows)} {text}")
 
 
 def true_labels(votes, candidates, none_of_these=()):
-    """Returns the true classes that a table gives beside its votes.
+    """Returns the true classes that a table gives beside its votes, or None.
 
     Args:
         votes: Frame as of `read_votes`.
@@ -444,16 +368,17 @@ def true_labels(votes, candidates, none_of_these=()):
         none_of_these: Strings, answers that stand for no class.
 
     Returns:
-        int64 `(N,)`, -1 where a true class is not known; None if the table
-        gives none.
+        int64 `(N,)`, -1 where a true class is not known.
     """
     if "truth" not in votes:
         return None
     truths = votes[votes["truth"].notna()].drop_duplicates("item")
     codes, labels = pd.factorize(truths["truth"])
-    names = candidates.class_names
     _, numbers = class_numbers(
-        labels, names, none_of_these, lambda i: places(truths, codes == i)
+        labels,
+        candidates.class_names,
+        none_of_these,
+        lambda i: places(truths, codes == i),
     )
-    found = pd.Series(numbers[codes], truths["item"]).reindex(candidates.ids)
-    return np.maximum(found.fillna(PADDING).to_numpy(np.int64), PADDING)
+    truths = pd.Series(numbers[codes], truths["item"]).reindex(candidates.ids)
+    return np.maximum(truths.fillna(PADDING).to_numpy(np.int64), PADDING)

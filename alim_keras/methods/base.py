@@ -184,11 +184,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     # What a method defines.
 
     def encode(self, images, training=False):
-        """Runs the networks on normalised images.
-
-        Returns:
-            A dict with at least `"logits"`, float32 `(B, C)`.
-        """
+        """Returns a dict with `"logits"` `(B, C)` of normalised images."""
         features = self.backbone(images, training=training)
         return {"logits": self.classifier(features)}
 
@@ -211,26 +207,17 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     def classification_loss(
         self, logits, targets, candidates, sample_weight=None
     ):
-        """Returns the loss of logits `(B, C)`, a scalar.
+        """Returns the loss, a scalar, from `adjusted` logits `(B, C)`.
 
-        Args:
-            logits: Tensor `(B, C)`, adjusted if `logit_adjustment` asks so.
-            targets: The result of `current_targets`, `(B, C)`.
-            candidates: Multi-hot tensor `(B, C)`.
-            sample_weight: `(B,)` or None.
+        `targets` `(B, C)` are those of `current_targets`.
         """
         return self.cross_entropy(targets, logits, sample_weight=sample_weight)
 
     def method_losses(self, outputs, targets, batch):
         """Returns the loss parts, and updates the method's own state.
 
-        Args:
-            outputs: The result of `forward`.
-            targets: The result of `current_targets`, without gradient.
-            batch: A `Batch`.
-
-        Returns:
-            A dict from the names in `loss_names` to pairs (weight, loss).
+        They are a dict from the names in `loss_names` to pairs (weight,
+        loss). `targets` carry no gradient.
         """
         loss = self.classification_loss(
             self.adjusted(outputs["logits"]),
@@ -256,11 +243,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     def current_candidates(self, index, candidates):
         """Returns the sets that training works with, `(B, C)`.
 
-        They are the data's, unless a method corrects sets.
-
-        Args:
-            index: Integer tensor `(B,)`.
-            candidates: Multi-hot float32 tensor `(B, C)`: the data's.
+        They are the data's, `candidates`, unless a method corrects sets.
         """
         return candidates
 

@@ -229,7 +229,7 @@ def test_a_class_folder_of_two_lines_is_refused(tmp_path):
     for name in ("a\nb", "c"):
         (tmp_path / name).mkdir()
         Image.new("L", (4, 4)).save(tmp_path / name / f"{len(name)}.png")
-    with pytest.raises(ConfigError, match="line break"):
+    with pytest.raises(ConfigError, match="a line of text"):
         load_table(tmp_path)
 
 

@@ -207,31 +207,6 @@ def test_the_epoch_reaches_the_model_and_its_data(data):
     assert len(seen) == 12
 
 
-@pytest.mark.parametrize("kind", ["none", "one", "list", "CallbackList"])
-def test_callbacks_of_any_form(data, kind):
-    images, candidates, _ = data
-    model = tiny.plain(tiny.backbone)
-    mine = keras.callbacks.LambdaCallback(
-        on_epoch_begin=lambda epoch, logs: None
-    )
-    callbacks = {
-        "none": None,
-        "one": mine,
-        "list": [mine],
-        "CallbackList": keras.callbacks.CallbackList(
-            [mine], add_history=True, model=model, epochs=2
-        ),
-    }[kind]
-    tiny.fit(
-        model,
-        tiny.batches(images, candidates, 12),
-        epochs=2,
-        callbacks=callbacks,
-    )
-    assert int(model.epoch) == 1
-    assert float(model.pseudo_label_table.momentum) == pytest.approx(0.875)
-
-
 def test_fit_on_the_own_data_set_says_nothing(data):
     images, candidates, _ = data
     model = tiny.plain(tiny.backbone)

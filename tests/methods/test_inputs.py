@@ -204,29 +204,6 @@ def test_the_form_of_the_backbone_is_checked(kind):
         alim_keras.PiCO(network, 3, 4)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("scores_from", "nearest"),
-        ("temperature", 0.0),
-        ("std", 0.0),
-        ("mean", float("nan")),
-        ("mixup_alpha", 0.0),
-        ("prototype_temperature", 0.0),
-        ("queue_size", 0),
-        ("key_momentum", 1.5),
-        ("prototype_momentum", -0.1),
-        ("mixup_weight", -1.0),
-        ("contrastive_weight", float("nan")),
-        ("weight_decay", -1.0),
-        ("pseudo_label_momentum", (0.9, 1.2)),
-    ],
-)
-def test_an_argument_out_of_range_is_named(name, value):
-    with pytest.raises(ValueError, match=name):
-        tiny.pico(**{name: value})
-
-
 @pytest.mark.parametrize("how", ["data set", "fit", "train_on_batch"])
 def test_more_examples_than_the_table_has_rows_are_named(data, how):
     # Compiled, on an accelerator, nothing would complain: rows out of range

@@ -8,10 +8,6 @@ import references_irnet
 import tiny
 
 import alim_keras
-from alim_keras.errors import ConfigError
-from alim_keras.layers import AddedLabels
-from alim_keras.layers import Plateau
-from alim_keras.layers import PseudoLabelTable
 from alim_keras.methods import IRNet
 from alim_keras.methods.irnet import missing_label
 
@@ -88,11 +84,6 @@ def test_steps_with_alim_equal_the_slow_ones():
     assert sum(run(build(tau=0.0, label_loss="ce"), lam=0.4)) > 0.0
 
 
-@SLOW_ON_JAX
-def test_a_batch_of_three_without_mixup():
-    assert sum(run(build(tau=0.0, mixup_weight=0.0), size=3)) > 0.0
-
-
 def test_a_tau_too_large_corrects_nothing():
     assert run(build(tau=0.9), rounds=1) == [0.0] * 3
 
@@ -118,53 +109,6 @@ def test_missing_label_by_hand():
     )
     np.testing.assert_array_equal(np.array(label)[:3], [0, 0, 0])
     np.testing.assert_array_equal(noisy, [True, False, False, False])
-
-
-def test_added_labels_stay():
-    layer = AddedLabels(5, 3)
-    assert layer.table.dtype == "int8"
-    index = keras.ops.convert_to_tensor([4, 1])
-    layer.add(index, np.array([2, 0]), np.array([True, False]))
-    layer.add(index, np.array([0, 1]), np.array([True, True]))
-    expected = np.zeros((5, 3))
-    expected[4] = [1, 0, 1]
-    expected[1, 1] = 1
-    np.testing.assert_array_equal(layer.table.numpy(), expected)
-    sets = layer.joined(index, np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
-    np.testing.assert_array_equal(sets, [[1, 1, 1], [1, 1, 0]])
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_only_the_chosen_rows_are_overwritten(dtype):
-    table = PseudoLabelTable(4, 2, table_dtype=dtype)
-    sets = np.ones((2, 2), "float32")
-    before = np.array([[0.3, 0.7], [0.1, 0.9]], "float32")
-    index = keras.ops.convert_to_tensor([3, 1])
-    table.overwrite(index, before, sets, np.array([True, True]))
-    stored = table.table.numpy()
-    table.overwrite(
-        index, np.full((2, 2), 0.5, "float32"), sets, np.array([False, True])
-    )
-    np.testing.assert_array_equal(table.table.numpy()[3], stored[3])
-    np.testing.assert_array_equal(table.table.numpy()[1], [0.5, 0.5])
-    assert not table.table.numpy()[[0, 2]].any()
-
-
-def test_plateau_by_hand():
-    plateau = Plateau()
-    for inside in ([1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 0, 0]):
-        plateau.record(keras.ops.convert_to_tensor(inside, "float32"))
-        plateau.close_epoch()
-    # A second call has nothing to close.
-    plateau.close_epoch()
-    history = plateau.history.numpy()
-    np.testing.assert_array_equal(history[-4:], [0.25, 0.5, 0.5, 0.5])
-    assert np.isnan(history[:-4]).all()
-    # (.5 + .5) / 2 - (.25 + .5) / 2 = .125
-    assert plateau.is_reached(2, 0.126) and not plateau.is_reached(2, 0.124)
-    assert plateau.is_reached(1, 0.01)
-    # Two times three epochs are not known yet.
-    assert not plateau.is_reached(3, 1.0)
 
 
 EPOCHS = 10
@@ -269,26 +213,6 @@ def test_before_the_start_it_is_pico():
             np.testing.assert_array_equal(a.numpy(), b.numpy(), name)
 
 
-@SLOW_ON_JAX
-def test_alim_with_lambda_0_is_the_method_itself():
-    images, candidates, _ = tiny.examples(24)
-
-    def trained(*callbacks):
-        model = tiny.pico(
-            method=IRNet,
-            tau=0.0,
-            correct_start=2,
-            compile_options=tiny.RARE_SHAPE,
-        )
-        data = tiny.batches(images, candidates, 12)
-        tiny.fit(model, data, epochs=3, callbacks=list(callbacks))
-        assert model.added_labels.table.numpy().sum() > 0
-        return tiny.snapshot(model)
-
-    alim = alim_keras.callbacks.ALIM(lam=0, warmup_epochs=1)
-    tiny.assert_same(trained(), trained(alim))
-
-
 def test_alim_between_epochs_meets_the_corrected_sets():
     images, candidates, _ = tiny.examples(24)
     model = tiny.pico(
@@ -305,43 +229,3 @@ def test_alim_between_epochs_meets_the_corrected_sets():
     )
     ratios = model.pseudo_label_table.candidate_ratio.numpy()
     assert np.isinf(ratios).all()
-
-
-@pytest.mark.parametrize("correct_start", ["auto", 7])
-def test_every_option_survives_saving(correct_start):
-    options = {
-        "tau": 0.3,
-        "correct_start": correct_start,
-        "latest_start": 0.25,
-        "label_loss": "ce",
-        "prototype_temperature": 0.5,
-        "mixup_weight": 0.2,
-    }
-    model = tiny.pico(method=IRNet, **options)
-    again = IRNet.from_config(model.get_config())
-    for name, value in options.items():
-        assert getattr(again, name) == value, name
-    assert model.get_config() == again.get_config()
-
-
-def test_a_sparse_table_is_refused_by_name():
-    with pytest.raises(ConfigError, match="--table=dense.*SparsePseudoLabel"):
-        tiny.pico(
-            method=IRNet,
-            table=alim_keras.layers.SparsePseudoLabelTable(24, 3, 2),
-        )
-
-
-@pytest.mark.parametrize(
-    "options, expected",
-    [
-        ({"tau": -0.1}, "`tau`.*-0.1"),
-        ({"latest_start": 1.5}, "`latest_start`.*1.5"),
-        ({"correct_start": 0}, "`correct_start`.*0"),
-        ({"correct_start": "late"}, "`correct_start`.*late"),
-        ({"label_loss": "mse"}, "`label_loss`.*mse"),
-    ],
-)
-def test_bad_arguments_are_refused(options, expected):
-    with pytest.raises(ValueError, match=expected):
-        tiny.pico(method=IRNet, **options)

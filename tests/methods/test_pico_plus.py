@@ -1,15 +1,11 @@
 """PiCO+ against its slow twin, and its special cases."""
 
-import keras
 import numpy as np
 import pico_steps
 import pytest
 import references_pico_plus
 import tiny
 
-import alim_keras
-from alim_keras import losses
-from alim_keras.layers import Reliability
 from alim_keras.methods import PiCOPlus
 
 SLOW_ON_JAX = pytest.mark.tensorflow("compiles a step that others run, too")
@@ -193,139 +189,3 @@ def test_sample_weights_scale_the_losses():
         mean = (half[0][name] + half[1][name]) / 2
         assert mean == pytest.approx(whole[name], rel=1e-5)
     assert half[0]["cls_loss"] == half[1]["guess_loss"] == 0.0
-
-
-def test_the_reliable_examples_by_hand():
-    layer = Reliability(6)
-    layer.record(
-        keras.ops.convert_to_tensor([5, 0, 2, 3]),
-        keras.ops.convert_to_tensor([0.1, -0.7, -0.7, 0.0]),
-    )
-    layer.select(0.5)
-    # 1 and 4 are unknown; 0 and 2, equally near, are two of four.
-    np.testing.assert_array_equal(layer.reliable.numpy(), [1, 1, 1, 0, 1, 0])
-    got = layer.of(keras.ops.convert_to_tensor([3, 0]))
-    np.testing.assert_array_equal(got, [False, True])
-    layer.select(0.3)  # floor(1.2): one; of equals, the first.
-    np.testing.assert_array_equal(layer.reliable.numpy(), [1, 1, 0, 0, 1, 0])
-    layer.select(1.0)
-    np.testing.assert_array_equal(layer.reliable.numpy(), np.ones(6))
-
-
-def test_masks_by_hand():
-    # Two anchors, the second and third of a global batch of 3; a queue of 2.
-    similarities = np.array(
-        [[0.1, 1.0, 0.3, 0.2, 0.4, 0.9, 0.5, 0.6]] * 2, "float32"
-    )
-    near = losses.neighbour_mask(similarities, 3)
-    np.testing.assert_array_equal(near[0], [0, 1, 0, 0, 0, 1, 0, 1])
-    is_self, is_key = losses.own_places(1, 2, 3, 8)
-    np.testing.assert_array_equal(np.argmax(is_self, axis=1), [1, 2])
-    np.testing.assert_array_equal(np.argmax(is_key, axis=1), [4, 5])
-    assert np.sum(is_self) == np.sum(is_key) == 2
-    out = losses.LEFT_OUT
-    np.testing.assert_array_equal(
-        losses.contrast_mask(near, is_self, is_key),
-        [[0, out, 0, 0, 1, 1, 0, 1], [0, 1, out, 0, 0, 1, 0, 1]],
-    )
-    np.testing.assert_array_equal(
-        losses.instance_mask(is_key, 3)[1], [out] * 5 + [1, 0, 0]
-    )
-
-
-def test_moco_by_hand():
-    # Key at .5, queue at .2 and -.1, temperature .1: log(1 + e^-3 + e^-6).
-    mask = np.array([[losses.LEFT_OUT, 1.0, 0.0, 0.0]], "float32")
-    loss = losses.SupervisedContrastive(0.1)(
-        mask, np.array([[1.0, 0.5, 0.2, -0.1]], "float32")
-    )
-    expected = np.log(1 + np.exp(-3) + np.exp(-6))
-    assert float(loss) == pytest.approx(expected, rel=1e-5)
-
-
-@SAVING_NOISE
-def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(tmp_path):
-    images, candidates, _ = tiny.examples(24)
-
-    def fit(model, epochs, start):
-        tiny.fit(
-            model,
-            tiny.batches(images, candidates, 12),
-            epochs=epochs,
-            initial_epoch=start,
-        )
-
-    whole = tiny.pico(method=PiCOPlus, compile_options=tiny.RARE_SHAPE, **TINY)
-    fit(whole, 2, 0)  # The second epoch has chosen.
-    whole.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    assert type(again) is PiCOPlus
-    # floor(.6 * 24)
-    assert whole.reliability.reliable.numpy().sum() == 14
-    for model in (whole, again):
-        fit(model, 3, 2)
-    tiny.assert_same(tiny.snapshot(whole), tiny.snapshot(again))
-
-
-@SLOW_ON_JAX
-def test_alim_with_lambda_0_is_the_method_itself():
-    options = {"method": PiCOPlus, "epochs": 3, **TINY}
-    alim = alim_keras.callbacks.ALIM(lam=0, warmup_epochs=1)
-    first, _ = trained(**options)
-    second, _ = trained(alim, **options)
-    tiny.assert_same(tiny.snapshot(first), tiny.snapshot(second))
-
-
-def test_every_option_survives_saving():
-    options = {
-        "start": 3,
-        "knn_start": 5,
-        "pure_ratio": 0.7,
-        "num_neighbours": 2,
-        "guess_temperature": 0.2,
-        "cls_weight": 1.5,
-        "unreliable_weight": 0.3,
-        "prototype_temperature": 0.5,
-        "contrastive_weight": 0.4,
-        "temperature": 0.3,
-    }
-    model = tiny.pico(method=PiCOPlus, **options)
-    again = PiCOPlus.from_config(model.get_config())
-    for name, value in options.items():
-        assert getattr(again, name) == value, name
-    assert model.get_config() == again.get_config()
-    assert again.contrastive_loss.temperature == 0.3
-
-
-def test_the_defaults_are_the_published_ones():
-    model = tiny.pico(method=PiCOPlus, queue_size=16)
-    expected = {
-        "start": 80,
-        "knn_start": 100,
-        "pure_ratio": 0.6,
-        "num_neighbours": 16,
-        "guess_temperature": 0.07,
-        "cls_weight": 2.0,
-        "unreliable_weight": 0.1,
-        "contrastive_weight": 0.5,
-        "mixup_weight": 1.0,
-        "prototype_temperature": 1.0,
-    }
-    assert {n: getattr(model, n) for n in expected} == expected
-
-
-@pytest.mark.parametrize(
-    "options, expected",
-    [
-        ({"start": 0.5}, "`start`.*0.5"),
-        ({"start": 9, "knn_start": 8}, "`knn_start`.*start=9, knn_start=8"),
-        ({"pure_ratio": 1.1}, "`pure_ratio`.*1.1"),
-        ({"num_neighbours": 0}, "`num_neighbours`.*0"),
-        ({"num_neighbours": 11}, "`num_neighbours`.*queue_size=10"),
-        ({"guess_temperature": 0}, "`guess_temperature`.*0"),
-        ({"cls_weight": -1}, "`cls_weight`.*-1"),
-    ],
-)
-def test_bad_arguments_are_refused(options, expected):
-    with pytest.raises(ValueError, match=expected):
-        tiny.pico(method=PiCOPlus, **options)

@@ -46,9 +46,15 @@ def run(model, slow, phi=0.9, lam=0.0, norm="onehot", factor=1.0, epoch=2):
         assert_equal(model, slow, atol=5e-5)
 
 
-@pytest.mark.parametrize("scores_from", ["prototypes", "classifier"])
-@pytest.mark.parametrize("lam", [0.0, 0.4])
-@pytest.mark.parametrize("norm", ["onehot", "scale"])
+@pytest.mark.parametrize(
+    ("scores_from", "lam", "norm"),
+    [
+        ("prototypes", 0.0, "onehot"),
+        ("prototypes", 0.4, "scale"),
+        ("classifier", 0.4, "onehot"),
+        ("classifier", 0.0, "scale"),
+    ],
+)
 def test_three_steps_equal_the_slow_ones(scores_from, lam, norm):
     model, slow = build(scores_from=scores_from)
     run(model, slow, lam=lam, norm=norm)

@@ -7,7 +7,6 @@ import references_methods as slow
 import tiny
 
 import alim_keras
-from alim_keras import methods
 from alim_keras.methods import METHODS
 from alim_keras.methods.inputs import Batch
 
@@ -113,17 +112,25 @@ def test_alim_weighs_the_labels_outside(name, lam):
     assert_rows(model, reference, 3)
 
 
-@pytest.mark.parametrize("name", [*KEEPING, "gce", "pico"])
+SMALL = {"embedding_dim": 4, "queue_size": 12}
+LAMBDA_0 = {
+    **dict.fromkeys(KEEPING, {}),
+    "gce": {"targets": "pseudo_labels"},
+    "pico": SMALL,
+    "irnet": {**SMALL, "tau": 0.0, "correct_start": 1},
+    "pico_plus": {**SMALL, "start": 1, "knn_start": 1, "num_neighbours": 4},
+}
+
+
+@pytest.mark.parametrize("name", LAMBDA_0)
 def test_alim_with_lambda_0_is_the_method_itself(name):
-    images, candidates, _ = tiny.examples(24)
-    options = {"targets": "pseudo_labels"} if name == "gce" else {}
-    if name == "pico":
-        options = {"embedding_dim": 4, "queue_size": 12}
+    images, candidates, _ = tiny.examples(12)
+    options = LAMBDA_0[name]
     found = []
     for callbacks in ([], [alim_keras.callbacks.ALIM(lam=0, warmup_epochs=1)]):
-        model = build(name, mixup_weight=1.0, **options)
+        model = build(name, 12, mixup_weight=1.0, **options)
         data = tiny.batches(images, candidates, 6)
-        tiny.fit(model, data, epochs=3, callbacks=callbacks)
+        tiny.fit(model, data, epochs=2, callbacks=callbacks)
         found.append(tiny.snapshot(model))
     tiny.assert_same(*found)
 
@@ -199,21 +206,6 @@ def test_what_crdpll_does_outside_the_set_under_alim(how):
         assert (logs["loss"] > 0) == (how == "weighted" or lam == 0.0)
 
 
-def test_proden_differs_from_rc_in_the_pass_that_it_uses():
-    x, y = batch()
-    rows = []
-    for name in ("rc", "proden"):
-        model = build(name)
-        p = model.predict(x["weak"], verbose=0)
-        model.train_on_batch(x, y)
-        rows.append(model.pseudo_labels.numpy()[:3])
-        if name == "rc":
-            p = model.predict(x["weak"], verbose=0)
-        expected = p * y / (p * y).sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(rows[-1], expected, atol=1e-6)
-    assert np.abs(rows[0] - rows[1]).max() > 1e-3
-
-
 # ALIM is refused where there is nothing to adjust.
 
 
@@ -229,19 +221,7 @@ def test_alim_is_refused_by_name(name):
         _ = model.pseudo_labels
 
 
-def test_wrong_arguments_are_named():
-    for name, options, words in [
-        ("gce", {"targets": "sets"}, "targets='sets'"),
-        ("gce", {"exponent": 0.0}, "exponent=0.0"),
-        ("lwc", {"recompute": "never"}, "recompute='never'"),
-        ("crdpll", {"ramp": 0.0}, "ramp=0.0"),
-        ("crdpll", {"non_candidates": "x"}, "non_candidates='x'"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            build(name, **options)
-
-
-@pytest.mark.parametrize("name", SIMPLE)
+@pytest.mark.parametrize("name", ["lwc", "gce", "crdpll"])
 def test_saved_and_loaded_it_goes_on_the_same(name, tmp_path):
     x, y = batch()
     model = build(name)
@@ -269,11 +249,3 @@ def test_logit_adjustment_adds_the_prior_and_learns_it():
     np.testing.assert_allclose(
         model.class_prior.prior.numpy(), prior, rtol=1e-5
     )
-
-
-def test_every_method_has_a_name_and_a_class():
-    for name, method in METHODS.items():
-        assert getattr(methods, method.__name__) is method
-        assert name.replace("_plus", "plus") == method.__name__.lower().replace(
-            "_", ""
-        )

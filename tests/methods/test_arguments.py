@@ -1,0 +1,169 @@
+"""Arguments of the methods: names, defaults, refusals, saving."""
+
+import keras
+import numpy as np
+import pytest
+import tiny
+
+import alim_keras
+from alim_keras import methods
+from alim_keras.errors import ConfigError
+from alim_keras.methods import METHODS
+
+# Values that are not the defaults.
+SHARED = {
+    "mean": 0.1,
+    "std": 0.9,
+    "mixup_weight": 0.7,
+    "mixup_alpha": 2.0,
+    "pseudo_label_momentum": (0.8, 0.7),
+    "pseudo_label_start": 4,
+    "weight_decay": 0.01,
+    "logit_adjustment": 0.5,
+    "seed": 11,
+}
+PICO = {
+    "embedding_dim": 3,
+    "queue_size": 7,
+    "key_momentum": 0.5,
+    "prototype_momentum": 0.25,
+    "temperature": 0.3,
+    "prototype_temperature": 0.4,
+    "scores_from": "classifier",
+    "contrastive_weight": 0.6,
+}
+OPTIONS = {
+    **dict.fromkeys(METHODS, {}),
+    **dict.fromkeys(("lwc", "lws"), {"beta": 2.0, "recompute": "after_loss"}),
+    **dict.fromkeys(("mse", "mae"), {"targets": "pseudo_labels"}),
+    "gce": {"targets": "pseudo_labels", "exponent": 0.5},
+    "sce": {"targets": "pseudo_labels", "alpha": 2.0, "beta": 3.0},
+    "crdpll": {"ramp": 0.25, "non_candidates": "drop"},
+    "pico": PICO,
+    "irnet": {
+        **PICO,
+        "tau": 0.3,
+        "correct_start": 7,
+        "latest_start": 0.25,
+        "label_loss": "ce",
+    },
+    "pico_plus": {
+        **PICO,
+        "start": 3,
+        "knn_start": 5,
+        "pure_ratio": 0.7,
+        "num_neighbours": 2,
+        "guess_temperature": 0.2,
+        "cls_weight": 1.5,
+        "unreliable_weight": 0.3,
+    },
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_option_survives_saving(name):
+    options = {**SHARED, **OPTIONS[name]}
+    method = METHODS[name]
+    model = method(tiny.backbone(), tiny.CLASSES, 24, **options)
+    again = method.from_config(model.get_config())
+    assert model.get_config() == again.get_config()
+    for option, value in options.items():
+        assert getattr(again, option) == value, option
+    arguments = set(methods.arguments_of(method))
+    given = {"backbone", "num_classes", "num_examples", "views", "table"}
+    # No argument of the class is left out above.
+    assert arguments - given == set(options)
+    if "temperature" in options:
+        assert again.contrastive_loss.temperature == 0.3
+        assert again.prototypes.momentum == 0.25
+
+
+@pytest.mark.parametrize("mean", [(0.5,), np.array([0.5]), np.float32(0.5)])
+def test_any_kind_of_mean_survives_saving(mean):
+    model = tiny.plain(tiny.backbone, mean=mean)
+    config = keras.saving.serialize_keras_object(model.get_config())
+    again = tiny.Plain.from_config(
+        keras.saving.deserialize_keras_object(config)
+    )
+    np.testing.assert_array_equal(
+        model.prepare(np.ones((1, *tiny.SHAPE))),
+        again.prepare(np.ones((1, *tiny.SHAPE))),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("pico", {"scores_from": "nearest"}, "scores_from='nearest'"),
+        ("pico", {"temperature": 0.0}, "temperature"),
+        ("pico", {"prototype_temperature": 0.0}, "prototype_temperature"),
+        ("pico", {"queue_size": 0}, "queue_size"),
+        ("pico", {"key_momentum": 1.5}, "key_momentum"),
+        ("pico", {"prototype_momentum": -0.1}, "prototype_momentum"),
+        ("pico", {"contrastive_weight": float("nan")}, "contrastive_weight"),
+        ("rc", {"std": 0.0}, "std"),
+        ("rc", {"mean": float("nan")}, "mean"),
+        ("rc", {"mixup_alpha": 0.0}, "mixup_alpha"),
+        ("rc", {"mixup_weight": -1.0}, "mixup_weight"),
+        ("rc", {"weight_decay": -1.0}, "weight_decay"),
+        ("rc", {"pseudo_label_momentum": (0.9, 1.2)}, "pseudo_label_momentum"),
+        ("gce", {"targets": "sets"}, "targets='sets'"),
+        ("gce", {"exponent": 0.0}, "exponent=0.0"),
+        ("lwc", {"recompute": "never"}, "recompute='never'"),
+        ("crdpll", {"ramp": 0.0}, "ramp=0.0"),
+        ("crdpll", {"non_candidates": "x"}, "non_candidates='x'"),
+        ("irnet", {"tau": -0.1}, "`tau`.*-0.1"),
+        ("irnet", {"latest_start": 1.5}, "`latest_start`.*1.5"),
+        ("irnet", {"correct_start": 0}, "`correct_start`.*0"),
+        ("irnet", {"correct_start": "late"}, "`correct_start`.*late"),
+        ("irnet", {"label_loss": "mse"}, "`label_loss`.*mse"),
+        ("pico_plus", {"start": 0.5}, "`start`.*0.5"),
+        ("pico_plus", {"start": 9, "knn_start": 8}, "start=9, knn_start=8"),
+        ("pico_plus", {"pure_ratio": 1.1}, "`pure_ratio`.*1.1"),
+        ("pico_plus", {"num_neighbours": 0}, "`num_neighbours`.*0"),
+        ("pico_plus", {"num_neighbours": 11}, "queue_size=10"),
+        ("pico_plus", {"guess_temperature": 0}, "`guess_temperature`.*0"),
+        ("pico_plus", {"cls_weight": -1}, "`cls_weight`.*-1"),
+    ],
+)
+def test_an_argument_out_of_range_is_named(name, options, words):
+    small = (
+        {"embedding_dim": 4, "queue_size": 10}
+        if "embedding_dim" in (methods.arguments_of(METHODS[name]))
+        else {}
+    )
+    with pytest.raises(ValueError, match=words):
+        METHODS[name](tiny.backbone(), 3, 24, **{**small, **options})
+
+
+def test_the_defaults_of_pico_plus_are_the_published_ones():
+    expected = {
+        "start": 80,
+        "knn_start": 100,
+        "pure_ratio": 0.6,
+        "num_neighbours": 16,
+        "guess_temperature": 0.07,
+        "cls_weight": 2.0,
+        "unreliable_weight": 0.1,
+        "contrastive_weight": 0.5,
+        "mixup_weight": 1.0,
+        "prototype_temperature": 1.0,
+    }
+    arguments = methods.arguments_of(METHODS["pico_plus"])
+    assert {name: arguments[name] for name in expected} == expected
+
+
+def test_a_sparse_table_is_refused_by_irnet():
+    with pytest.raises(ConfigError, match="--table=dense.*SparsePseudoLabel"):
+        tiny.pico(
+            method=methods.IRNet,
+            table=alim_keras.layers.SparsePseudoLabelTable(24, 3, 2),
+        )
+
+
+def test_every_method_has_a_name_and_a_class():
+    for name, method in METHODS.items():
+        assert getattr(methods, method.__name__) is method
+        assert methods.find_method(name) is method
+        plain = name.replace("_plus", "plus")
+        assert plain == method.__name__.lower().replace("_", "")
