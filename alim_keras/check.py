@@ -78,8 +78,7 @@ def main(line):
     if problems and config.table.on_bad_image == "error":
         print("\n".join(table.notes))
         return _verdict(config, problems)
-    training = load.training_set(config, table=table)
-    load.check_use_of(line, training)
+    training = load.training_set(config, table=table, line=line)
     print(findings.describe(training))
     steps = len(training.trained) // config.train.batch_size
     shape = " x ".join(map(str, training.images.shape[1:]))

@@ -92,8 +92,7 @@ def train(config, folder, scope, replicas=1, line=None, publish=True):
         scope: The distribution's scope; see `backend.make_strategy`.
         replicas: Number of replicas.
         line: The `cli.Line`, to refuse flags that do not fit the data.
-        publish: Whether the served model, the Keras model and the labels are
-            written too.
+        publish: Whether models and labels are written too.
 
     Returns:
         The results on the chief, which alone writes; `None` elsewhere.
@@ -115,10 +114,10 @@ def train(config, folder, scope, replicas=1, line=None, publish=True):
         config,
         ids=None if before is None else before.ids,
         normalisation=folder.normalisation(),
+        line=line,
     )
     if line is not None:
-        load.check_use_of(line, training)
-    folder.check_data(training)
+        folder.check_data(training)
     run_folder.check_agreement(config, folder, training.sets)
     if is_chief:
         if config.candidates.save_candidates:

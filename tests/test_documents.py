@@ -1,8 +1,11 @@
 """What README and docs show must run as written."""
 
+import dataclasses
+import importlib
 import pathlib
 import re
 import runpy
+import shlex
 
 import keras
 import numpy as np
@@ -10,8 +13,8 @@ import own
 from absl import flags
 
 import alim_keras
-from alim_keras.cli import flagfiles
-from alim_keras.cli import train_flags
+from alim_keras.__main__ import COMMANDS
+from alim_keras.app import cli
 
 
 def _blocks(text, language):
@@ -62,32 +65,72 @@ def test_the_program_about_own_labels_runs(repository, tmp_path, monkeypatch):
     assert "report.html" in {one.name for one in tmp_path.rglob("*")}
 
 
-def test_every_flag_in_the_documents_exists(repository):
-    known = set(train_flags.COMMAND.new_flags()) | {"checkpoint", "help"}
-    # Flags of pytest, pip and the scripts stand in other commands.
-    command = re.compile(r"(?:scripts/train|alim_keras\.train)\b([^\n|`]*)")
+def _commands(text):
+    """Yields (command, words) of every command line in a page."""
+    text = text.replace("\\\n", " ")
+    for block in re.findall(r"```(?:sh)?\n(.*?)```", text, re.DOTALL):
+        for line in block.splitlines():
+            line = line.split("#")[0].split(" > ")[0]
+            match = re.search(
+                r"(?:scripts/(train)\b|alim_keras\.(\w+)|alim-keras (\w+))(.*)",
+                line,
+            )
+            name = match and (match[1] or match[2] or match[3])
+            if name in COMMANDS and not re.search(r"\.\.\.|\$", match[4]):
+                yield name, shlex.split(match[4])
+
+
+def test_every_command_in_the_documents_is_read(repository, monkeypatch):
+    """Flags, values, presets and words; files need not be there."""
+    # A page's own flagfile lies in a run folder.
+    monkeypatch.setattr(cli, "read_flagfile", _only_presets)
     pages = [repository / "README.md", *(repository / "docs").glob("*.md")]
     seen = 0
     for page in pages:
-        text = page.read_text().replace("\\\n", " ")
-        for line in command.findall(text):
-            for name in re.findall(r"--(?:no)?([a-z_]+)", line):
-                seen += 1
-                whole = re.search(rf"--(no{name})\b", line)
-                assert name in known or (whole and whole[1] in known), (
-                    page.name,
-                    name,
-                )
-    assert seen > 10
+        for name, words in _commands(page.read_text(encoding="utf-8")):
+            try:
+                _command(name).parse(words)
+            except alim_keras.errors.ConfigError as error:
+                raise AssertionError(f"{page.name}: {words}: {error}") from None
+            seen += 1
+    assert seen > 30
 
 
-def test_every_preset_in_the_documents_exists(repository):
-    known = flagfiles.preset_names()
+_read_flagfile = cli.read_flagfile
+
+
+def _only_presets(file, label="flagfile {}", chain=()):
+    if pathlib.Path(file).is_relative_to(cli.preset_folder()):
+        return _read_flagfile(file, label, chain)
+    return [], {}
+
+
+def test_every_preset_and_flag_in_the_text_exists(repository):
+    known = {name for command in COMMANDS for name in _flags(command)}
+    # Those of pip, pytest and the scripts.
+    scripts = [p for p in (repository / "scripts").iterdir() if p.is_file()]
+    text = "".join(path.read_text(encoding="utf-8") for path in scripts)
+    known |= set(re.findall(r"--([a-z_]+)", text))
     pages = [repository / "README.md", *(repository / "docs").glob("*.md")]
-    named = set()
     for page in pages:
-        named |= set(re.findall(r"--preset=([\w.]+)", page.read_text()))
-    assert named and named <= {*known, "none", "NAME"}
+        text = page.read_text(encoding="utf-8")
+        named = set(re.findall(r"--preset=([\w.]+)", text))
+        assert named <= {*cli.preset_names(), "none", "NAME"}, page.name
+        for code in re.findall(r"`(--[a-z_]+)", text):
+            name = code.removeprefix("--")
+            assert {name, name.removeprefix("no")} & known, (page.name, code)
+
+
+def _command(name):
+    if name == "audit":
+        # An import would put the module in the place of the function.
+        return runpy.run_module("alim_keras.audit")["COMMAND"]
+    return importlib.import_module(f"alim_keras.{name}").COMMAND
+
+
+def _flags(name):
+    groups = _command(name).all_groups()
+    return [f.name for group in groups for f in dataclasses.fields(group)]
 
 
 def test_links_between_documents_lead_somewhere(repository):

@@ -25,15 +25,8 @@ def write(folder, model, training, labels=True):
     On JAX saved_model/ is left to `export_on_tensorflow`, which needs the
     folder to itself.
 
-    Args:
-        folder: The `RunFolder`.
-        model: The model, with the weights to publish.
-        training: The `TrainingSet` it was trained on.
-        labels: Whether labels.csv and classes.csv are written.
-
-    Returns:
-        The mean over the classes of their test accuracy, or None where no
-        test image has a label.
+    Returns the mean over the classes of their test accuracy, or None where no
+    test image has a label, or without `labels`.
     """
     if keras.config.backend() == "tensorflow":
         write_saved_model(folder, model, training.class_names)
@@ -152,12 +145,8 @@ def _write_classes(folder, model, training, settled):
 def results(config, folder, training, noise_rate, per_class_mean=None):
     """Returns the content of results.json.
 
-    Args:
-        config: The `Config`.
-        folder: The `RunFolder`, with metrics.csv and the last checkpoint.
-        training: The `TrainingSet`.
-        noise_rate: eta that ALIM was told, a number, an `Estimate` or None.
-        per_class_mean: What `write` returned.
+    `noise_rate` is what ALIM was told, a number, an `Estimate` or None, and
+    `per_class_mean` what `write` returned.
     """
     state, rows = folder.checkpoint.state, {}
     for row in read_metrics(folder.file("metrics.csv")):

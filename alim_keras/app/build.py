@@ -386,14 +386,8 @@ class OpenRun:
 def open_run(folder, options, checkpoint="selected"):
     """Opens a finished or interrupted run from its folder, which is locked.
 
-    Args:
-        folder: The `RunFolder`.
-        options: Settings with `data_dir` and `images`, which stand in place
-            of the run's where not None, and `trust_code`.
-        checkpoint: `"selected"` or `"last"`: which epoch's weights.
-
-    Returns:
-        An `OpenRun`.
+    `options` holds `data_dir` and `images`, which stand in place of the run's
+    where not None, and `trust_code`; `checkpoint` is `"selected"` or `"last"`.
     """
     text, candidates = folder.read_text("run.flags"), folder.candidates()
     for name, content in (("run.flags", text), ("candidates.npz", candidates)):

@@ -26,7 +26,7 @@ _OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()
 
 
 def training_set(
-    config, ids=None, candidates=None, normalisation=None, table=None
+    config, ids=None, candidates=None, normalisation=None, table=None, line=None
 ):
     """Loads images, makes or reads candidate sets, and holds a part out.
 
@@ -40,6 +40,7 @@ def training_set(
         normalisation: Mean and deviation of the channels of a run that goes
             on. Defaults to those of the images.
         table: What `table_set` returned, if it was called already.
+        line: The `cli.Line`, to refuse flags that do not fit the data.
 
     Returns:
         A `TrainingSet` with candidate sets, `trained` and `held_out`.
@@ -62,6 +63,9 @@ def training_set(
             download=config.data.download,
             image_size=None if is_known else config.data.image_size,
         )
+    if training.kind == "features" and line is not None:
+        why = f"is about images, and {training.name} holds feature vectors"
+        line.refuse_typed(_OF_FILES, why)
     network = config.method.network
     if training.kind == "features" and network not in (None, "mlp"):
         raise ConfigError(
@@ -156,13 +160,6 @@ def check_use(line):
             "--known_as_sets needs the true labels of some items; give them "
             "as --known_labels=FILE"
         )
-
-
-def check_use_of(line, training):
-    """Raises for flags that do not fit the kind of data; see `check_use`."""
-    if training.kind == "features":
-        why = f"is about images, and {training.name} holds feature vectors"
-        line.refuse_typed(_OF_FILES, why)
 
 
 def _part(config, training):

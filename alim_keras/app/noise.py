@@ -42,10 +42,6 @@ def prepare(config, folder, training):
     `annotated` and `cv` are estimated here, once, before the training; `em`
     and `gmm` by the returned estimator, as epochs end. Each estimate is
     printed and kept.
-
-    Raises:
-        ConfigError: There is nothing to estimate from.
-        DataError: The file of true labels is unsound.
     """
     asked, record = requested(config), Record(config, folder, training)
     if asked in (None, "oracle") or isinstance(asked, float):
@@ -237,12 +233,9 @@ class CrossFit:
     trained with. One model serves all folds: it starts each from the same
     initial weights.
 
-    Args:
-        config: The `Config`.
-        training: The `TrainingSet`; rows count within its `trained`.
-        purpose: String, the beginning of each printed line.
-        epochs: Of each training. Defaults to few: 12, or more where these
-            have fewer than 240 steps, but never more than the run's.
+    Rows count within `training.trained`. By default each training has few
+    epochs: 12, or more where these have fewer than 240 steps, but never more
+    than the run's. `purpose` begins each printed line.
     """
 
     def __init__(self, config, training, purpose, epochs=None):
@@ -314,14 +307,7 @@ def fold_probabilities(run, folder, folds, epochs=None):
     Nor were they trained on a copy of it. They are kept in the run folder, if
     it can be written to: a second audit need not train again.
 
-    Args:
-        run: The `OpenRun`.
-        folder: The `RunFolder`.
-        folds: Integer from 2, how many networks.
-        epochs: Of each training. Defaults to as many as the run's.
-
-    Returns:
-        float32 `(N, C)`.
+    They take as many epochs as the run's. Returns float32 `(N, C)`.
     """
     training, count = run.training, len(run.training)
     if folds > count:

@@ -73,18 +73,6 @@ def load_predictor(path, class_names=None, rename=False):
             model or its run keeps, or else the numbers.
         rename: Whether `class_names` may differ from the kept names: each is
             then another word for the class in its place.
-
-    Raises:
-        CheckpointError: There is no model, or it cannot be read.
-        ConfigError: `class_names` are not as many as the model's classes, or
-            not the model's own.
-
-    Example:
-
-    ```python
-    predictor = load_predictor("runs/digits-pico-seed0")
-    predictor.probabilities(images).argmax(axis=1)
-    ```
     """
     path = _find(os.path.abspath(os.path.expanduser(path)))
     is_graph = os.path.isdir(path)

@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import fcntl
-import functools
 import hashlib
 import importlib.metadata
 import json
@@ -68,11 +67,7 @@ class RunFolder:
         return os.path.join(self.path, *names)
 
     def existing(self, name):
-        """Returns the path of a regular file here, or None if it is missing.
-
-        Raises:
-            CheckpointError: It is a link, a folder, a pipe or a device.
-        """
+        """Returns the path of a regular file here, or None if it is missing."""
         path = self.file(name)
         try:
             mode = os.lstat(path).st_mode
@@ -89,14 +84,9 @@ class RunFolder:
     def lock(self, to_read=False):
         """Keeps a second process off the folder; freed even by `kill -9`.
 
-        Args:
-            to_read: Whether the caller can do without writing here. Then a
-                folder that cannot be written to needs no lock: files in it
-                are only ever replaced whole.
-
-        Raises:
-            BusyError: Another process works here.
-            ConfigError: This is a file, or cannot be written to.
+        `to_read` says that the caller can do without writing here. Then a
+        folder that cannot be written to needs no lock: files in it are only
+        ever replaced whole.
         """
         if os.path.exists(self.path) and not os.path.isdir(self.path):
             raise ConfigError(
@@ -262,10 +252,7 @@ class RunFolder:
         )
 
     def write_identity(self, config, training, noise_rate):
-        """Writes what says which run this is and repeats it, where missing.
-
-        `noise_rate` is a number, an `Estimate` or None.
-        """
+        """Writes what says which run this is and repeats it, where missing."""
         record = _record(config, training, noise_rate)
         if self.existing("run.json") is None:
             self.write("run.json", record)
@@ -281,11 +268,7 @@ class RunFolder:
 
 
 def fingerprint(settings):
-    """Returns six hexadecimal digits that stand for what a run computes.
-
-    Args:
-        settings: Dict of every setting's value, `Config.as_dict()`.
-    """
+    """Returns six hexadecimal digits that stand for what settings compute."""
     fixed = {k: v for k, v in settings.items() if k not in FREE}
     text = json.dumps(fixed, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:6]
@@ -297,21 +280,17 @@ def check_agreement(config, folder, candidates):
     if folder.checkpoint.exists():
         folder.checkpoint.read_state()
         epochs = folder.checkpoint.state["epochs"]
-    mine = int(fingerprint(config.as_dict()), 16)
-    sets = int(candidates.content_hash[:7], 16)
-    everyones = backend.gather_processes([mine, sets, epochs])
-    for column, error, what in (
-        (0, ConfigError, "was started with other settings"),
-        (1, DataError, "has other images or candidate sets"),
-        (2, CheckpointError, f"sees other finished epochs in {folder.path}"),
-    ):
-        others = np.flatnonzero(everyones[:, column] != everyones[0, column])
-        if len(others):
-            raise error(
-                f"Worker {others[0]} {what} than worker 0. Give all workers "
-                "the same flags, data and version, and one --run_dir on a file "
-                "system that they share."
-            )
+    mine = (fingerprint(config.as_dict()), candidates.content_hash[:7])
+    everyones = backend.gather_processes([*(int(m, 16) for m in mine), epochs])
+    others = np.flatnonzero((everyones != everyones[0]).any(axis=1))
+    if len(others):
+        raise ConfigError(
+            f"Worker {others[0]} has other settings, data or finished epochs "
+            "than worker 0. Give all workers the same flags, data and version, "
+            f"and one --run_dir on a file system that they share. Received: "
+            f"settings, data and epochs {everyones[others[0]].tolist()} and "
+            f"{everyones[0].tolist()}"
+        )
 
 
 def _identity(training):
@@ -419,17 +398,8 @@ def _digests_of_files(settings):
         if path and os.path.isdir(path):
             digests[name] = _digest_of_rows(list_images(path).files)
         elif path and os.path.isfile(path):
-            about = os.stat(path)
-            key = (about.st_size, about.st_mtime_ns)
-            digests[name] = _digest_of_file(path, key)
+            digests[name] = files.digest(path)
     return digests
-
-
-@functools.lru_cache
-def _digest_of_file(path, key):
-    """Returns a digest; a comparison asks for that of one file many times."""
-    del key
-    return files.digest(path)
 
 
 def _digest_of_rows(ids, labels=None):
