@@ -141,15 +141,7 @@ class DiskImages:
         return pixels
 
     def pictures(self, index, largest=256):
-        """Returns images to look at: their own size, up to a largest side.
-
-        Args:
-            index: Integer array `(n,)`.
-            largest: Integer, in pixels. Defaults to `256`.
-
-        Returns:
-            A list of n arrays, uint8 `(side, side, channels)`.
-        """
+        """Returns a list of images to look at, up to `largest` pixels wide."""
         return [self._load(row, largest, False) for row in self._rows[index]]
 
     def _decoded(self, row):
@@ -341,13 +333,7 @@ def scan(files, progress=None, folder=None, names=None):
 
 
 def _look_up(files, folder):
-    """Finds which paths are the same file.
-
-    Returns:
-        List of the M different files; int64 `(N,)`, which of them each row
-        is, -1 for none; sizes and times of change, int64 `(N, 2)`; and a dict
-        from rows without a file to the reason.
-    """
+    """Finds which paths are the same file."""
     stamps = np.zeros((len(files), 2), np.int64)
     owner = np.full(len(files), -1, np.int64)
     missing, known, sources = {}, {}, []

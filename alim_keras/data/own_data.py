@@ -158,23 +158,17 @@ def load_table(
 
 @dataclasses.dataclass
 class _Table:
-    """What a table or a folder says, before its images are opened.
-
-    Attributes:
-        items: List of strings, all items, also those left out.
-        named: Dict from an item to the path that a column gives; without
-            such a column the items themselves are paths.
-        holds: Where the pixels are: `"files"`, or in the table: `"images"`
-            and `"features"` (arrays), `"encoded"` (list of bytes).
-        pixels: These arrays or bytes, in the order of `items`.
-        truths: int64 `(N,)`, -1 where not known; or None.
-    """
+    """What a table or a folder says, before its images are opened."""
 
     path: str
+    # All items, also those left out.
     items: list
     folder: str
     skip: bool = False
+    # From an item to the path that a column gives, if there is one.
     named: dict = dataclasses.field(default_factory=dict)
+    # "files", or of a table that holds the pixels: "images" and "features"
+    # (arrays in the order of the items), "encoded" (a list of bytes).
     holds: str = "files"
     pixels: object = None
     sets: CandidateSets = None
@@ -363,10 +357,7 @@ def _read_file(path, images, answered, reading, skip):
 
 
 def _held(path, rows):
-    """Returns the pair (`holds`, `pixels`) of a `_Table`, or None for files.
-
-    `rows` are the row in the file of each item.
-    """
+    """Returns the pair (`holds`, `pixels`) of a `_Table`, or None for files."""
     if path.endswith(".parquet"):
         column = _encoded(path)
         return column and ("encoded", [column[row] for row in rows])
