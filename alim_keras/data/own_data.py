@@ -406,8 +406,8 @@ def _encoded(path):
 def _open(files, names, count, table, image_size, progress):
     """Looks at images, and returns those that can be read.
 
-    A part of the items, up to 2,000, is decoded, for mean and deviation; what
-    fails there is a problem like any other.
+    A part of the items is decoded, for mean and deviation; what fails there
+    is a problem like any other.
 
     Args:
         files: Paths, or encoded images: of `count` items, then of the test.
@@ -429,14 +429,14 @@ def _open(files, names, count, table, image_size, progress):
         looked = looked.with_problems(dict.fromkeys(missing, why))
 
     size, channels = image_size or _USUAL, looked.unified_channels()
-    if image_size is None:
-        # Images that differ from the others decide the size of all, so they
-        # must be sound.
-        odd, bad = looked.odd_rows(), {}
-        part = [files[row] for row in odd]
-        DiskImages(part, size, channels, table.folder).read(problems=bad)
-        looked = looked.with_problems({int(odd[n]): bad[n] for n in bad})
-        size, channels = looked.unified_size(), looked.unified_channels()
+    # Images that differ from the others decide the size of all, so they must
+    # be sound, and what seems to be cut short often is.
+    odd, bad = np.union1d(looked.odd_rows(), looked.cut_rows()), {}
+    part = [files[row] for row in odd]
+    DiskImages(part, size, channels, table.folder).read(problems=bad)
+    looked = looked.with_problems({int(odd[n]): bad[n] for n in bad})
+    size = image_size or looked.unified_size()
+    channels = looked.unified_channels()
     everything = DiskImages(files, size, channels, table.folder)
     rows = np.setdiff1d(np.arange(count), list(looked.problems))
     sample, bad = rows[disk.sample_places(len(rows))], {}

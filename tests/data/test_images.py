@@ -124,9 +124,9 @@ def test_statistics_are_those_of_a_sample(made, opened):
     opened.clear()
     many = DiskImages(names * 500, SIDE, folder=folder)
     mean, std = channel_statistics(many)
-    assert len(opened) == 2000
-    assert np.allclose(mean, (pixels / 255).mean((0, 1, 2)), atol=0.02)
-    assert np.allclose(std, (pixels / 255).std((0, 1, 2)), atol=0.02)
+    assert len(opened) == 256
+    assert np.allclose(mean, (pixels / 255).mean((0, 1, 2)), atol=0.03)
+    assert np.allclose(std, (pixels / 255).std((0, 1, 2)), atol=0.03)
 
 
 # Looking at many files.
@@ -171,6 +171,8 @@ def test_what_is_found(mixed):
     sizes = [os.path.getsize(folder / n) for n in names if n != "gone.png"]
     sizes.insert(8, 0)
     assert found.bytes.tolist() == sizes
+    # The head of the one that was cut short is sound, its end is not there.
+    assert found.cut_rows().tolist() == [7]
     assert found.problems == {
         5: EMPTY,
         6: NO_IMAGE,
