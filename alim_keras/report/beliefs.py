@@ -34,59 +34,45 @@ _START = 0.1
 _INNER = 3
 # Above this many numbers all classes are taken to be equally popular.
 _LARGEST = 1e7
-# The temperature is chosen by examples of about this many numbers.
-_PROBE = 5_000_000
 _TINY = np.finfo("float32").tiny
 
 
 class Settler:
     """Turns predictions into the belief P(y | x, S), by the best rule there is.
 
-    - For examples with votes, P(y | x, votes) by `VoteModel`, whatever the
-      noise rate is: how often each annotator errs is learnt.
-    - Else, for predictions that did not fit the sets and without a given
-      noise rate, P(y | x, S) by `SetModel`, which learns the noise rate and
-      which classes go together.
+    - Examples with votes: P(y | x, votes) by `VoteModel`, whatever the noise
+      rate is.
+    - Else predictions that are all `"folds"`, with no noise rate given:
+      P(y | x, S) by `SetModel`, which learns the noise rate.
     - Else `P(y | x) (S + lambda (1 - S))` with lambda from the noise rate
       that is given (or `GUESS`) and the size of the set.
 
-    The arguments are those of `examine`; `sets` are `CandidateSets`, `sources`
-    strings of `KINDS` `(N,)`, `votes` `VoteArrays` or None. `value` is the
-    noise rate, `reason` a sentence on it, `temperature` T of `P^(1/T)`.
+    The arguments are those of `examine`; `sources` are strings `(N,)`,
+    `votes` `VoteArrays` or None. `value` is the noise rate, `reason` a
+    sentence on it, `temperature` T of `P^(1/T)`.
     """
 
     def __init__(self, noise_rate, probabilities, sets, sources, votes=None):
         num_classes = sets.num_classes
         rows = np.flatnonzero(~np.isin(sources, BELIEFS))
         self.temperature = 1.0
-        self._set_model = self._vote_model = None
-        by_size = None
-        if (
-            noise_rate is None
-            and len(rows)
-            and (sources[rows] == "folds").all()
-        ):
+        self._set_model = self._vote_model = by_size = None
+        self.value, self.reason = noise_rate, "a number that was given."
+        if isinstance(noise_rate, Estimate):
+            self.value, self.reason = noise_rate.value, noise_rate.reason
+            by_size = noise_rate.details.get("rate_by_size")
+        elif noise_rate is None and set(sources[rows]) == {"folds"}:
             sample = _sample(rows, num_classes)
-            given = sets.rows(sample) > 0
-            self._set_model = SetModel(probabilities[sample], given)
-            self.temperature = self._set_model.temperature
-            self.value = self._set_model.value
-            by_size = self._set_model.rate_by_size
+            model = SetModel(probabilities[sample], sets.rows(sample) > 0)
+            self._set_model, self.temperature = model, model.temperature
+            self.value, by_size = model.value, model.rate_by_size
             self.reason = (
                 f"it fits {len(sample):,} candidate sets best, given "
                 "predictions of networks that were trained without them."
             )
-        elif isinstance(noise_rate, Estimate):
-            self.value, self.reason = noise_rate.value, noise_rate.reason
-            by_size = noise_rate.details.get("rate_by_size")
         elif noise_rate is None:
-            self.value, self.reason = (
-                GUESS,
-                "nothing is known about it: a guess.",
-            )
-        else:
-            self.value, self.reason = noise_rate, "a number that was given."
-        self.value = float(self.value)
+            self.value = GUESS
+            self.reason = "nothing is known about it: a guess."
         if not 0 <= self.value < 1:
             raise DataError(
                 "The noise rate must lie in [0, 1). Received: "
@@ -140,10 +126,7 @@ class Settler:
 
 
 def _sample(rows, num_classes):
-    """Returns rows to learn from, the same every time.
-
-    They are drawn: evenly spaced ones may all be of one class, or person.
-    """
+    """Draws rows to learn from, the same every time."""
     most = min(_SAMPLE, max(1, _SAMPLE_NUMBERS // num_classes))
     if len(rows) <= most:
         return rows
@@ -163,11 +146,9 @@ class SetModel:
     `r_y`). With all r = 1 this is `ops.instance_lambda`'s `"size"`.
 
     Expectation-maximisation: the E-step is `P(y | x, S) ~ P(y | x)^(1/T)
-    P(S | y)`, the M-step of r a few rounds of `expected_counts`. r is drawn
-    to 1 where a class is rare, eta_s to the common rate where a size is. The
-    temperature T rises or falls a little in each step, as the likelihood
-    asks. Sets that hold all classes carry no information and are left out;
-    those larger than any learnt from are taken to be equally likely.
+    P(S | y)`, the M-step of r a few rounds of `expected_counts`; T moves a
+    little in each step, as the likelihood asks. Sets that hold all classes
+    are left out; those larger than any learnt from count as equally likely.
 
     Args:
         probabilities: Floats `(n, C)`, of networks that did not fit the sets.
@@ -226,16 +207,12 @@ class SetModel:
         return values
 
     def _fit_temperature(self, logs, sets, factor):
-        """Changes the temperature by the factor, if that fits better.
-
-        Returns the belief at the new one: the E-step.
-        """
+        """Changes T by the factor, if that fits; returns the belief then."""
         likelihood = self._log_likelihood(sets)
         before, fits = self.temperature, {}
-        part = slice(None, None, max(1, logs.size // _PROBE))
         for change in dict.fromkeys((1.0, factor, 1 / factor)):
             self.temperature = float(np.clip(before * change, *_LIMITS))
-            joint = self._scaled(logs[part]) + likelihood[part]
+            joint = self._scaled(logs) + likelihood
             fit = logsumexp(joint, axis=1).sum(dtype="float64")
             fits[self.temperature] = fit
         self.temperature = max(fits, key=fits.get)
@@ -300,8 +277,8 @@ class SetModel:
 def log_symmetric(logs, largest):
     """Returns logarithms of elementary symmetric polynomials, row by row.
 
-    Of logarithms `(C, C)`, without a row's own place: `(C, largest + 1)`, for
-    each row and degree k the sum over all k of its numbers of their product.
+    Of logarithms `(C, C)`: `(C, largest + 1)`, for each row and degree k the
+    sum of all products of k of its numbers, its own place left out.
     """
     sums = np.full((len(logs), largest + 1), -np.inf)
     sums[:, 0] = 0.0
@@ -315,13 +292,12 @@ def log_symmetric(logs, largest):
 def expected_counts(weights, draws):
     """Returns how often each class is expected in draws, over its weight.
 
-    A step of `weights = counts / expected_counts(weights, draws)` never makes
-    the counts less likely, since `log e_k` is concave ([Chen, Dempster and
-    Liu, 1994](https://doi.org/10.1093/biomet/81.3.457)).
-
-    Of weights `(C, C)`, without a row's own place, and draws `(C, K + 1)`,
-    how many draws of k classes a row saw: `(C, C)`, for each row and class j
-    the sum over k of `draws[k] e_(k-1)(r without j) / e_k(r)`.
+    Of weights `(C, C)` and draws `(C, K + 1)`, how many draws of k classes a
+    row saw: `(C, C)`, for row i and class j, other than i, the sum over k of
+    `draws[k] e_(k-1)(r without i and j) / e_k(r without i)`. A step of
+    `weights = counts / expected_counts(weights, draws)` never makes the
+    counts less likely ([Chen, Dempster and Liu,
+    1994](https://doi.org/10.1093/biomet/81.3.457)).
     """
     num_classes, highest = len(weights), draws.shape[1] - 1
     weights = weights * (1 - np.eye(num_classes))
@@ -334,9 +310,8 @@ def expected_counts(weights, draws):
     for j in range(num_classes):
         before[j] = sums
         sums[:, 1:] += weights[:, j, None] * before[j, :, :-1]
-    # The slopes of `draws[k] log e_k`, by a pass back through the sums: all
-    # terms are positive, so nothing cancels. A sum may have vanished where a
-    # row never drew so many.
+    # The slopes of `draws[k] log e_k`, by a pass back through the sums. One
+    # may have vanished where a row never drew so many.
     seen = (draws > 0) & (sums > 0)
     slope = np.divide(draws, sums, out=np.zeros_like(sums), where=seen)
     slopes = np.zeros_like(weights)

@@ -5,7 +5,6 @@ import dataclasses
 import keras
 import numpy as np
 
-from alim_keras import ops
 from alim_keras.data import CandidateSets
 from alim_keras.data import eval_dataset
 from alim_keras.data import image_rows
@@ -31,7 +30,7 @@ _WORDS = {
     "folds": "predictions of networks that were trained without these sets",
     "prediction": "predictions of one network",
 }
-# Numbers of `Audit.summary` that runs and true labels fill in.
+# Numbers of `Audit.summary` that `facts` and true labels fill in.
 _LATER = (
     "epochs",
     "run_epochs",
@@ -63,10 +62,10 @@ def examine(
 ):
     """Settles each example's label and ranks the sets that look wrong.
 
-    Rows of kind `"table"` are the belief P(y | x, S) already: ALIM's w. From
-    predictions it follows by Bayes's rule, `P(y | x, S) ~ P(y | x) P(S | y)`,
-    see `beliefs.Settler`. The settled label is the most probable class, the
-    suspicion the belief's share outside the set.
+    The belief P(y | x, S) are rows of kind `"table"` themselves: ALIM's w. From
+    predictions it follows by Bayes's rule, see `beliefs.Settler`. The settled
+    label is the most probable class, the suspicion the belief's share outside
+    the set.
 
     Args:
         probabilities: Floats `(N, C)`, rows that sum to 1.
@@ -92,7 +91,7 @@ def examine(
         name: String, the name of what is examined, for the report.
         review: Length of the review list. Defaults to `200`.
         ratio: Floats `(N,)`, the candidate ratios of the training, or None.
-        facts: Dict of numbers about the model that is examined: any of
+        facts: Dict of numbers about the model for `Audit.summary`: any of
             `epochs` (that it has behind it), `run_epochs` (of the whole
             training), `test_accuracy`, `lambda`, `noise_rate`; or None.
         as_given: The sets as somebody gave them, where `candidates` hold known
@@ -113,38 +112,54 @@ def examine(
     >>> audit.labels["label"].tolist(), audit.labels["outside"].tolist()
     (['cat', 'dog'], [False, True])
     """
-    sets = _as_sets("candidates", candidates, ids, class_names)
-    if as_given is None:
-        as_given = sets
-    elif not isinstance(as_given, CandidateSets):
-        as_given = _as_sets("as_given", as_given, sets.ids, sets.class_names)
-    if as_given.shape != sets.shape:
-        raise DataError(
-            f"`as_given` must be {sets.shape}, as the candidates. Received: "
-            f"{as_given.shape}"
-        )
+    sets = _as_sets(candidates, ids, class_names)
+    as_given = sets if as_given is None else as_given
+    as_given = _as_sets(as_given, sets.ids, sets.class_names)
     probabilities = np.asarray(probabilities)
-    if probabilities.shape != sets.shape:
+    for what, shape in (
+        ("as_given", as_given.shape),
+        ("probabilities", probabilities.shape),
+    ):
+        if shape != sets.shape:
+            raise DataError(
+                f"Argument `{what}` must be {sets.shape}, a row for each "
+                f"example and a column for each class. Received: {shape}"
+            )
+    one_each = {"labels": labels, "known": known, "ratio": ratio}
+    if not isinstance(kind, str):
+        one_each["kind"] = kind
+    for what, values in one_each.items():
+        if values is not None and np.shape(values) != (len(sets),):
+            raise DataError(
+                f"Argument `{what}` must be one value for each of {len(sets)} "
+                f"examples. Received: shape {np.shape(values)}"
+            )
+    sources = np.empty(len(sets), object)
+    sources[:] = kind
+    unknown = set(sources) - set(KINDS)
+    if unknown:
         raise DataError(
-            f"The probabilities must be a row for each of {len(sets)} examples "
-            f"and a column for each of {sets.num_classes} classes. Received: "
-            f"{probabilities.shape}"
+            f"Argument `kind` must be one of {KINDS}, or one for each example. "
+            f"Received: {sorted(map(str, unknown))}"
         )
-    sources = _sources(kind, len(sets))
-    labels = _true_labels(labels, sets)
-    _check_length("known", known, len(sets))
-    _check_length("ratio", ratio, len(sets))
+    if labels is not None:
+        labels = np.asarray(labels)
+        if labels.dtype.kind not in "iu" or not (
+            -1 <= labels.min() <= labels.max() < sets.num_classes
+        ):
+            raise DataError(
+                "True labels must be integers from 0 to "
+                f"{sets.num_classes - 1}, or -1 where the truth is not known. "
+                f"Received: {labels.dtype}, {labels.min()} to {labels.max()}"
+            )
     arrays = None
     if votes is not None:
         arrays = VoteArrays.of(votes, sets.ids, sets.class_names)
     settler = Settler(noise_rate, probabilities, sets, sources, arrays)
-    rows, ratios, vote_beliefs = _settle(
-        probabilities, sets, sources, settler, arrays
-    )
+    rows, vote_beliefs = _settle(probabilities, sets, sources, settler, arrays)
     frame, settled = rows.frame(sources), rows.settled
-    counts = tables.confusion_counts(sets, settled["label"])
-    wrong = tables.confusion_counts(sets, settled["label"], settled["outside"])
-    pairs = tables.confusions(counts, wrong, sets.class_names)
+    label, outside = settled["label"], settled["outside"]
+    counts, pairs = tables.confusions(sets, label, outside)
     summary = _summary(name, sets, sources, settled, settler)
     truth = None
     if labels is not None:
@@ -161,25 +176,25 @@ def examine(
     for fact, value in (facts or {}).items():
         if summary[fact] is None:
             summary[fact] = value
-    ratio = ratios if ratio is None else np.asarray(ratio)
+    annotators = None
+    if arrays is not None:
+        annotators = annotator_table(
+            arrays, label, vote_beliefs, sets.class_names
+        )
+    if ratio is not None:
+        ratio = None if np.isnan(ratio).all() else np.asarray(ratio)
     return Audit(
         labels=frame,
         review=tables.review(
             frame, settled, review, arrays, known, sets.class_names
         ),
-        classes=tables.classes(
-            sets, settled["label"], settled["outside"], pairs
-        ),
+        classes=tables.classes(sets, label, outside, pairs),
         confusions=pairs,
         confusion_counts=counts,
-        annotators=None
-        if arrays is None
-        else annotator_table(
-            arrays, settled["label"], vote_beliefs, sets.class_names
-        ),
+        annotators=annotators,
         truth=truth,
         summary=summary,
-        ratio=None if np.isnan(ratio).all() else ratio,
+        ratio=ratio,
         history=history,
         class_names=list(sets.class_names),
         votes=arrays,
@@ -190,13 +205,10 @@ def examine(
 def _settle(probabilities, sets, sources, settler, votes):
     """Settles all labels, in blocks of rows: classes may be many.
 
-    Returns:
-        `LabelRows`; the candidate ratios of predictions, NaN elsewhere; the
-        belief in the class of each vote, or None.
+    Returns `LabelRows`, and the belief in the class of each vote, or None.
     """
     count, num_classes = sets.shape
     rows_of_labels = LabelRows(sets.ids, sets.class_names)
-    ratios = np.full(count, np.nan, "float32")
     vote_beliefs = None if votes is None else np.zeros(len(votes))
     predicted = ~np.isin(sources, BELIEFS)
     for rows in blocks(count, num_classes):
@@ -208,23 +220,21 @@ def _settle(probabilities, sets, sources, settler, votes):
         if mine.any():
             belief = settler.belief(rows, part, given)
             belief = np.where(mine[:, None], belief, part)
-            ratio = np.asarray(ops.candidate_ratio(part, given))
-            ratios[rows] = np.where(mine, ratio, np.nan)
         rows_of_labels.add(rows, belief, given)
         if votes is not None:
             span = votes.of_rows(rows)
             own = votes.rows[span] - rows[0]
             total = np.maximum(belief.sum(axis=1), 1e-30)
             vote_beliefs[span] = belief[own, votes.classes[span]] / total[own]
-    return rows_of_labels, ratios, vote_beliefs
+    return rows_of_labels, vote_beliefs
 
 
 def _summary(name, sets, sources, settled, settler):
-    """Returns `Audit.summary` without what true labels and runs know."""
+    """Returns `Audit.summary` without what true labels and facts add."""
     predicted = (~np.isin(sources, BELIEFS)).any()
     asked = sources != "known"
-    kinds = {kind: int((sources == kind).sum()) for kind in KINDS}
-    kinds = {kind: number for kind, number in kinds.items() if number}
+    counts = {kind: int((sources == kind).sum()) for kind in KINDS}
+    kinds = {kind: count for kind, count in counts.items() if count}
     suspicion = settled["suspicion"].astype("float64")
     return {
         "name": name,
@@ -249,82 +259,31 @@ def _summary(name, sets, sources, settled, settler):
     }
 
 
-def _as_sets(what, sets, ids=None, class_names=None):
-    """Returns `CandidateSets` of sets in either form."""
+def _as_sets(sets, ids, class_names):
+    """Returns `CandidateSets`, with the ids and names that are given."""
     if not isinstance(sets, CandidateSets):
         if ids is None:
             ids = [str(row) for row in range(len(sets))]
-        return CandidateSets.from_dense(
-            sets, ids, class_names, source=f"`{what}`"
-        )
-    if ids is not None or class_names is not None:
-        raise DataError(
-            f"`{what}` have ids and class names of their own: leave out "
-            f"`ids` and `class_names`. Received: {len(sets)} CandidateSets"
-        )
-    return sets
-
-
-def _sources(kind, count):
-    """Returns the kind of each example, strings `(N,)`."""
-    if not isinstance(kind, str):
-        _check_length("kind", kind, count)
-    sources = np.full(count, "", object)
-    sources[:] = kind
-    unknown = {str(source) for source in set(sources) - set(KINDS)}
-    if unknown:
-        raise DataError(
-            f"Argument `kind` must be one of {KINDS}, or one for "
-            f"each example. Received: {sorted(unknown)}"
-        )
-    return sources
-
-
-def _true_labels(labels, sets):
-    """Returns true labels as int64 `(N,)`, or None."""
-    if labels is None:
-        return None
-    _check_length("labels", labels, len(sets))
-    labels = np.asarray(labels)
-    integers = labels.dtype.kind in "iu"
-    wrong = np.flatnonzero((labels < -1) | (labels >= sets.num_classes))
-    if len(wrong) or not integers:
-        received = labels.dtype
-        if integers:
-            received = f"{labels[wrong[0]]} in row {wrong[0]}"
-        raise DataError(
-            "True labels must be integers, the numbers of classes from 0 to "
-            f"{sets.num_classes - 1}, or -1 where the truth is not known. "
-            f"Received: {received}"
-        )
-    return labels.astype("int64")
-
-
-def _check_length(what, values, count):
-    shape = (0,) if values is None else np.shape(values)
-    if values is not None and shape != (count,):
-        raise DataError(
-            f"Argument `{what}` must be one value for each of {count} "
-            f"examples. Received: shape {shape}"
-        )
+        return CandidateSets.from_dense(sets, ids, class_names)
+    names = {"ids": ids, "class_names": class_names}
+    names = {name: value for name, value in names.items() if value is not None}
+    return dataclasses.replace(sets, **names) if names else sets
 
 
 def _check_rows(probabilities, predicted, rows, ids):
     """Raises `DataError` for rows that are no distribution.
 
-    Predictions must sum to 1: logits do not. Pseudo labels may be rounded.
+    Pseudo labels may be rounded, so that they need not sum to 1.
     """
     sound = (np.isfinite(probabilities) & (probabilities >= 0)).all(axis=1)
     off = np.abs(probabilities.sum(axis=1) - 1) > 0.01
-    for problem, wrong in (
-        ("probabilities that are negative or not finite", ~sound),
-        ("predictions that do not sum to 1 (logits?)", predicted & off),
-    ):
-        if wrong.any():
-            raise DataError(
-                f"{wrong.sum()} or more examples have {problem}; put a softmax "
-                f"behind logits. Received: {first_rows(rows[wrong], ids)}"
-            )
+    wrong = ~sound | (predicted & off)
+    if wrong.any():
+        raise DataError(
+            "Probabilities must be finite, not negative, and of a prediction "
+            "sum to 1: put a softmax behind logits. Received: others for "
+            f"{first_rows(rows[wrong], ids)}"
+        )
 
 
 def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
@@ -339,15 +298,12 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
             class probabilities `(B, C)`; with `folds` it may be None.
         dataset: The data set that `train_dataset` or `eval_dataset` returned,
             or a pair (images, candidates): all N examples, in the order of
-            the pseudo labels' rows. Candidates are multi-hot `(N, C)` or
-            `CandidateSets`.
-        class_names: C strings. Defaults to those of the sets, if they have
-            any, or the numbers from 0.
-        ids: N strings. Defaults likewise.
+            the pseudo labels' rows.
+        class_names: C strings. Defaults to those of the candidates.
+        ids: N strings. Defaults likewise, or to the numbers from 0.
         folds: Floats `(N, C)`, probabilities from networks that were trained
             without the example they predict, see `noise_rate.out_of_fold`.
-        **options: `votes`, `noise_rate`, `labels`, `known`, `history`,
-            `name`, `review`, `facts`, `as_given`: see `report.examine`.
+        **options: Those of `report.examine`.
 
     Returns:
         An `Audit`: pandas data frames, `write(folder)` and `to_html(path)`.
@@ -359,53 +315,41 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
 
     >>> audit = alim_keras.audit(model, train, class_names=["cat", "dog"])
     >>> audit.labels[audit.labels["outside"]]
-    >>> audit.review.head()
     >>> text = audit.to_html("report.html", images)
     """
     images, sets = examples_of(dataset)
-    ratio = None
     if folds is not None:
         kind, probabilities = "folds", np.asarray(folds, "float32")
     elif isinstance(model, PartialLabelModel) and model.keeps_pseudo_labels:
         kind, table = "table", model.pseudo_label_table
-        probabilities, ratio = _table(model, len(sets))
+        if table.num_examples != len(sets):
+            raise DataError(
+                "The data set must hold the examples that the model was "
+                "trained on, in their order. Received: "
+                f"{len(sets)} examples, a table of {table.num_examples}"
+            )
+        probabilities = np.asarray(model.pseudo_labels.numpy(), "float32")
+        ratio = keras.ops.convert_to_numpy(table.candidate_ratio)
         facts = {"lambda": table.lam, "noise_rate": table.noise_rate}
         facts = {name: float(weight) or None for name, weight in facts.items()}
-        options.setdefault("facts", facts)
+        options = {"facts": facts, "ratio": ratio, **options}
     else:
         kind = "prediction"
         probabilities = _predict(model, images, sets.num_classes)
     if ids is None and np.array_equal(sets.ids, row_ids(len(sets))):
         # The sets were given without ids.
         ids = [str(row) for row in range(len(sets))]
-    names = {"ids": ids, "class_names": class_names}
-    names = {name: value for name, value in names.items() if value is not None}
-    sets = dataclasses.replace(sets, **names)
-    return examine(probabilities, sets, kind=kind, ratio=ratio, **options)
-
-
-def _table(model, count):
-    """Returns the pseudo labels and the candidate ratios, NaN if unknown."""
-    table = model.pseudo_label_table
-    if table.num_examples != count:
-        raise DataError(
-            "The data set must hold the examples that the model was trained "
-            f"on, in their order. Received: {count} examples, a table of "
-            f"{table.num_examples}"
-        )
-    ratio = keras.ops.convert_to_numpy(table.candidate_ratio)
-    return np.asarray(model.pseudo_labels.numpy(), "float32"), ratio
+    names = {"class_names": class_names, "ids": ids}
+    return examine(probabilities, sets, kind=kind, **names, **options)
 
 
 def _predict(model, images, num_classes):
     """Returns the model's probabilities for all examples, `(N, C)`."""
     parts = []
     for rows in blocks(len(images), int(np.prod(images.shape[1:]))):
-        part = images[rows]
+        part = image_rows(images, rows)
         if isinstance(model, PartialLabelModel):
             labels = np.zeros(len(rows), "int64")
             part = eval_dataset(part, labels, num_classes)
-        else:
-            part = image_rows(part, np.arange(len(rows)))
         parts.append(np.asarray(model.predict(part, verbose=0), "float32"))
     return np.concatenate(parts)
