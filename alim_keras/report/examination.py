@@ -30,16 +30,6 @@ _WORDS = {
     "folds": "predictions of networks that were trained without these sets",
     "prediction": "predictions of one network",
 }
-# Numbers of `Audit.summary` that `facts` and true labels fill in.
-_LATER = (
-    "epochs",
-    "run_epochs",
-    "test_accuracy",
-    "realised_noise",
-    "realised_noise_low",
-    "realised_noise_high",
-    "settled_accuracy",
-)
 
 
 def examine(
@@ -62,29 +52,26 @@ def examine(
 ):
     """Settles each example's label and ranks the sets that look wrong.
 
-    The belief P(y | x, S) are rows of kind `"table"` themselves: ALIM's w. From
-    predictions it follows by Bayes's rule, see `beliefs.Settler`. The settled
-    label is the most probable class, the suspicion the belief's share outside
-    the set.
+    Rows of kind `"table"` are the belief P(y | x, S) already; from
+    predictions it follows by Bayes's rule, see `beliefs.Settler`. The label
+    is the most probable class, the suspicion the belief outside the set.
 
     Args:
         probabilities: Floats `(N, C)`, rows that sum to 1.
         candidates: The sets, `CandidateSets` or multi-hot `(N, C)`.
-        kind: What the probabilities are, one string or N of them: `"table"`,
-            the learnt pseudo labels; `"folds"`, predictions of networks that
-            did not fit these sets; `"prediction"`, other predictions;
-            `"known"`, rows of 0 and 1 that a person gave.
-        class_names: C different strings. Defaults to those of the candidates,
-            of an array the numbers from 0.
-        ids: N different strings. Defaults likewise.
+        kind: One string or N: `"table"`, learnt pseudo labels; `"folds"`,
+            predictions of networks that did not fit these sets;
+            `"prediction"`, others; `"known"`, what a person gave.
+        class_names: C strings. Defaults to those of the candidates, of an
+            array the numbers from 0.
+        ids: N strings. Defaults likewise.
         votes: Data frame with a row for each vote: `item` (an id),
             `annotator`, `label` (a class name) and, if known, `confidence`;
             or None.
         noise_rate: eta in `[0, 1)`, an `Estimate`, or None: learnt from
             predictions that are all `"folds"`, else 0.2.
         labels: Integers `(N,)`, the true labels, -1 where not known, for
-            reporting only; or None. Settled labels are compared with those
-            that the audit was not told, by kind `"known"`.
+            reporting only; or None.
         known: Bool `(N,)`, examples that a person has looked at already, which
             stay off the review list; or None.
         history: Data frame of metrics.csv, for the curves, or None.
@@ -152,11 +139,10 @@ def examine(
                 f"{sets.num_classes - 1}, or -1 where the truth is not known. "
                 f"Received: {labels.dtype}, {labels.min()} to {labels.max()}"
             )
-    arrays = None
     if votes is not None:
-        arrays = VoteArrays.of(votes, sets.ids, sets.class_names)
-    settler = Settler(noise_rate, probabilities, sets, sources, arrays)
-    rows, vote_beliefs = _settle(probabilities, sets, sources, settler, arrays)
+        votes = VoteArrays.of(votes, sets.ids, sets.class_names)
+    settler = Settler(noise_rate, probabilities, sets, sources, votes)
+    rows, vote_beliefs = _settle(probabilities, sets, sources, settler, votes)
     frame, settled = rows.frame(sources), rows.settled
     label, outside = settled["label"], settled["outside"]
     counts, pairs = tables.confusions(sets, label, outside)
@@ -177,16 +163,16 @@ def examine(
         if summary[fact] is None:
             summary[fact] = value
     annotators = None
-    if arrays is not None:
+    if votes is not None:
         annotators = annotator_table(
-            arrays, label, vote_beliefs, sets.class_names
+            votes, label, vote_beliefs, sets.class_names
         )
     if ratio is not None:
         ratio = None if np.isnan(ratio).all() else np.asarray(ratio)
     return Audit(
         labels=frame,
         review=tables.review(
-            frame, settled, review, arrays, known, sets.class_names
+            frame, settled, review, votes, known, sets.class_names
         ),
         classes=tables.classes(sets, label, outside, pairs),
         confusions=pairs,
@@ -197,7 +183,7 @@ def examine(
         ratio=ratio,
         history=history,
         class_names=list(sets.class_names),
-        votes=arrays,
+        votes=votes,
         looked_at=0 if known is None else int(np.sum(known)),
     )
 
@@ -230,7 +216,7 @@ def _settle(probabilities, sets, sources, settler, votes):
 
 
 def _summary(name, sets, sources, settled, settler):
-    """Returns `Audit.summary` without what true labels and facts add."""
+    """Returns `Audit.summary` of what the audit computes itself."""
     predicted = (~np.isin(sources, BELIEFS)).any()
     asked = sources != "known"
     counts = {kind: int((sources == kind).sum()) for kind in KINDS}
@@ -245,9 +231,7 @@ def _summary(name, sets, sources, settled, settler):
         "outside": int(settled["outside"].sum()),
         "undecided": int(settled["undecided"].sum()),
         "suspect": float(suspicion.sum()),
-        "suspect_share": float(suspicion[asked].mean())
-        if asked.any()
-        else None,
+        "suspect_share": suspicion[asked].mean() if asked.any() else None,
         "mean_set_size": float(sets.sizes.mean()),
         "noise_rate": settler.value if predicted else None,
         "noise_rate_reason": settler.reason if predicted else None,
@@ -255,7 +239,14 @@ def _summary(name, sets, sources, settled, settler):
         "temperature": settler.temperature,
         "known_labels": 0,
         "compared_labels": 0,
-        **dict.fromkeys(_LATER),
+        # These are filled in by `facts` and true labels.
+        "epochs": None,
+        "run_epochs": None,
+        "test_accuracy": None,
+        "realised_noise": None,
+        "realised_noise_low": None,
+        "realised_noise_high": None,
+        "settled_accuracy": None,
     }
 
 

@@ -122,8 +122,7 @@ class LabelRows:
 
         Args:
             rows: Integers `(n,)`, row numbers in `ids`.
-            weights: Floats `(n, C)`. A row of zeros, which no epoch has
-                touched yet, counts as uniform over its set.
+            weights: Floats `(n, C)`, see `fill_untouched`.
             given: Multi-hot `(n, C)`, the sets, none empty.
         """
         given = np.asarray(given) > 0
@@ -173,7 +172,7 @@ class LabelRows:
 
 
 def fill_untouched(weights, sets):
-    """Returns weights `(n, C)` with rows of zeros made uniform over the set."""
+    """Returns weights `(n, C)`, rows of zeros made uniform over their set."""
     weights = np.asarray(weights, "float32")
     uniform = sets / sets.sum(axis=1, keepdims=True, dtype="float32")
     touched = weights.max(axis=1, initial=0, keepdims=True) > 0
@@ -181,10 +180,7 @@ def fill_untouched(weights, sets):
 
 
 def write_table(path, frame):
-    """Writes a data frame as CSV: lists as JSON, booleans as 0 and 1.
-
-    Floats have four decimals; what is missing is an empty cell.
-    """
+    """Writes a data frame as CSV: lists as JSON, booleans as 0 and 1."""
     frame = frame.assign(
         **{
             name: column.astype(int)

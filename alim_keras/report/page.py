@@ -125,14 +125,9 @@ def _table(frame):
 
 
 def data_uri(image):
-    """Encodes one picture for an `<img>` element, at most 256 pixels wide.
+    """Encodes a picture for an `<img>` element, at most 256 pixels wide.
 
-    Args:
-        image: uint8 array `(H, W, channels)`; channels are 1 (grey), 3 (RGB)
-            or 4 (RGBA), any other number shows the first as grey.
-
-    Raises:
-        DataError: For another dtype.
+    uint8 `(H, W, channels)`: 3 (RGB), 4 (RGBA), else the first is shown grey.
     """
     if image.dtype != np.uint8:
         raise DataError(f"A picture must be uint8. Received: {image.dtype}")

@@ -191,11 +191,6 @@ def sentences(facts):
         f"Labels are {facts['kind']}.",
     ]
     if "folds" not in facts["kinds"]:
-        epoch, epochs = facts["epochs"], facts["run_epochs"]
-        if epoch != epochs:
-            texts.append(
-                f"The network is that of epoch {epoch} of {epochs}, selected."
-            )
         texts.append(
             "A network that was trained on these very sets can have learnt "
             "their mistakes, so that some wrong sets look right. An audit with "

@@ -10,24 +10,10 @@ from alim_keras.noise_rate import wilson
 _TYPICAL = 3
 # A look that is expected to repair less has no place on the review list.
 _LEAST = 1e-3
-REVIEW_COLUMNS = (
-    "rank",
-    "id",
-    "class",
-    "reason",
-    "gain",
-    "candidates",
-    "label",
-    "probability",
-    "runner_up",
-    "suggested",
-)
 
 
 def confusions(sets, label, outside):
-    """Counts what was given against what was settled.
-
-    A set's mass of 1 is split evenly over its classes.
+    """Counts what was given (a set's mass of 1, split evenly) and settled.
 
     Args:
         sets: `CandidateSets`.
@@ -68,12 +54,10 @@ def classes(sets, label, outside, pairs):
     Columns: `class`; `given`, the number of sets that hold it; `settled`, of
     examples that are settled as it; `outside`, how many of these lack it in
     their set, and `outside_share`, of `settled`; `given_wrong`, how many of
-    the sets that hold it are settled as a class outside, and
-    `given_wrong_share`, of `given`; `mean_set_size`, of the sets that hold
-    it; `confusions`, the most frequent with it. A share of nothing is NaN.
-
-    They are sorted by the larger of the lower ends of the two shares' 95 %
-    intervals (Wilson's). `pairs` are the frame of `confusions`.
+    the sets that hold it are settled outside, and `given_wrong_share`, of
+    `given`; `mean_set_size`, of the sets that hold it; `confusions`, the most
+    frequent with it. A share of nothing is NaN. They are sorted by the larger
+    of the lower ends of the two shares' 95 % intervals (Wilson's).
     """
 
     def count(classes, weights=None):
@@ -148,17 +132,21 @@ def review(labels, settled, budget, votes=None, known=None, class_names=()):
     totals = np.bincount(group, gain[rows], int(group.max(initial=0)) + 1)
     order = np.lexsort((rank, group, -totals[group]))
     rows = rows[order]
-    chosen = labels.iloc[rows].assign(gain=gain[rows], rank=rank[order])
-    chosen["class"] = chosen["label"]
+    chosen = labels.iloc[rows].reset_index(drop=True)
     words = {} if votes is None else votes.disagreements(rows, class_names)
-    chosen["reason"] = np.array(
-        [
-            reason(record, words.get(row, ""))
-            for row, record in zip(rows, chosen.to_dict("records"), strict=True)
-        ],
-        object,
-    )
-    return chosen[list(REVIEW_COLUMNS)].reset_index(drop=True)
+    reasons = [
+        reason(record, words.get(row, ""))
+        for row, record in zip(rows, chosen.to_dict("records"), strict=True)
+    ]
+    first = {
+        "rank": rank[order],
+        "id": chosen["id"],
+        "class": chosen["label"],
+        "reason": reasons,
+        "gain": gain[rows],
+    }
+    more = ["candidates", "label", "probability", "runner_up", "suggested"]
+    return pd.DataFrame({**first, **chosen[more]})
 
 
 def reason(row, annotators=""):
@@ -196,24 +184,26 @@ def count_known(labels, sets):
 
 
 def truth(labels, settled, wrong):
-    """Returns precision and recall where true labels are known, a data frame.
+    """Returns precision and recall of flags where true labels are known.
 
-    Columns: `what`; `items`, how many are flagged; `precision`, the share of
-    these that are so in truth (of the settled labels their accuracy); and
-    `recall`, the share of what is so in truth that is flagged. Wrong sets
-    are flagged by settled labels outside, and by the 1, 2, 5 and 10 %
-    (rounded up) of most suspicion. `wrong`, bool `(N,)`, are the sets that
-    miss their true label, of `labels`.
+    A data frame: `what`; `items`, how many are flagged; `precision`, of the
+    settled labels their accuracy; `recall`. Wrong sets are flagged by settled
+    labels outside, and by the 1, 2, 5 and 10 % (rounded up) of most
+    suspicion. `wrong`, bool `(N,)`, are the sets that miss their label.
     """
     flags = {"outside its set": np.flatnonzero(settled["outside"])}
     order = np.argsort(-settled["suspicion"], kind="stable")
     for percent in (1, 2, 5, 10):
         most = -(-percent * len(order) // 100)
         flags[f"suspicion, top {percent} %"] = order[:most]
-    right = settled["label"] == labels
-    rows = [("settled label right", len(labels), right.mean(), np.nan)]
-    for what, flagged in flags.items():
-        hits, number = wrong[flagged].sum(), len(flagged)
-        shares = (_share(hits, whole) for whole in (number, wrong.sum()))
-        rows.append((what, number, *shares))
-    return pd.DataFrame(rows, columns=["what", "items", "precision", "recall"])
+    right = (settled["label"] == labels).mean()
+    items = np.array([len(flagged) for flagged in flags.values()])
+    hits = np.array([wrong[flagged].sum() for flagged in flags.values()])
+    return pd.DataFrame(
+        {
+            "what": ["settled label right", *flags],
+            "items": [len(labels), *items],
+            "precision": [right, *_share(hits, items)],
+            "recall": [np.nan, *_share(hits, wrong.sum())],
+        }
+    )

@@ -12,8 +12,8 @@ from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 
 _STEPS = 6
-# An annotator counts as if this many of its votes on each class fell as all
-# annotators' do, and all as if this many did at random.
+# So many votes on each class are added to an annotator's, of all annotators'
+# habits, and so many to theirs, at random.
 _SHRINKAGE = 20.0
 _COMMON = 2.0
 _START = 0.8
@@ -65,12 +65,9 @@ class VoteArrays:
             )
         order = np.argsort(rows[here], kind="stable")
         order = order[classes[order] >= 0]
-        return cls(
-            rows[here][order].astype("int64"),
-            who[order].astype("int64"),
-            classes[order].astype("int64"),
-            np.asarray(names, object),
-        )
+        numbers = (rows[here], who, classes)
+        numbers = (array[order].astype("int64") for array in numbers)
+        return cls(*numbers, np.asarray(names, object))
 
     def __len__(self):
         return len(self.rows)
@@ -90,19 +87,15 @@ class VoteArrays:
         return 0 < 1.5 * len(np.unique(self.rows)) <= len(self)
 
     def disagreements(self, rows, class_names):
-        """Returns words such as `"cat 2, dog 1"` by row, of some rows.
-
-        Rows whose votes are all for one class are left out.
-        """
+        """Returns "cat 2, dog 1" by row, of rows with votes for two classes."""
         words = {}
         for row in rows:
             labels = self.classes[self.of_rows([row])].tolist()
             # Of equally many votes the first class comes first.
             counts = collections.Counter(sorted(labels)).most_common()
             if len(counts) > 1:
-                words[row] = ", ".join(
-                    f"{class_names[c]} {number}" for c, number in counts
-                )
+                texts = (f"{class_names[c]} {number}" for c, number in counts)
+                words[row] = ", ".join(texts)
         return words
 
 
