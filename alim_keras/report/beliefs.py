@@ -20,12 +20,12 @@ KINDS = (*BELIEFS, "folds", "prediction")
 # `SetModel` learns from at most so many examples, of so many numbers.
 _SAMPLE = 20_000
 _SAMPLE_NUMBERS = 1 << 23
-# By what factor the temperature may change in each step. It begins late: with
-# habits still unknown, doubt would explain what people confuse.
+# By what factor the temperature may change in each step. It begins late, when
+# it is known what people confuse.
 _FACTORS = (1.0,) * 8 + (1.25,) * 8 + (1.05,) * 14
 _LIMITS = (0.1, 10.0)
-# A pair of classes counts as if so many sets of average frequency were added,
-# and a size of set as if so many sets of the common rate were.
+# So many average sets are added to each pair of classes, to each size of set
+# and, of the rate `GUESS`, to all.
 _PAIR = 5.0
 _SHRINKAGE = 20.0
 _GUESS_EXAMPLES = 5.0
@@ -94,7 +94,7 @@ class Settler:
             self._vote_model = VoteModel(
                 votes,
                 [rows[part] for part in blocks(len(rows), num_classes)],
-                lambda chosen: self._logs(probabilities[chosen]),
+                lambda part: tempered(probabilities[part], self.temperature),
                 num_classes,
             )
 
@@ -114,15 +114,9 @@ class Settler:
         if self._vote_model is not None:
             voted = self._vote_model.voted(rows)
             belief[voted] = self._vote_model.belief(
-                rows[voted], self._logs(probabilities[voted])
+                rows[voted], tempered(probabilities[voted], self.temperature)
             )
         return belief
-
-    def _logs(self, probabilities):
-        """Returns the logarithms of `P^(1/T)`, normalised or not."""
-        if self._set_model is not None:
-            return self._set_model.scaled(probabilities)
-        return _logs(probabilities)
 
 
 def _sample(rows, num_classes):
@@ -141,9 +135,9 @@ class SetModel:
     likely": given the true class y and the size s, the set holds y with
     probability `1 - eta_s`, and among the sets that do, as among those that
     do not, S has the probability `prod_j r_yj / e`, over the classes j in S
-    other than y. `r_yj` says how popular j is in the sets of y; e is the sum
-    of that product over all such sets (an elementary symmetric polynomial of
-    `r_y`). With all r = 1 this is `ops.instance_lambda`'s `"size"`.
+    other than y: `r_yj` is how popular j is in the sets of y, e the sum of
+    the product over all such sets. With r = 1 it is `ops.instance_lambda`'s
+    `"size"`.
 
     Expectation-maximisation: the E-step is `P(y | x, S) ~ P(y | x)^(1/T)
     P(S | y)`, the M-step of r a few rounds of `expected_counts`; T moves a
@@ -186,15 +180,8 @@ class SetModel:
 
     def belief(self, probabilities, sets):
         """Returns P(y | x, S), float32 `(n, C)`."""
-        scaled = self.scaled(probabilities)
+        scaled = tempered(probabilities, self.temperature)
         return softmax(scaled + self._log_likelihood(sets), axis=1)
-
-    def scaled(self, probabilities):
-        """Returns the logarithm of `P^(1/T)`, normalised, `(n, C)`."""
-        return self._scaled(_logs(probabilities))
-
-    def _scaled(self, logs):
-        return log_softmax(logs / np.float32(self.temperature), axis=1)
 
     def _log_likelihood(self, sets):
         """Returns log P(S | y, size of S), float32 `(n, C)`."""
@@ -212,11 +199,11 @@ class SetModel:
         before, fits = self.temperature, {}
         for change in dict.fromkeys((1.0, factor, 1 / factor)):
             self.temperature = float(np.clip(before * change, *_LIMITS))
-            joint = self._scaled(logs) + likelihood
+            joint = _scaled(logs, self.temperature) + likelihood
             fit = logsumexp(joint, axis=1).sum(dtype="float64")
             fits[self.temperature] = fit
         self.temperature = max(fits, key=fits.get)
-        return softmax(likelihood + self._scaled(logs), axis=1)
+        return softmax(likelihood + _scaled(logs, self.temperature), axis=1)
 
     def _fit_rates(self, belief, sets):
         sizes, num_classes = sets.sum(axis=1), sets.shape[1]
@@ -324,3 +311,12 @@ def expected_counts(weights, draws):
 
 def _logs(probabilities):
     return np.log(np.maximum(probabilities, _TINY))
+
+
+def _scaled(logs, temperature):
+    return log_softmax(logs / np.float32(temperature), axis=1)
+
+
+def tempered(probabilities, temperature):
+    """Returns the logarithm of `P^(1/T)`, normalised, `(n, C)`."""
+    return _scaled(_logs(probabilities), temperature)

@@ -100,18 +100,14 @@ def examine(
     (['cat', 'dog'], [False, True])
     """
     sets = _as_sets(candidates, ids, class_names)
-    as_given = sets if as_given is None else as_given
-    as_given = _as_sets(as_given, sets.ids, sets.class_names)
+    if as_given is not None:
+        as_given = _as_sets(as_given, sets.ids, sets.class_names)
     probabilities = np.asarray(probabilities)
-    for what, shape in (
-        ("as_given", as_given.shape),
-        ("probabilities", probabilities.shape),
-    ):
-        if shape != sets.shape:
-            raise DataError(
-                f"Argument `{what}` must be {sets.shape}, a row for each "
-                f"example and a column for each class. Received: {shape}"
-            )
+    if probabilities.shape != sets.shape:
+        raise DataError(
+            f"`probabilities` must be {sets.shape}, a row for each example and "
+            f"a column for each class. Received: {probabilities.shape}"
+        )
     one_each = {"labels": labels, "known": known, "ratio": ratio}
     if not isinstance(kind, str):
         one_each["kind"] = kind
@@ -149,7 +145,7 @@ def examine(
     summary = _summary(name, sets, sources, settled, settler)
     truth = None
     if labels is not None:
-        summary.update(tables.count_known(labels, as_given))
+        summary.update(tables.count_known(labels, as_given or sets))
         # Labels that the audit was told are no test of it.
         compared = np.flatnonzero((labels >= 0) & (sources != "known"))
         if len(compared):

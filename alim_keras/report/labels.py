@@ -1,7 +1,6 @@
 """Rows of labels: settled ones in labels.csv, and those of `predict`."""
 
 import csv
-import functools
 import json
 
 import numpy as np
@@ -199,12 +198,9 @@ def write_table(path, frame):
 
 
 def _json(value):
-    return _dumps(tuple(value)) if isinstance(value, list) else value
-
-
-@functools.lru_cache(maxsize=1 << 16)
-def _dumps(names):
-    return json.dumps(names, ensure_ascii=False)
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
+    return value
 
 
 def top_header(count):

@@ -32,17 +32,11 @@ _CURVES = (
 
 
 def page(audit, pictures=None, review_images=200):
-    """Returns the report of an audit as one HTML document, a string.
+    """Returns the report of an audit as one HTML document, see `to_html`.
 
     Pictures, plots and style stand in the page, and its content policy
-    forbids all else. It follows the reader's choice of light or dark.
-    Whatever comes from the data (ids, class names, annotators) is escaped.
-
-    Args:
-        audit: The `Audit`.
-        pictures: Function from an int64 array `(n,)` of row numbers of
-            `audit.labels` to n uint8 images `(H, W, channels)`, or None.
-        review_images: Integer, rows of the review list on the page at most.
+    forbids all else. Whatever comes from the data is escaped. `pictures` is a
+    function from row numbers to uint8 images `(H, W, channels)`, or None.
     """
     folder = importlib.resources.files("alim_keras.report") / "templates"
     environment = jinja2.Environment(
@@ -62,8 +56,7 @@ def page(audit, pictures=None, review_images=200):
         version=__version__,
         style=markupsafe.Markup(style),
         name=audit.summary["name"] or "Candidate labels",
-        sentences=results.sentences(audit.summary),
-        files=audit.files(),
+        sentences=audit.describe().split("\n"),
         cards=_cards(audit, review_images, pictures),
         review_total=len(audit.review),
         plots=_curves(audit.history),

@@ -13,15 +13,6 @@ from alim_keras.files import check_is_no_folder
 from alim_keras.files import write_atomically
 from alim_keras.report.labels import write_table
 
-FILES = {
-    "report.html": "the report, for a browser; it needs no network",
-    "labels.csv": "every item: given set, settled label, suggested set",
-    "review.csv": "the items to look at first",
-    "noise_by_class.csv": "a row per class",
-    "confusions.csv": "which classes were taken for which",
-    "annotators.csv": "a row per annotator",
-}
-
 
 @dataclasses.dataclass(eq=False)
 class Audit:
@@ -73,30 +64,51 @@ class Audit:
         """Floats `(C, C)`: rows what was given, columns what was settled."""
         return self.confusion_counts.toarray()
 
-    def files(self):
-        """Returns the files of an audit with a few words on each, a dict."""
-        files = dict(FILES)
-        if not len(self.review):
-            files["review.csv"] = (
-                f"empty: {self.looked_at:,} items were looked at already, and "
-                "no other calls for a look"
-            )
-        if self.annotators is None:
-            del files["annotators.csv"]
-        return files
-
     def describe(self):
-        """Returns the result in a few lines, for a terminal."""
-        return "\n".join(sentences(self.summary))
+        """Returns the result in a few lines, for a terminal and the page."""
+        facts = self.summary
+        total = facts["num_examples"]
+        outside, undecided, suspect = (
+            f"{facts[name]:,.0f} ({percent(facts[name] / total)})"
+            for name in ("outside", "undecided", "suspect")
+        )
+        lines = [
+            f"{total:,} items, {facts['num_classes']:,} classes. Settled "
+            f"labels outside their set: {outside}; undecided: {undecided}; "
+            f"sets expected to miss the true class: {suspect}.",
+            f"To look at first: {len(self.review):,} items; looked at already: "
+            f"{self.looked_at:,}.",
+            f"Labels are {facts['kind']}.",
+        ]
+        if "folds" not in facts["kinds"]:
+            lines.append(
+                "A network that was trained on these very sets can have "
+                "learnt their mistakes, so that some wrong sets look right. "
+                "An audit with --folds asks networks that never saw the set."
+            )
+        if facts["noise_rate"] is not None:
+            reason = facts["noise_rate_reason"] or "a number that was given."
+            rate = percent(facts["noise_rate"])
+            lines.append(f"The noise rate is taken as {rate}: {reason}")
+        known, share = facts["known_labels"], facts["realised_noise"]
+        if known:
+            lines.append(
+                f"Of the {known:,} items whose true label is known "
+                f"{share * known:,.0f} ({percent(share)}) have a set that "
+                "misses it. If they are a random sample, so do "
+                f"{percent(facts['realised_noise_low'])} to "
+                f"{percent(facts['realised_noise_high'])} of all; the estimate "
+                f"where it is not told is {percent(facts['suspect_share'])}."
+            )
+        return "\n".join(lines)
 
     def write(self, folder):
         """Writes the tables into a folder, which is made if need be.
 
-        labels.csv, review.csv, noise_by_class.csv, confusions.csv, and
-        annotators.csv where annotators are known. In review.csv the settled
-        label is called `settled`, so that nobody takes it for the true one.
-        Lists of classes are JSON, and a number that does not exist is an
-        empty cell. labels.csv can be read again as a file of candidate sets.
+        In review.csv the settled label is called `settled`, so that nobody
+        takes it for the true one. Lists of classes are JSON, and a number
+        that does not exist is an empty cell. labels.csv can be read again as
+        a file of candidate sets.
 
         Returns:
             A list of the paths written.
@@ -175,48 +187,3 @@ def listed(names, most=12):
     """
     text = ", ".join(map(str, names[:most])) or "-"
     return f"{text} + {len(names) - most} more" if len(names) > most else text
-
-
-def sentences(facts):
-    """Returns the result of an audit, `Audit.summary`, as sentences."""
-    total = facts["num_examples"]
-    outside, undecided, suspect = (
-        f"{facts[name]:,.0f} ({percent(facts[name] / total)})"
-        for name in ("outside", "undecided", "suspect")
-    )
-    texts = [
-        f"{total:,} items, {facts['num_classes']:,} classes. Settled labels "
-        f"outside their set: {outside}; undecided: {undecided}; sets expected "
-        f"to miss the true class: {suspect}.",
-        f"Labels are {facts['kind']}.",
-    ]
-    if "folds" not in facts["kinds"]:
-        texts.append(
-            "A network that was trained on these very sets can have learnt "
-            "their mistakes, so that some wrong sets look right. An audit with "
-            "--folds asks networks that never saw the set."
-        )
-    if facts["noise_rate"] is not None:
-        reason = facts["noise_rate_reason"] or "a number that was given."
-        rate = percent(facts["noise_rate"])
-        texts.append(f"The noise rate is taken as {rate}: {reason}")
-    if facts["realised_noise_low"] is not None:
-        texts.append(_counted(facts))
-    return texts
-
-
-def _counted(facts):
-    """Returns how many sets are wrong where the truth is known."""
-    known, share = facts["known_labels"], facts["realised_noise"]
-    text = (
-        f"Of the {known:,} examples whose true label is known "
-        f"{share * known:,.0f} ({percent(share)}) have a set that misses it."
-    )
-    if known < facts["num_examples"]:
-        low, high = facts["realised_noise_low"], facts["realised_noise_high"]
-        text += (
-            f" If they are a random sample, so do {percent(low)} to "
-            f"{percent(high)} of all sets; the estimate is "
-            f"{percent(facts['suspect_share'])}."
-        )
-    return text

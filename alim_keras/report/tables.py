@@ -15,16 +15,11 @@ _LEAST = 1e-3
 def confusions(sets, label, outside):
     """Counts what was given (a set's mass of 1, split evenly) and settled.
 
-    Args:
-        sets: `CandidateSets`.
-        label: int64 `(N,)`, the settled labels.
-        outside: Bool `(N,)`, whether they are outside their set.
-
-    Returns:
-        Sparse floats `(C, C)`, rows given and columns settled; and a data
-        frame of the pairs that were confused, most often first, with columns
-        `given`, `settled` (a class outside the set), `count` (the mass of
-        such sets) and `share` (of all that was given as this class).
+    Of `CandidateSets`, the settled labels, int64 `(N,)`, and whether they are
+    outside, bool `(N,)`. Returns sparse floats `(C, C)`, rows given and
+    columns settled; and a data frame of the pairs that were confused, most
+    often first: `given`; `settled`, a class outside the set; `count`, the
+    mass of such sets; `share`, of all that was given as this class.
     """
     names = np.array(sets.class_names, object)
     mass = np.repeat(1.0 / sets.sizes, sets.sizes)
@@ -113,13 +108,9 @@ def review(labels, settled, budget, votes=None, known=None, class_names=()):
     `rank` counts them; then the rows of a settled class are put together, for
     a person decides faster among pictures that should look alike.
 
-    Args:
-        labels: The frame of labels.csv.
-        settled: Dict of arrays `(N,)`, see `settled_labels`.
-        budget: Number of rows, 0 or more.
-        votes: `VoteArrays`, for words on annotators who disagree, or None.
-        known: Bool `(N,)`, examples to leave out, or None.
-        class_names: C strings, for the votes.
+    `labels` is the frame of labels.csv, `settled` its arrays, see
+    `settled_labels`; examples that are `known`, bool `(N,)`, are left out;
+    `votes`, `VoteArrays`, are for words on annotators who disagree.
     """
     gain = settled["suspicion"] + (1.0 - settled["probability"])
     useful = gain >= _LEAST

@@ -206,11 +206,8 @@ def annotator_table(votes, label, belief, class_names):
     label where nobody else gave it; `alone`, the share of its votes for a
     class that nobody else gave there. What cannot be known is NaN.
 
-    Args:
-        votes: `VoteArrays`.
-        label: int64 `(N,)`, the settled labels.
-        belief: Floats `(V,)`, the probability of the class of each vote.
-        class_names: C strings.
+    `label`, int64 `(N,)`, are the settled labels; `belief`, floats `(V,)`, is
+    the probability of each vote's class.
     """
     frame = pd.DataFrame(
         {

@@ -48,7 +48,9 @@ def test_all_classes_equally_popular_is_the_closed_form(monkeypatch):
     sizes = sets.sum(axis=1)
     rates = model.rate_by_size[sizes]
     lam = ops.instance_lambda(rates, sizes, 5, "size")[:, None]
-    expected = np.exp(model.scaled(probabilities)) * np.where(sets, 1, lam)
+    expected = np.exp(
+        beliefs.tempered(probabilities, model.temperature)
+    ) * np.where(sets, 1, lam)
     expected /= expected.sum(axis=1, keepdims=True)
     found = model.belief(probabilities, sets)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-7)
@@ -99,7 +101,7 @@ def test_full_sets_change_nothing_and_cannot_be_wrong():
     assert both.rate_by_size[5] == 0
     np.testing.assert_allclose(
         both.belief(probabilities, full),
-        np.exp(both.scaled(probabilities)),
+        np.exp(beliefs.tempered(probabilities, both.temperature)),
         rtol=1e-5,
     )
 

@@ -51,25 +51,17 @@ def test_a_row_per_class():
     assert frame.index.tolist()[-1] == "dog"
 
 
-@pytest.mark.parametrize("column", ["outside_share", "given_wrong_share"])
-def test_a_noisy_class_is_first(column):
-    stream = np.random.default_rng(0)
-    truth = stream.integers(0, 10, 5000)
+def test_a_class_that_is_noisy_for_sure_is_first():
+    truth = np.repeat([0, 1, 2, 3], [1, 100, 100, 100])
     given = truth.copy()
-    hit = (truth == 3) & (stream.random(5000) < 0.2)
-    other = (3 + stream.integers(1, 10, 5000)) % 10
-    if column == "outside_share":
-        given[hit] = other[hit]
-    else:
-        # What is given as class 3 is another class in a fifth of the cases.
-        truth[hit] = other[hit]
-    names = [f"c{i}" for i in range(10)]
-    sets = CandidateSets.from_lists(given[:, None], class_names=names)
+    # One of one ant, and half of a hundred cats.
+    given[0] = 1
+    given[101:151] = 3
+    lists = given[:, None]
+    sets = CandidateSets.from_lists(lists, class_names=NAMES)
     _, pairs = tables.confusions(sets, truth, given != truth)
-    first = tables.classes(sets, truth, given != truth, pairs).iloc[0]
-    assert first["class"] == "c3"
-    assert abs(first[column] - 0.2) < 0.08
-    assert "c3" in first["confusions"]
+    frame = tables.classes(sets, truth, given != truth, pairs)
+    assert frame["class"][0] == "cat"
 
 
 PETS = ["cat", "dog", "elk"]

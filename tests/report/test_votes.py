@@ -176,11 +176,10 @@ def test_those_with_few_votes_share_a_matrix(monkeypatch):
     monkeypatch.setattr(module, "_LARGEST", 2 * 9)
     entries, probabilities, _ = crowd(300)
     votes = [e for e in entries if e[1] == 2 or e[0] < 100]
-    model = fitted(arrays(votes, count=300), probabilities)
-    assert len(model.confusions) == 2
+    confusions = fitted(arrays(votes, count=300), probabilities).confusions
     # The third has the most votes; its habit is not the others'.
-    assert model.confusions[0, 0, 1] > 0.7
-    assert model.confusions[1, 0, 0] > 0.6
+    assert len(confusions) == 2
+    assert confusions[0, 0, 1] > 0.7 and confusions[1, 0, 0] > 0.6
 
 
 def test_one_answer_to_an_item_is_left_to_the_model_of_sets():
