@@ -11,8 +11,8 @@ GROUPS = ("many", "medium", "few")
 def given_counts(candidates):
     """Returns how often each class is a candidate, and with what mass.
 
-    Of `CandidateSets` int64 `(C,)`, the number of sets that hold the class,
-    and float64 `(C,)`, the sum over them of one over the set's size.
+    int64 `(C,)`, the number of sets that hold it, and float64 `(C,)`, the sum
+    over them of one over the set's size.
     """
     num_classes = candidates.num_classes
     mass = np.repeat(1.0 / candidates.sizes, candidates.sizes)
@@ -27,9 +27,6 @@ def mass_groups(mass):
 
     The classes are ranked by mass (the lower class first at a tie) and cut
     into three parts, as equal as can be, the first parts the larger ones.
-
-    >>> mass_groups([5.0, 9.0, 1.0, 7.0]).tolist()
-    ['medium', 'many', 'few', 'many']
     """
     order = np.argsort(-np.asarray(mass), kind="stable")
     groups = np.empty(len(order), object)

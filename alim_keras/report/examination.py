@@ -185,10 +185,7 @@ def examine(
 
 
 def _settle(probabilities, sets, sources, settler, votes):
-    """Settles all labels, in blocks of rows: classes may be many.
-
-    Returns `LabelRows`, and the belief in the class of each vote, or None.
-    """
+    """Returns `LabelRows`, and the belief in each vote's class, or None."""
     count, num_classes = sets.shape
     rows_of_labels = LabelRows(sets.ids, sets.class_names)
     vote_beliefs = None if votes is None else np.zeros(len(votes))
@@ -258,11 +255,9 @@ def _as_sets(sets, ids, class_names):
 
 
 def _check_rows(probabilities, predicted, rows, ids):
-    """Raises `DataError` for rows that are no distribution.
-
-    Pseudo labels may be rounded, so that they need not sum to 1.
-    """
+    """Raises `DataError` for rows that are no distribution."""
     sound = (np.isfinite(probabilities) & (probabilities >= 0)).all(axis=1)
+    # Pseudo labels may be rounded.
     off = np.abs(probabilities.sum(axis=1) - 1) > 0.01
     wrong = ~sound | (predicted & off)
     if wrong.any():
@@ -293,7 +288,7 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
         **options: Those of `report.examine`.
 
     Returns:
-        An `Audit`: pandas data frames, `write(folder)` and `to_html(path)`.
+        An `Audit`.
 
     Raises:
         DataError: If the data do not fit the model.

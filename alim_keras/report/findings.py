@@ -58,11 +58,7 @@ def _images(training):
     }
     if scan.identical:
         rows = sum(len(group) for group in scan.identical)
-        compared = "contents" if scan.compared else "links only"
-        lines["identical"] = (
-            f"{rows:,} images in {len(scan.identical):,} groups show the same "
-            f"({compared} compared)"
-        )
+        lines["identical"] = f"{rows:,} in {len(scan.identical):,} groups"
     return lines
 
 

@@ -117,13 +117,7 @@ class LabelRows:
         self._suggested = np.empty(len(ids), object)
 
     def add(self, rows, weights, given):
-        """Takes in some rows.
-
-        Args:
-            rows: Integers `(n,)`, row numbers in `ids`.
-            weights: Floats `(n, C)`, see `fill_untouched`.
-            given: Multi-hot `(n, C)`, the sets, none empty.
-        """
+        """Takes in rows, integers `(n,)`, of weights and multi-hot sets."""
         given = np.asarray(given) > 0
         weights = fill_untouched(weights, given)
         block = settled_labels(weights, given)
@@ -137,12 +131,8 @@ class LabelRows:
         """Returns the rows of labels.csv as a data frame.
 
         Columns: `id`; `candidates`, the given set, and `suggested`, lists of
-        class names; those of `settled_labels`; and `source`.
-
-        Args:
-            sources: A string or strings `(N,)`: `table` (learnt pseudo
-                label), `folds` (predicted without it), `prediction` or
-                `known` (a person gave it).
+        class names; those of `settled_labels`; and `source`, for which
+        `sources` are one of `beliefs.KINDS`, or one for each row.
         """
         names = np.array([*self.class_names, None], object)
         settled = self.settled
@@ -205,12 +195,10 @@ def _json(value):
 
 def top_header(count):
     """Returns the column names of `top_rows`."""
-    more = (
-        name
-        for place in range(2, count + 1)
-        for name in (f"label_{place}", f"probability_{place}")
-    )
-    return ["id", "label", "probability", *more]
+    header = ["id", "label", "probability"]
+    for place in range(2, count + 1):
+        header += [f"label_{place}", f"probability_{place}"]
+    return header
 
 
 def top_rows(ids, probabilities, class_names, count):

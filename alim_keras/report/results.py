@@ -153,17 +153,15 @@ class Audit:
 
     def _pictures(self, images):
         """Returns a function from row numbers to pictures, or None."""
-        if images is None:
+        # Feature vectors have no picture.
+        if images is None or np.shape(images)[1:3] == (1, 1):
             return None
-        shape, count = np.shape(images), len(self.labels)
-        if len(shape) != 4 or shape[0] != count:
+        if len(np.shape(images)) != 4 or len(images) != len(self.labels):
             raise DataError(
                 "Argument `images` must be (N, H, W, channels), a picture for "
-                f"each of {count} examples. Received: shape={shape}"
+                f"each of {len(self.labels)} examples. Received: "
+                f"shape={np.shape(images)}"
             )
-        if shape[1:3] == (1, 1):
-            # Feature vectors have no picture.
-            return None
         if isinstance(images, DiskImages):
             # Show files as they are, not as the network sees them.
             return images.pictures
@@ -171,19 +169,11 @@ class Audit:
 
 
 def percent(share):
-    """Returns a share as a percentage of three digits; "-" if not known.
-
-    >>> percent(0.1234), percent(0.0), percent(0.00001), percent(None)
-    ('12.3 %', '0 %', '0.001 %', '-')
-    """
+    """Returns a share as a percentage of three digits; "-" if not known."""
     return "-" if share is None else f"{100 * share:.3g} %"
 
 
 def listed(names, most=12):
-    """Returns names with commas; beyond `most` of them how many are left.
-
-    >>> listed(["cat", "dog", "owl"], 2)
-    'cat, dog + 1 more'
-    """
+    """Returns names with commas; beyond `most` of them how many are left."""
     text = ", ".join(map(str, names[:most])) or "-"
     return f"{text} + {len(names) - most} more" if len(names) > most else text

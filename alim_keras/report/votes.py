@@ -110,8 +110,7 @@ class VoteModel:
     Args:
         votes: `VoteArrays`.
         blocks: List of ascending index arrays, the examples to learn from.
-        logs: Function from such an array to the logarithms of their
-            probabilities, `(m, C)`, normalised or not.
+        logs: Function from such an array to log P(y | x), `(m, C)`.
         num_classes: C.
 
     Attributes:
@@ -142,10 +141,7 @@ class VoteModel:
             self._learn(counts)
 
     def belief(self, rows, logs):
-        """Returns P(y | x, votes) of ascending rows, float32 `(n, C)`.
-
-        `logs` are those of P(y | x), which it is without votes.
-        """
+        """Returns P(y | x, votes) of ascending rows; logs are of P(y | x)."""
         evidence = self._given(rows) @ self._logs
         return softmax(evidence + logs, axis=1).astype("float32")
 

@@ -185,13 +185,13 @@ def test_labels_that_were_told_count():
 
 def test_answers_in_place_of_sets_do_not_hide_what_was_given():
     probabilities, sets, truth = planted()
-    first = np.arange(2000) < 120
-    replaced = np.where(first[:, None], np.eye(10, dtype=bool)[truth], sets)
-    data = (probabilities, replaced, np.where(first, truth, -1))
-    wrong = ~sets[np.arange(120), truth[:120]]
-    found = examined(data, as_given=sets, noise_rate=0.1).summary
+    replaced = np.eye(10, dtype=bool)[truth]
+    options = {"kind": "folds", "labels": truth, "noise_rate": 0.1}
+    found = examine(probabilities, replaced, as_given=sets, **options).summary
+    wrong = ~sets[np.arange(2000), truth]
     assert found["realised_noise"] == wrong.mean() > 0
-    assert examined(data, noise_rate=0.1).summary["realised_noise"] == 0
+    found = examine(probabilities, replaced, **options).summary
+    assert found["realised_noise"] == 0
 
 
 def test_an_empty_review_list_says_why():

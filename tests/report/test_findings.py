@@ -74,7 +74,7 @@ def test_votes_truth_features_and_files():
         "3 of 2.0 MiB, 2 different files, 8 x 8 to 9 x 8 pixels, 50% grey; "
         "read as 8 x 8 x 3"
     ) in text
-    assert "2 images in 1 groups show the same (contents compared)" in text
+    assert "identical       2 in 1 groups" in text
     features = np.zeros((4, 1, 1, 7), "float32")
     text = describe(training(images=features, kind="features"))
     assert "features        7 for each item" in text
