@@ -39,11 +39,7 @@ class VoteArrays:
 
     @classmethod
     def of(cls, votes, ids, class_names):
-        """Reads a frame of votes, see `examine`; leaves out what is no vote.
-
-        That is without an annotator or a label, of confidence 0, or about
-        other items than `ids`.
-        """
+        """Reads a frame of votes; those of confidence 0 or no label are none."""
         rows = pd.Index(ids).get_indexer(votes["item"])
         if len(votes) and (rows < 0).all():
             raise DataError(
@@ -80,10 +76,7 @@ class VoteArrays:
         return slice(start, np.searchsorted(self.rows, rows[-1], "right"))
 
     def overlap(self):
-        """Returns whether there are 1.5 votes an example that has some.
-
-        With fewer `VoteModel` ranks worse than `SetModel`.
-        """
+        # With fewer votes an example `VoteModel` ranks worse than `SetModel`.
         return 0 < 1.5 * len(np.unique(self.rows)) <= len(self)
 
     def disagreements(self, rows, class_names):
