@@ -39,7 +39,7 @@ class VoteArrays:
 
     @classmethod
     def of(cls, votes, ids, class_names):
-        """Reads a frame of votes; those of confidence 0 or no label are none."""
+        """Reads a frame of votes; leaves out confidence 0 and no label."""
         rows = pd.Index(ids).get_indexer(votes["item"])
         if len(votes) and (rows < 0).all():
             raise DataError(
