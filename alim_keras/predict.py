@@ -119,7 +119,7 @@ def main(line):
         process.report(
             "alim_keras.predict",
             f"warning: {len(skipped):,} images could not be read and are left "
-            f"out: {first_five([str(error) for error in skipped.values()])}",
+            f"out: {first_five([': '.join(pair) for pair in skipped.items()])}",
         )
 
 

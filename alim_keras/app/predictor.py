@@ -179,7 +179,7 @@ class Inputs:
     def batches(self, size, skipped):
         """Yields rows and their values; only one batch is in memory.
 
-        `skipped` is a dict from an id to its error, to which images that
+        `skipped` is a dict from an id to the reason, to which images that
         cannot be read are added; None refuses them.
         """
         for start in range(0, len(self.ids), size):
@@ -189,13 +189,14 @@ class Inputs:
                 values = self.values.read(rows, problems)
             else:
                 values = np.asarray(self.values[rows])
-            if problems and skipped is None:
-                error = next(iter(problems.values()))
-                raise DataError(
-                    f"{error}; --on_bad_image=skip leaves such images out"
-                ) from error
-            for place, error in problems.items():
-                skipped[self.ids[rows[place]]] = error
+            for place, reason in problems.items():
+                name = self.ids[rows[place]]
+                if skipped is None:
+                    raise DataError(
+                        f"{name}: {reason}; --on_bad_image=skip leaves such "
+                        "images out"
+                    )
+                skipped[name] = reason
             sound = np.setdiff1d(np.arange(len(rows)), list(problems))
             if len(sound):
                 yield rows[sound], values[sound]

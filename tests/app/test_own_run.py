@@ -245,7 +245,7 @@ def test_sets_of_a_table_for_known_data(tmp_path):
     ).all()
 
 
-@pytest.mark.parametrize("wish", ["auto", "cv", "em", "annotated"])
+@pytest.mark.parametrize("wish", ["auto", "cv", "annotated"])
 def test_the_noise_rate_is_estimated_and_kept(wish, photos, tmp_path):
     run_dir = tmp_path / "run"
     truth = own.read_rows(photos / "truth.csv")

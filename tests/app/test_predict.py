@@ -142,7 +142,7 @@ def test_arrays_and_their_ids(model_run, pictures, tmp_path):
     found = rows(model_run.folder, path)
     assert [row["id"] for row in found] == list("abcdefg")
     check(found, model_run.model.predict(pictures.pixels, verbose=0))
-    for ids in (["a", " ", "b"], ["a", "b", "a"], ["a", "b"]):
+    for ids in (["a", "", "b"], ["a", "b", "a"], ["a", "b"]):
         np.savez(path, images=pictures.pixels[:3], ids=ids)
         code, line = error(model_run.folder, path)
         assert code == 3 and "a.npz" in line and "id" in line

@@ -244,7 +244,7 @@ def test_a_table_that_changed(own_run, photos, tmp_path):
     text = table.read_text()
     shutil.copy(place / "photos" / "0001.png", place / "photos" / "new.png")
     table.write_text(f"{text}new.png,eve,{own.NAMES[0]}\n")
-    refused("other items than now, 96 and not 97")
+    refused("other items, 96 and not 97")
     table.write_text(text)
     for name, word in (("test", "test set"), ("known", "true labels")):
         path = place / f"{name}.csv"
