@@ -115,13 +115,10 @@ def main(line):
             ratio=ratio,
             as_given=training.candidates if training.known_as_sets else None,
         )
-        audit.write(out)
-        page = os.path.join(out, "report.html")
-        audit.to_html(page, images=training.images)
+        paths = [*audit.write(out), os.path.join(out, "report.html")]
+        audit.to_html(paths[-1], images=training.images)
     print(audit.describe())
-    print(f"In {out}:")
-    for name, what in audit.files().items():
-        print(f"  {name:<19} {what}")
+    print(f"In {out}: {', '.join(map(os.path.basename, paths))}.")
 
 
 def _check_out(out):

@@ -48,18 +48,15 @@ def bits(seed, epoch, index, slots, stream):
     """
     ops = keras.ops
     golden = ops.cast(0x9E3779B9, "uint32")
-
-    def absorb(state, value):
-        value = ops.cast(value, "uint32")
-        return _hash(ops.add(ops.bitwise_xor(state, value), golden))
-
-    index = ops.convert_to_tensor(index)
     state = ops.cast(zlib.crc32(stream.encode()), "uint32")
-    state = absorb(state, seed)
-    state = absorb(state, epoch)
-    state = absorb(state, index)
-    slot = ops.expand_dims(ops.cast(ops.arange(slots), "uint32"), 0)
-    return absorb(ops.expand_dims(state, 1), slot)
+    index = ops.expand_dims(index, 1)
+    epoch = ops.convert_to_tensor(epoch)
+    if len(epoch.shape):
+        epoch = ops.expand_dims(epoch, 1)
+    for key in (seed, epoch, index, ops.expand_dims(ops.arange(slots), 0)):
+        key = ops.cast(key, "uint32")
+        state = _hash(ops.add(ops.bitwise_xor(state, key), golden))
+    return state
 
 
 def uniform(seed, epoch, index, slots, stream):
@@ -81,15 +78,8 @@ def uniform(seed, epoch, index, slots, stream):
 def beta(alpha, seed, epoch, index, stream):
     """Returns float32 draws from Beta(alpha, alpha), `(batch_size,)`.
 
-    A uniform draw goes through a table of 4,097 points of the quantile
-    function, linear between them.
-
-    Args:
-        alpha: Positive float.
-        seed: See `bits`; so are all others.
-        epoch: See `bits`.
-        index: See `bits`.
-        stream: See `bits`.
+    `alpha` is a positive float; see `bits` for the others. A uniform draw goes
+    through 4,097 points of the quantile function, linear between them.
 
     Example:
 

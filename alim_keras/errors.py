@@ -5,7 +5,7 @@ to mend it. The commands print it to stderr and exit with `exit_code`; library
 callers catch the class.
 """
 
-import collections
+import collections.abc
 import difflib
 import math
 import numbers
@@ -52,20 +52,12 @@ _carried = collections.deque(maxlen=16)
 
 
 def remember(error):
-    """Keeps an error that a framework will hand on as text of its own.
-
-    Args:
-        error: An `AlimError`, raised inside a function that tf.data calls.
-    """
+    """Keeps an `AlimError` that a framework will hand on as its own text."""
     _carried.append(type(error)(*error.args))
 
 
 def original(error):
-    """Returns the remembered error that another error quotes, or None.
-
-    Args:
-        error: Exception of a framework.
-    """
+    """Returns the kept error that a framework's error quotes, or None."""
     text = str(error)
     for kept in reversed(_carried):
         if str(kept) in text:
@@ -104,7 +96,6 @@ def check_number(
     high=math.inf,
     *,
     low_open=False,
-    high_open=False,
     whole=False,
     count=None,
     optional=False,
@@ -119,7 +110,6 @@ def check_number(
         low: Smallest allowed value.
         high: Largest allowed value.
         low_open: Whether `low` itself is refused. Defaults to `False`.
-        high_open: Whether `high` itself is refused. Defaults to `False`.
         whole: Whether only whole numbers are allowed. Defaults to `False`.
         count: How many numbers are expected. Defaults to None, a single one.
         optional: Whether None is allowed, and returned. Defaults to `False`.
@@ -132,48 +122,38 @@ def check_number(
     >>> check_number("jitter", (0.4, 0.1), 0, 1, count=2)
     (0.4, 0.1)
     """
+
+    def fits(item):
+        return (
+            isinstance(item, numbers.Real)
+            and not isinstance(item, bool)
+            and -math.inf < item < math.inf
+            and low <= item <= high
+            and not (low_open and item == low)
+            and not (whole and item != int(item))
+        )
+
     if value is None and optional:
         return None
-    result = None
-    try:
-        given = [value] if count is None else list(value)
-        result = tuple(map(float, given))
-    except (TypeError, ValueError, OverflowError):
-        pass
+    given = (value,) if count is None else value
     if (
-        result is None
-        or len(result) != (count or 1)
-        or any(isinstance(item, str | bytes | bool) for item in given)
-        or not all(
-            math.isfinite(number)
-            and (low < number if low_open else low <= number)
-            and (number < high if high_open else number <= high)
-            and (not whole or number == int(number))
-            for number in result
-        )
+        not isinstance(given, collections.abc.Iterable)
+        or len(given := tuple(given)) != (count or 1)
+        or not all(map(fits, given))
     ):
-        range_text = _range_text(low, high, low_open, high_open, whole)
+        wanted = "a whole number" if whole else "a finite number"
+        if low > -math.inf:
+            wanted += f" {'above' if low_open else 'from'} {low:g}"
+        if high < math.inf:
+            wanted += f" up to {high:g}"
         if count is not None:
-            range_text = f"{count} values, each {range_text}"
+            wanted = f"{count} values, each {wanted}"
         raise ConfigError(
-            f"Argument `{name}` must be {range_text}"
+            f"Argument `{name}` must be {wanted}"
             f"{', or None' if optional else ''}. Received: {name}={value!r}"
         )
-    if whole:
-        result = tuple(
-            int(item) if isinstance(item, numbers.Integral) else int(number)
-            for item, number in zip(given, result)
-        )
+    result = tuple(map(int if whole else float, given))
     return result[0] if count is None else result
-
-
-def _range_text(low, high, low_open, high_open, whole):
-    text = "a whole number" if whole else "a finite number"
-    if low > -math.inf:
-        text += f" {'above' if low_open else 'from'} {low:g}"
-    if high < math.inf:
-        text += f" {'below' if high_open else 'up to'} {high:g}"
-    return text
 
 
 _KINDS = {

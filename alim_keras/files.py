@@ -13,12 +13,7 @@ PARTIAL = ".partial-"
 
 
 def check_is_no_folder(path, name="path"):
-    """Raises `ConfigError` where a file is to be written and a folder is.
-
-    Args:
-        path: The file to write.
-        name: The caller's name for it, such as `"--out"`.
-    """
+    """Raises `ConfigError` where `path`, by its caller's name, is a folder."""
     if os.path.isdir(path):
         raise ConfigError(
             f"{name} must be the name of a file, and this is a folder. "
@@ -74,12 +69,7 @@ def replacing(path):
 
 
 def move_written(path, target):
-    """Gives a file that another library wrote its name, safe from a crash.
-
-    Args:
-        path: The written file, in the same folder as `target`.
-        target: The name to give it; a file there is replaced.
-    """
+    """Gives a written file another name in its folder, safe from a crash."""
     with open(path, "rb") as file:
         os.fsync(file.fileno())
     os.replace(path, target)

@@ -8,14 +8,13 @@ import keras
 
 from alim_keras import backend
 from alim_keras.errors import check_number
+from alim_keras.errors import check_ranges
 from alim_keras.ops import TINY
 
 # Marks an entry of `SupervisedContrastive`'s `y_true` that takes no part.
 LEFT_OUT = -1.0
 # A logit that no exponential notices.
 _NEVER = -1e9
-_LOWEST_PROBABILITY = 1e-7
-_LOWEST_TARGET = 1e-4
 # Leveraged losses add this to each logarithm's argument.
 _SMALLEST = 1e-8
 
@@ -25,12 +24,14 @@ def _float32(x):
 
 
 class _Loss(keras.losses.Loss):
-    """A loss whose name in Keras is None unless given, and its own options."""
+    """A loss without a name of its own, and `options`, its attributes."""
 
     options = ()
 
-    def __init__(self, reduction="sum_over_batch_size", name=None, dtype=None):
-        super().__init__(name=name, reduction=reduction, dtype=dtype)
+    def __init__(self, *values, **kwargs):
+        super().__init__(**{"name": None, **kwargs})
+        for name, value in zip(self.options, values):
+            setattr(self, name, value)
 
     def get_config(self):
         options = {name: getattr(self, name) for name in self.options}
@@ -68,17 +69,14 @@ class CandidateCrossentropy(_Loss):
     options = ("from_logits",)
 
     def __init__(self, from_logits=False, **kwargs):
-        super().__init__(**kwargs)
-        self.from_logits = from_logits
+        super().__init__(from_logits, **kwargs)
 
     def call(self, y_true, y_pred):
         ops = keras.ops
         if self.from_logits:
             logits = _float32(y_pred)
             inside = ops.where(ops.cast(y_true, "bool"), logits, _NEVER)
-            return ops.logsumexp(logits, axis=-1) - ops.logsumexp(
-                inside, axis=-1
-            )
+            return ops.logsumexp(logits, -1) - ops.logsumexp(inside, -1)
         inside = ops.sum(_float32(y_true) * _float32(y_pred), axis=-1)
         # Rounding may carry a sum of probabilities past 1.
         return -ops.log(ops.clip(inside, TINY, 1.0))
@@ -89,11 +87,8 @@ class CandidateExponential(_Loss):
     """Exponential loss of the set: `exp(-sum_{c in S} P_c)`.
 
     The form of ALIM's authors; the method's own code multiplies it by `(C - 1)
-    / (C - |S|)`, which is infinite for a set of all classes.
-
-    Call arguments:
-        y_true: Multi-hot tensor `(B, C)`; `S`.
-        y_pred: Tensor `(B, C)` of probabilities; `P`.
+    / (C - |S|)`, which is infinite for a set of all classes. Call arguments as
+    `CandidateCrossentropy`'s.
 
     Example:
 
@@ -142,8 +137,7 @@ class _Leveraged(_Loss):
     options = ("beta",)
 
     def __init__(self, beta=1.0, **kwargs):
-        super().__init__(**kwargs)
-        self.beta = beta
+        super().__init__(beta, **kwargs)
 
     def call(self, y_true, y_pred):
         weights, candidates = map(_float32, y_true)
@@ -261,8 +255,8 @@ class AveragedGeneralised(_Loss):
     options = ("exponent",)
 
     def __init__(self, exponent=0.7, **kwargs):
-        super().__init__(**kwargs)
-        self.exponent = check_number("exponent", exponent, 0, 1, low_open=True)
+        check_number("exponent", exponent, 0, 1, low_open=True)
+        super().__init__(exponent, **kwargs)
 
     def call(self, y_true, y_pred):
         ops = keras.ops
@@ -296,14 +290,12 @@ class SymmetricCrossentropy(_Loss):
     options = ("alpha", "beta")
 
     def __init__(self, alpha=6.0, beta=1.0, **kwargs):
-        super().__init__(**kwargs)
-        self.alpha = alpha
-        self.beta = beta
+        super().__init__(alpha, beta, **kwargs)
 
     def call(self, y_true, y_pred):
         ops = keras.ops
-        likely = ops.maximum(_float32(y_pred), _LOWEST_PROBABILITY)
-        targets = ops.maximum(_float32(y_true), _LOWEST_TARGET)
+        likely = ops.maximum(_float32(y_pred), 1e-7)
+        targets = ops.maximum(_float32(y_true), 1e-4)
         forward = -ops.sum(targets * ops.log(likely), axis=-1)
         reverse = -ops.sum(likely * ops.log(targets), axis=-1)
         return self.alpha * forward + self.beta * reverse
@@ -317,9 +309,8 @@ class SupervisedContrastive(_Loss):
     """Supervised contrastive loss over anchors and a memory of embeddings.
 
     For each anchor: minus the mean, over its positives, of the log-softmax of
-    `similarity / temperature` over all entries that take part. An anchor
-    without a positive costs 0, and the mean over the batch, on all replicas,
-    is one over the anchors that have a positive.
+    `similarity / temperature` over all entries that take part. The mean over
+    the batch, on all replicas, is one over the anchors that have a positive.
 
     Args:
         temperature: tau. Defaults to `0.07`.
@@ -337,10 +328,8 @@ class SupervisedContrastive(_Loss):
     options = ("temperature",)
 
     def __init__(self, temperature=0.07, **kwargs):
-        super().__init__(**kwargs)
-        self.temperature = check_number(
-            "temperature", temperature, 0, low_open=True
-        )
+        check_ranges(temperature=(temperature, "positive"))
+        super().__init__(temperature, **kwargs)
 
     def call(self, y_true, y_pred):
         ops = keras.ops
@@ -359,11 +348,7 @@ class SupervisedContrastive(_Loss):
         return logits, _float32(mask > 0.0)
 
     def of_anchors(self, log_sum, total, count):
-        """Returns the loss of each anchor, `(B,)`.
-
-        From the logarithm of the sum over all entries, the sum of the
-        positives' logits, and the number of positives.
-        """
+        """The loss of each anchor, from sums over entries and positives."""
         ops = keras.ops
         has_positive = _float32(count > 0.0)
         loss = (log_sum - total / ops.maximum(count, 1.0)) * has_positive
@@ -378,9 +363,8 @@ class SupervisedContrastive(_Loss):
 class QueueContrastive(SupervisedContrastive):
     """`SupervisedContrastive` over a batch and a queue that takes no gradient.
 
-    The same numbers in about half the time: the similarities to an anchor's
-    positives in the queue are summed by class before they are computed,
-    instead of after, so there is no mask `(B, Q)`.
+    The same numbers in about half the time: the queue is summed by class
+    before it meets the anchors, so there is no mask `(B, Q)`.
 
     Args:
         num_classes: C.
@@ -394,7 +378,7 @@ class QueueContrastive(SupervisedContrastive):
             the anchors `(B, D)` and the queue `(Q, D)`, unit rows.
     """
 
-    options = ("num_classes", "temperature")
+    options = ("temperature", "num_classes")
 
     def __init__(self, num_classes, temperature=0.07, **kwargs):
         super().__init__(temperature, **kwargs)
@@ -419,17 +403,14 @@ class QueueContrastive(SupervisedContrastive):
         count = by_class(ops.ones_like(queue[:, 0]))
         total = ops.sum(scaled * by_class(queue), axis=-1)
         return self.of_anchors(
-            ops.logaddexp(
-                ops.logsumexp(near, axis=-1), ops.logsumexp(far, axis=-1)
-            ),
+            ops.logaddexp(ops.logsumexp(near, -1), ops.logsumexp(far, -1)),
             ops.sum(positive * near, axis=-1) + total,
             ops.sum(positive, axis=-1) + count,
         )
 
 
-# Positives and exclusions: float32 masks `(B, M)` in the form that
-# `SupervisedContrastive` takes. The M entries are the embeddings of the global
-# batch, its keys, and then the queue where a method puts it there.
+# Masks `(B, M)` for `SupervisedContrastive`. The M entries are the embeddings
+# of the global batch, its keys, and then the queue where a method puts it.
 
 
 def positive_mask(labels, memory_labels):
@@ -449,9 +430,10 @@ def positive_mask(labels, memory_labels):
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
     ops = keras.ops
-    labels = ops.expand_dims(ops.cast(labels, backend.INTEGER), 1)
-    memory_labels = ops.expand_dims(ops.cast(memory_labels, backend.INTEGER), 0)
-    return _float32(ops.equal(labels, memory_labels))
+    mine, theirs = (
+        ops.cast(part, backend.INTEGER) for part in (labels, memory_labels)
+    )
+    return _float32(ops.expand_dims(mine, 1) == ops.expand_dims(theirs, 0))
 
 
 def neighbour_mask(similarities, count):

@@ -28,8 +28,18 @@ def approximated(y_true, y_pred):
     return covering(y_true, y_pred) * ops.max(inside, axis=-1) / total
 
 
+class _OfSets(keras.metrics.MeanMetricWrapper):
+    """A mean of `function`, under a name of its own."""
+
+    def __init__(self, name=None, dtype=None):
+        super().__init__(self.function, name or self.named, dtype)
+
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype}
+
+
 @keras.saving.register_keras_serializable(package="alim_keras")
-class CandidateAccuracy(keras.metrics.MeanMetricWrapper):
+class CandidateAccuracy(_OfSets):
     """Share of examples whose prediction lies in the candidate set.
 
     With sets of one (clean labels) this is plain accuracy.
@@ -42,11 +52,7 @@ class CandidateAccuracy(keras.metrics.MeanMetricWrapper):
     1.0
     """
 
-    def __init__(self, name="accuracy", dtype=None):
-        super().__init__(covering, name=name, dtype=dtype)
-
-    def get_config(self):
-        return {"name": self.name, "dtype": self.dtype}
+    named, function = "accuracy", staticmethod(covering)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -59,12 +65,11 @@ class CoveringRate(CandidateAccuracy):
     - [Wang et al., 2025](https://arxiv.org/abs/2502.10184)
     """
 
-    def __init__(self, name="covering_rate", dtype=None):
-        super().__init__(name=name, dtype=dtype)
+    named = "covering_rate"
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class ApproximatedAccuracy(keras.metrics.MeanMetricWrapper):
+class ApproximatedAccuracy(_OfSets):
     """Mean probability, within the set, of the predicted label.
 
     The softmax is restricted to the candidate set and renormalised; an
@@ -82,8 +87,4 @@ class ApproximatedAccuracy(keras.metrics.MeanMetricWrapper):
     - [Wang et al., 2025](https://arxiv.org/abs/2502.10184)
     """
 
-    def __init__(self, name="approximated_accuracy", dtype=None):
-        super().__init__(approximated, name=name, dtype=dtype)
-
-    def get_config(self):
-        return {"name": self.name, "dtype": self.dtype}
+    named, function = "approximated_accuracy", staticmethod(approximated)

@@ -11,6 +11,9 @@ Reference:
 import keras
 import numpy as np
 
+from alim_keras.errors import ConfigError
+from alim_keras.errors import check_choice
+
 PROTOCOLS = ("flip", "pico", "size")
 
 # Smallest probability that takes part in a ratio or a logarithm. It lies in
@@ -94,18 +97,6 @@ def scale(z, scale_factor=1.0):
     return ops.where(total > 0.0, powers / ops.maximum(total, TINY), uniform)
 
 
-def normalise(z, norm="onehot", scale_factor=1.0):
-    """`Normalize(z)` of Eq. 3, by Eq. 4 (`"onehot"`) or Eq. 5 (`"scale"`)."""
-    if norm == "onehot":
-        return onehot(z)
-    if norm == "scale":
-        return scale(z, scale_factor)
-    raise ValueError(
-        "Invalid value for argument `norm`. Expected 'onehot' or 'scale'. "
-        f"Received: norm={norm!r}"
-    )
-
-
 def weighted_probabilities(probabilities, candidates, lam):
     """`(S + lambda (1 - S)) P`, what Eq. 3 normalises.
 
@@ -146,8 +137,9 @@ def pseudo_labels(
     >>> alim_keras.ops.pseudo_labels(p, s, lam=0.4)  # .28 > .2
     [[1.0, 0.0, 0.0]]
     """
+    check_choice("norm", norm, ("onehot", "scale"))
     z = weighted_probabilities(probabilities, candidates, lam)
-    return normalise(z, norm, scale_factor)
+    return onehot(z) if norm == "onehot" else scale(z, scale_factor)
 
 
 def uniform_over_candidates(candidates):
@@ -184,10 +176,8 @@ def candidate_ratio(probabilities, candidates):
     outside = ops.max((1.0 - candidates) * probabilities, axis=-1)
     full = ops.min(candidates, axis=-1) > 0.0
     # 0 / 0 (P underflowed everywhere) is no evidence either way: ratio 1.
-    inside = ops.maximum(inside, TINY)
-    ratio = inside / ops.maximum(outside, TINY)
-    largest = ops.cast(3e38, "float32")
-    ratio = ops.minimum(ratio, largest)
+    ratio = ops.maximum(inside, TINY) / ops.maximum(outside, TINY)
+    ratio = ops.minimum(ratio, 3e38)
     return ops.where(full, ops.full_like(ratio, float("inf")), ratio)
 
 
@@ -203,12 +193,11 @@ def rival(probabilities, candidates):
 def adaptive_lambda(ratios, noise_rate):
     """Eq. 6: the `noise_rate` quantile of the candidate ratios, on the host.
 
-    The quantile is the order statistic of rank `floor(n * noise_rate)`,
-    counted from 0 in ascending order, over the n ratios that are finite: about
-    a share `noise_rate` of the examples lies below it, hence gets its label
-    outside its set. Clamped to `[0, 1]` (the paper's range; the published
-    commands clamp too). `nan` (not seen) and `inf` (full sets) are left out;
-    with nothing left, or a noise rate of 0, lambda is 0.
+    The order statistic of rank `floor(n * noise_rate)`, ascending from 0, of
+    the n finite ratios: about a share `noise_rate` of the examples lies below
+    it, hence gets its label outside its set. Clamped to `[0, 1]`, as in the
+    paper. `nan` (not seen) and `inf` (full sets) are left out; with nothing
+    left, or a noise rate of 0, lambda is 0.
 
     Args:
         ratios: Tensor or array `(n,)` from `candidate_ratio`.
@@ -238,10 +227,8 @@ def instance_lambda(
 ):
     """Lambda of each example, in closed form, as a numpy array.
 
-    Assumption 1 of the paper: given the true label, the set S does not depend
-    on the image x. Then `P(y | x, S) ~ P(y | x) P(S | y)`, which is Eq. 3 with
-    `norm="scale"` and K = 1, and lambda is the ratio `P(S | y outside S) /
-    P(S | y inside S)`; docs/noise_rate.md derives it.
+    Under Assumption 1 of the paper, lambda of Eq. 3 with `norm="scale"` and
+    K = 1 is `P(S | y outside S) / P(S | y inside S)`; docs/noise_rate.md.
 
     - `"flip"` (the true label is swapped for a non-candidate at rate eta) and
       `"size"` (nothing is known but that sets of one size are equally likely,
@@ -262,25 +249,21 @@ def instance_lambda(
         which cannot be wrong.
 
     Raises:
-        ValueError: If the protocol is none of these, or `"pico"` without q.
+        ConfigError: If the protocol is none of these, or `"pico"` without q.
 
     Example:
 
     >>> alim_keras.ops.instance_lambda(0.2, [1, 2, 4], 4)  # 1/4 s / (4 - s)
     [0.08333333, 0.25, 0.0]
     """
+    check_choice("protocol", protocol, PROTOCOLS)
     size = np.asarray(set_size, "float64")
     noise_rate = np.asarray(noise_rate, "float64")
-    if protocol not in PROTOCOLS:
-        raise ValueError(
-            f"Argument `protocol` must be one of {PROTOCOLS}. "
-            f"Received: protocol={protocol!r}"
-        )
     odds = noise_rate / np.maximum(1.0 - noise_rate, 1e-12)
     outside = num_classes - size
     if protocol == "pico":
         if ambiguity is None or not 0 <= ambiguity < 1:
-            raise ValueError(
+            raise ConfigError(
                 "Argument `protocol='pico'` needs `ambiguity`, the probability "
                 "in [0, 1) that a wrong label is a candidate. "
                 f"Received: ambiguity={ambiguity}"
@@ -320,9 +303,8 @@ def unit_norm(x):
 def prototype_update(prototypes, embeddings, labels, momentum):
     """Moving average of the class means on the unit sphere (PiCO, Eq. 6).
 
-    Equal to going through the batch in order with
-    `prototypes[y] = m prototypes[y] + (1 - m) q` and normalising all rows
-    once at the end. Closed form for the samples i1..ik of class c:
+    As `prototypes[y] = m prototypes[y] + (1 - m) q` in the batch's order, and
+    all rows normalised at the end. For the samples i1..ik of class c:
     `m^k prototypes[c] + (1 - m) sum_j m^(k - j) q_ij`.
 
     Args:

@@ -26,7 +26,7 @@ def noisy_candidates(labels, num_classes, ambiguity, noise_rate, seed=0):
         ambiguity=ambiguity,
         noise_level=noise_rate,
         seed=seed,
-    ).sets
+    ).dense()
 
 
 def my_backbone():

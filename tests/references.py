@@ -11,13 +11,6 @@ import zlib
 import numpy as np
 
 
-def candidate_weights(candidates, lam):
-    """`S + lambda (1 - S)`."""
-    return np.array(
-        [[1.0 if s else lam for s in row] for row in np.asarray(candidates)]
-    )
-
-
 def onehot(z):
     """Eq. 4; equals share the 1."""
     out = np.zeros(np.shape(z))
@@ -176,16 +169,8 @@ def draw(seed, epoch, index, slot, stream):
 
 def convolve(images, kernel, stride, pad):
     """A convolution of NHWC images, padded by `pad` on all four sides."""
-    batch, height, width, _ = images.shape
-    size, _, _, filters = kernel.shape
     padded = np.pad(images, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
-    rows = (height + 2 * pad - size) // stride + 1
-    columns = (width + 2 * pad - size) // stride + 1
-    out = np.zeros((batch, rows, columns, filters))
-    for b in range(batch):
-        for i in range(rows):
-            for j in range(columns):
-                patch = padded[b, i * stride :, j * stride :][:size, :size]
-                for f in range(filters):
-                    out[b, i, j, f] = np.sum(patch * kernel[..., f])
-    return out
+    view = np.lib.stride_tricks.sliding_window_view
+    patches = view(padded, kernel.shape[:2], axis=(1, 2))
+    patches = patches[:, ::stride, ::stride].astype("float64")
+    return np.einsum("bijchw,hwcf->bijf", patches, kernel)

@@ -13,9 +13,7 @@ HOSTILE = (
     "\"double\" & 'single'",
     "</script><img src=x onerror=alert(2)>",
     "\N{CAT FACE} emoji",
-    "\u05d7\u05ea\u05d5\u05dc",
     "{{ 7 * 7 }}",
-    "a|b",
     "never given",
 )
 
@@ -70,21 +68,11 @@ def examined(data, **options):
     )
 
 
-def sample_audit(
-    count=200,
-    class_names=HOSTILE,
-    *,
-    kind="folds",
-    bare=False,
-    ids=None,
-    review=20,
-    name="sample <b>set</b>",
-    noise=0.15,
-):
+def sample_audit(count=200, class_names=HOSTILE, bare=False, ids=None):
     """Examines random sets and predictions; the same every time.
 
     The last class is never given and never predicted. With `bare` there is no
-    history, no annotator, no true label and no candidate ratio.
+    history, no annotator and no true label.
     """
     rng = np.random.default_rng(0)
     num_classes = len(class_names)
@@ -95,45 +83,29 @@ def sample_audit(
     order = np.argsort(-probabilities, axis=1)
     said = np.stack(
         [
-            np.where(rng.random(count) < noise, order[:, 1], order[:, 0]),
+            np.where(rng.random(count) < 0.4, order[:, 1], order[:, 0]),
             rng.integers(num_classes - 1, size=count),
         ]
     )
     given = np.zeros((count, num_classes), bool)
     given[np.arange(count), said] = True
-    if ids is None:
-        ids = [f"images/{row:05d}.png" for row in range(count)]
-    votes = pd.DataFrame(
-        {
-            "item": np.tile(np.array(ids, object), 2),
-            "annotator": np.repeat(["ann", "<i>bob</i>"], count),
-            "label": np.array(class_names, object)[said.ravel()],
-            "confidence": np.where(np.arange(2 * count) < 9, 0.25, np.nan),
-        }
-    )
+    ids = ids or [f"images/{row:05d}.png" for row in range(count)]
+    options = {"class_names": class_names, "ids": ids, "review": 20}
     if bare:
-        return examine(
-            probabilities,
-            given,
-            class_names=class_names,
-            ids=ids,
-            kind="table",
-            name=name,
-            review=review,
-        )
+        return examine(probabilities, given, kind="table", **options)
+    entries = [
+        (row, who, said[who, row]) for row in range(count) for who in (0, 1)
+    ]
     return examine(
         probabilities,
         given,
-        class_names=class_names,
-        ids=ids,
-        kind=kind,
-        votes=votes,
+        kind="folds",
+        votes=vote_frame(entries, ["ann", "<i>bob</i>"], class_names, ids),
         noise_rate=0.173,
         labels=order[:, 0],
         history=history(),
-        facts={"epochs": 40, "run_epochs": 40, "test_accuracy": 0.8125},
-        name=name,
-        review=review,
+        name="sample <b>set</b>",
+        **options,
     )
 
 
@@ -144,11 +116,8 @@ def history(epochs=40):
         {
             "epoch": t,
             "loss": 6 * np.exp(-t / 12) + 1.5,
-            "cls_loss": 2 * np.exp(-t / 9) + 0.3,
             "covering_rate": 0.95 - 0.5 * np.exp(-t / 8),
-            "outside": np.where(t < 10, 0, 0.14 - 0.14 * np.exp((10 - t) / 9)),
-            "lambda": np.where(t < 10, 0, 0.43 - 0.3 * np.exp((10 - t) / 9)),
-            "noise_rate": np.where(t < 10, 0.0, 0.173),
+            "noise_rate": np.where(t < 10, 0.0, np.inf),
             "pseudo_label_accuracy": np.nan,
             "test_accuracy": np.where(t % 5, np.nan, 0.8125),
         }

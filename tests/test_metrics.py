@@ -34,14 +34,6 @@ def test_approximated_accuracy_by_hand():
     assert got == pytest.approx(1 / 3, abs=1e-6)
 
 
-def test_accuracy_of_clean_labels_is_plain_accuracy():
-    stream = np.random.default_rng(0)
-    p = stream.dirichlet(np.ones(4), 50)
-    label = stream.integers(0, 4, 50)
-    got = value(metrics.CandidateAccuracy, np.eye(4)[label], p)
-    assert got == pytest.approx((p.argmax(axis=1) == label).mean())
-
-
 def test_a_later_candidate_counts_too():
     # Case 27: Keras's own metric takes the first of the set only.
     y, p = [[0, 1, 1]], [[0.1, 0.2, 0.7]]
@@ -60,16 +52,6 @@ def test_metrics_equal_the_loops(seed):
     assert value(metrics.CoveringRate, s, p) == pytest.approx(cover)
     got = value(metrics.ApproximatedAccuracy, s, p)
     assert got == pytest.approx(approximated, abs=1e-6)
-
-
-def test_a_perfect_model_covers_one_minus_eta():
-    stream = np.random.default_rng(1)
-    label = stream.integers(0, 10, 4000)
-    s = np.eye(10)[label]
-    wrong = np.arange(4000) < 1200
-    s[wrong] = np.roll(s[wrong], 1, axis=1)
-    p = 0.9 * np.eye(10)[label] + 0.01
-    assert value(metrics.CoveringRate, s, p) == pytest.approx(0.7, abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -96,17 +78,11 @@ def test_metrics_are_finite_for_a_set_without_probability(kind, dtype):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_metrics_serialise(kind):
+    names = "accuracy", "covering_rate", "approximated_accuracy"
+    assert kind().name == names[KINDS.index(kind)]
     metric = kind(name="mine")
     config = keras.saving.serialize_keras_object(metric)
     again = keras.saving.deserialize_keras_object(config)
     assert type(again) is kind and again.name == "mine"
     again.update_state(S, P)
     assert float(again.result()) == pytest.approx(value(kind, S, P))
-
-
-def test_names():
-    assert [kind().name for kind in KINDS] == [
-        "accuracy",
-        "covering_rate",
-        "approximated_accuracy",
-    ]

@@ -73,19 +73,6 @@ def test_adaptive_lambda_by_hand():
         assert lam == pytest.approx(expected, rel=1e-6), eta
 
 
-def test_adaptive_lambda_is_the_order_statistic():
-    # A prime, a CIFAR epoch with and without its last batch, ...
-    for n in (1, 2, 3, 7, 10, 97, 100, 1000, 49920, 50000):
-        ratios = (np.arange(n) + 0.5) / n
-        shuffled = np.random.default_rng(n).permutation(ratios)
-        step = 3 if n < 10_000 else 14
-        for percent in range(1, 101, step):
-            eta = percent / 100
-            expected = references.adaptive_lambda(ratios, eta)
-            got = float(ops.adaptive_lambda(shuffled, eta))
-            assert got == pytest.approx(expected, abs=0.1 / n), (n, eta)
-
-
 @pytest.mark.parametrize(
     ("n", "eta"),
     [
@@ -95,10 +82,14 @@ def test_adaptive_lambda_is_the_order_statistic():
         (1_000_000, 0.13),
         (1_281_167, 0.85),
         (3, 0.333),
+        # A prime, a CIFAR epoch with and without its last batch.
+        (97, 0.29),
+        (49_920, 0.57),
+        (50_000, 0.57),
         (7, 0.857),
     ],
 )
-def test_adaptive_lambda_where_float32_is_too_short(n, eta):
+def test_adaptive_lambda_is_the_order_statistic(n, eta):
     # n eta in decimals is whole, or just below the next whole number.
     ratios = (np.arange(n) + 0.5) / n
     expected = references.adaptive_lambda(ratios, eta)
@@ -128,29 +119,11 @@ def test_adaptive_lambda_is_a_clamped_monotone_quantile(ratios, etas):
     assert second == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("eta", [0.0, 0.1, 0.3, 0.5, 0.9, 1.0])
-def test_adaptive_lambda_is_clamped(eta):
-    # K3 of the case log: every ratio above 1.
-    lam = float(ops.adaptive_lambda([1.5, 2.0, 8.0], eta))
-    assert lam == (1.0 if eta else 0.0)
-
-
 @pytest.mark.parametrize(
     "ratios", [[np.nan] * 3, [np.inf] * 3, [np.inf, np.nan], []]
 )
 def test_adaptive_lambda_with_nothing_to_go_by_is_0(ratios):
     assert float(ops.adaptive_lambda(np.array(ratios, "float32"), 0.5)) == 0.0
-
-
-def test_adaptive_lambda_leaves_out_full_sets():
-    # K1 of the case log. Sorted .25, .5: rank floor(2 * .5) = 1.
-    assert float(ops.adaptive_lambda([np.inf, 0.5, np.inf, 0.25], 0.5)) == 0.5
-
-
-def test_adaptive_lambda_of_a_constant_and_of_one():
-    for eta in (0.01, 0.5, 1.0):
-        assert float(ops.adaptive_lambda([0.25] * 9, eta)) == 0.25
-        assert float(ops.adaptive_lambda([0.25], eta)) == 0.25
 
 
 def test_a_share_eta_of_the_labels_leaves_its_set():

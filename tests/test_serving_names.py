@@ -1,5 +1,6 @@
-"""Class names that a served model can keep in a file of lines."""
+"""The served model: class names, no images, pixels that are no numbers."""
 
+import numpy as np
 import pytest
 import tiny
 
@@ -18,8 +19,23 @@ def test_a_name_must_be_one_line_of_text(name, tmp_path):
     assert not (tmp_path / "saved").exists()
 
 
-def test_other_names_are_kept(tmp_path):
+def test_names_empty_batches_and_broken_pixels(tmp_path):
     names = ["ant", "b\u2028ee", "c at"]
-    tiny.plain(count=40).export(str(tmp_path / "saved"), class_names=names)
+    model = tiny.plain(count=40)
+    path = str(tmp_path / "saved")
+    model.export(path, class_names=names)
     file = tmp_path / "saved" / "assets" / serving.CLASS_NAMES
     assert file.read_text(encoding="utf-8").split("\n") == [*names, ""]
+
+    serve, shape = serving.load_served_model(path)
+    assert shape == tiny.SHAPE
+    images = tiny.examples(3)[0]
+    expected = model.predict(images, verbose=0)
+    np.testing.assert_allclose(serve(images), expected, atol=1e-6)
+    assert serve(images[:0]).shape == (0, 3)
+    broken = images.astype("float32")
+    broken[1, 2, 2] = np.nan
+    broken[2, 0, 0] = np.inf
+    for found in (serve(broken), model.predict(broken, verbose=0)):
+        np.testing.assert_allclose(found[0], expected[0], atol=1e-6)
+        assert np.isnan(found[1:]).all()

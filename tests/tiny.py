@@ -1,5 +1,7 @@
 """Tiny models and data shared by the tests of the core."""
 
+import contextlib
+
 import keras
 import numpy as np
 from hypothesis import strategies as st
@@ -148,6 +150,36 @@ def fit(model, data, epochs=1, **options):
     # Keras warns about its own default of `shuffle` for a tf.data.Dataset.
     options = {"verbose": 0, "shuffle": False, **options}
     return model.fit(data, epochs=epochs, **options).history
+
+
+def fit_with_alim(
+    images,
+    sets,
+    table="dense",
+    update="step",
+    epochs=4,
+    learning_rate=0.02,
+    scope=None,
+    **alim,
+):
+    """Returns a `Plain` trained with ALIM in a compiled step, and its history.
+
+    `table` may be a function that makes one, within `scope`.
+    """
+    count, classes = sets.shape
+    with scope or contextlib.nullcontext():
+        keras.utils.set_random_seed(1)
+        table = table if isinstance(table, str) else table()
+        model = Plain(backbone(), classes, count, table=table)
+        model.compile(keras.optimizers.SGD(learning_rate), jit_compile=False)
+    data = None
+    if update == "epoch":
+        data = alim_keras.data.eval_dataset(images, sets, classes, 7)
+    alim = alim_keras.callbacks.ALIM(
+        warmup_epochs=1, update=update, data=data, **alim
+    )
+    history = fit(model, batches(images, sets, 8), epochs, callbacks=[alim])
+    return model, history
 
 
 def snapshot(model):

@@ -119,7 +119,7 @@ def _write_labels(folder, model, training):
     for part, weights, kinds in beliefs(model, training):
         rows.add(part, weights, training.sets.rows(part) > 0)
         sources[part] = kinds
-    report.write_labels(folder.file("labels.csv"), rows.frame(sources))
+    report.write_table(folder.file("labels.csv"), rows.frame(sources))
     return rows.settled["label"]
 
 

@@ -250,11 +250,10 @@ def run_callbacks(config, folder, training, finished_epochs, noise_rate):
     if not backend.is_chief():
         # The others print and write.
         return chosen
-    criterion = _CRITERIA[config.train.select]
+    folder.checkpoint.criterion = _CRITERIA[config.train.select]
     return [
         *chosen,
         callbacks.Progress(config.run.progress),
-        callbacks.Selection(folder.checkpoint, criterion),
         callbacks.MetricsLog(folder.file("metrics.csv"), finished_epochs),
         folder.checkpoint,
     ]

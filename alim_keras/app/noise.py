@@ -119,7 +119,7 @@ class Record:
         content = self.folder.read_if_sound(FILE)
         if content is None or content.get("made_for") != self.made_for:
             return None
-        return noise_rate.Estimate.from_dict(content["estimate"])
+        return noise_rate.Estimate(**content["estimate"])
 
     def write(self, estimate):
         """Writes an estimate, in place of the one before."""

@@ -62,12 +62,6 @@ class Devices:
         def place(leaf):
             rows = leaf.shape[0] * (processes if is_share else 1)
             if rows % self.rows.num_devices:
-                if is_share and processes > 1:
-                    raise ConfigError(
-                        "A batch must split evenly over "
-                        f"{self.rows.num_devices} devices. Received: a batch "
-                        f"of {rows}"
-                    )
                 # Each device computes all of it: correct, but slow.
                 return jax.make_array_from_process_local_data(self.whole, leaf)
             if not is_share and processes > 1:

@@ -7,17 +7,4 @@ from alim_keras.callbacks.run import Evaluation
 from alim_keras.callbacks.run import MetricsLog
 from alim_keras.callbacks.run import NonFiniteGuard
 from alim_keras.callbacks.run import Progress
-from alim_keras.callbacks.run import Selection
 from alim_keras.callbacks.run import read_metrics
-
-__all__ = [
-    "ALIM",
-    "EpochTimer",
-    "Evaluation",
-    "MetricsLog",
-    "NonFiniteGuard",
-    "Progress",
-    "RunCheckpoint",
-    "Selection",
-    "read_metrics",
-]

@@ -19,9 +19,7 @@ _FEWEST = 10
 class ALIM(keras.callbacks.Callback):
     """Gives non-candidate labels the weight lambda, so sets can be corrected.
 
-    It works on every model that owns a `PseudoLabelTable`. List it before
-    `BackupAndRestore`, so that a backup holds the new lambda.
-
+    List it before `BackupAndRestore`, so that a backup holds the new lambda.
     Lambda is 0 through epoch `warmup_epochs` (e0, counted from 1); at the end
     of that epoch and of each later one it is set anew.
 
@@ -30,48 +28,39 @@ class ALIM(keras.callbacks.Callback):
             own, `model.default_norm`: with it and `lam=0` the run is the
             method itself, bit for bit.
         scale_factor: K of Eq. 5. Defaults to `1.0`.
-        lam: `"adaptive"` (Eq. 6), `"instance"` (a lambda for each example, in
-            closed form from the noise rate and the size of its set, times the
-            probability that its set is wrong where ratios tell; see
-            `ops.instance_lambda`), or a number in `[0, 1]` to use after the
-            warm-up. 0 is the method without ALIM. Defaults to `"adaptive"`.
+        lam: `"adaptive"` (Eq. 6), `"instance"` (for each example, by
+            `ops.instance_lambda`, times the probability that its set is wrong
+            where ratios tell), or a number in `[0, 1]` to use after the
+            warm-up; 0 is the method without ALIM. Defaults to `"adaptive"`.
         noise_rate: eta, the share of wrong sets, in `[0, 1]`, or an estimator
-            such as `alim_keras.noise_rate.HeldOut`, whose
-            `estimate(model, epoch)` is called at the end of epoch e0 and of
-            each later one. Needed by `lam="adaptive"` and `"instance"`. 0
-            keeps lambda at 0.
+            such as `alim_keras.noise_rate.HeldOut`, asked at the end of epoch
+            e0 and of each later one. Needed by `lam="adaptive"` and
+            `"instance"`. 0 keeps lambda at 0.
         warmup_epochs: e0. Defaults to `80`.
-        update: When the pseudo labels are recomputed. `"step"`: in every
-            training step, blended into the table with the momentum phi (the
-            authors' code). `"epoch"`: by one inference pass over `data` at the
-            end of each epoch, unblended (the paper's Algorithm 1). Defaults
-            to `"step"`.
+        update: `"step"` recomputes pseudo labels in every training step,
+            blended into the table with the momentum phi (the authors' code);
+            `"epoch"` by one inference pass over `data` at the end of each
+            epoch, unblended (the paper's Algorithm 1). Defaults to `"step"`.
         data: For `update="epoch"`: batches `(x, candidates)` over the whole
-            training set, x with `"image"` and `"index"`; see
-            `alim_keras.data.eval_dataset`.
-        pseudo_label_momentum: phi: a pair (first epoch, end of training) to
-            move linearly between, or a number, which becomes the model's
-            `pseudo_label_momentum` as training begins. Defaults to the
-            model's own `(0.95, 0.8)`. Only for `update="step"`.
+            training set, as `alim_keras.data.eval_dataset` makes them.
+        pseudo_label_momentum: phi, for `update="step"`: a number, or a pair
+            (first epoch, end of training) to move linearly between. Becomes
+            the model's own, whose default is `(0.95, 0.8)`.
         per_class: Whether `lam="adaptive"` takes the quantile within the
             examples that share a likeliest class outside their sets, for data
             in which some classes are rare. Defaults to `False`.
-        protocol: How sets come about, for `lam="instance"`: `"flip"`,
-            `"pico"` or `"size"`, see `ops.instance_lambda`. Defaults to
-            `"flip"`.
+        protocol: How sets come about, see `ops.instance_lambda`, for
+            `lam="instance"`. Defaults to `"flip"`.
         ambiguity: q, for `protocol="pico"`.
-        labels: True labels `(N,)` of the training set, where known, and -1
-            where not. They are used for one thing: the log
-            `pseudo_label_accuracy`.
+        labels: True labels `(N,)` of the training set, -1 where not known,
+            for the log `pseudo_label_accuracy` alone.
         known: Bool `(N,)`, examples whose set is what a person looked up:
             their lambda stays 0, so that no label leaves it. Defaults to none.
 
     Logs: `lambda` (of the coming epoch; with `lam="instance"` the mean over
-    the examples of this one); `outside` (share of this epoch's examples whose
-    pseudo label lies outside their set, from the model); `noise_rate`, where
-    there is one (that in force, 0 before the first estimate); with `labels`,
-    `pseudo_label_accuracy` (uses true labels; over the examples whose row has
-    one strongest class).
+    this epoch's examples); `noise_rate`, where there is one (0 before the
+    first estimate); with `labels`, `pseudo_label_accuracy` (over the examples
+    whose row has one strongest class).
 
     Raises:
         ConfigError: If an argument is out of range.
@@ -116,31 +105,36 @@ class ALIM(keras.callbacks.Callback):
             self.estimator = noise_rate
         elif noise_rate is not None:
             check_ranges(noise_rate=(noise_rate, "share"))
-        if lam in ("adaptive", "instance"):
-            if noise_rate is None:
-                raise ConfigError(
-                    f"Argument `lam={lam!r}` needs `noise_rate`, the share of "
-                    "candidate sets that are wrong (eta); a guess such as 0.2 "
-                    "does, or give a fixed `lam`. Received: noise_rate=None"
-                )
-        else:
+        is_rule = lam in ("adaptive", "instance")
+        if not is_rule:
             check_ranges(lam=(lam, "share"))
-        if per_class and lam != "adaptive":
-            raise ConfigError(
-                "Argument `per_class=True` is for `lam='adaptive'`. "
-                f"Received: lam={lam!r}"
-            )
+        for is_wrong, text in (
+            (
+                is_rule and noise_rate is None,
+                f"`lam={lam!r}` needs `noise_rate`, the share of candidate "
+                "sets that are wrong (eta); a guess such as 0.2 does, or give "
+                "a fixed `lam`. Received: noise_rate=None",
+            ),
+            (
+                per_class and lam != "adaptive",
+                "`per_class=True` is for `lam='adaptive'`. "
+                f"Received: lam={lam!r}",
+            ),
+            (
+                update == "epoch" and data is None,
+                "`update='epoch'` needs `data`, the training set in inference "
+                "form (see alim_keras.data.eval_dataset). Received: data=None",
+            ),
+        ):
+            if is_wrong:
+                raise ConfigError(f"Argument {text}")
         if lam == "instance":
             # Refuses a wrong protocol or ambiguity before training.
             ops.instance_lambda(0.0, [1], 2, protocol, ambiguity)
-        if update == "epoch" and data is None:
-            raise ConfigError(
-                "Argument `update='epoch'` needs `data`, the training set in "
-                "inference form (see alim_keras.data.eval_dataset). "
-                "Received: data=None"
-            )
         if np.isscalar(pseudo_label_momentum):
             pseudo_label_momentum = (pseudo_label_momentum,) * 2
+        phi = pseudo_label_momentum
+        check_number("pseudo_label_momentum", phi, 0, 1, count=2, optional=True)
         self.norm = norm
         self.scale_factor = scale_factor
         self.lam = lam
@@ -148,11 +142,7 @@ class ALIM(keras.callbacks.Callback):
         self.warmup_epochs = warmup_epochs
         self.update = update
         self.data = data
-        self.pseudo_label_momentum = check_number(
-            *("pseudo_label_momentum", pseudo_label_momentum, 0, 1),
-            count=2,
-            optional=True,
-        )
+        self.pseudo_label_momentum = pseudo_label_momentum
         self.per_class = per_class
         self.protocol = protocol
         self.ambiguity = ambiguity
@@ -205,16 +195,20 @@ class ALIM(keras.callbacks.Callback):
         else:
             self._update_lambda(epoch)
         if logs is not None:
-            logs["lambda"] = self._logged_lambda()
+            logs["lambda"] = float(
+                self.table.lam_used.numpy()[0]
+                if self.lam == "instance"
+                else self.table.lam.numpy()
+                * np.mean(self.table.lam_by_class.numpy())
+            )
             if self.noise_rate is not None:
                 logs["noise_rate"] = float(self.table.noise_rate.numpy())
             if self.labels is not None:
                 settled, decided = self.table.settled()
                 counted = decided & (self.labels >= 0)
                 right = (settled == self.labels)[counted]
-                logs["pseudo_label_accuracy"] = (
-                    float(right.mean()) if len(right) else np.nan
-                )
+                accuracy = float(right.mean()) if len(right) else np.nan
+                logs["pseudo_label_accuracy"] = accuracy
 
     # Lambda: one of three rules, then the known examples.
 
@@ -222,7 +216,12 @@ class ALIM(keras.callbacks.Callback):
         """Sets lambda for the next epoch from this epoch's Eq. 6 values."""
         rate = 0.0
         if epoch + 1 >= self.warmup_epochs:
-            rate = self._current_rate(epoch)
+            rate = self.noise_rate
+            if self.estimator is not None:
+                estimate = self.estimator.estimate(self.model, epoch)
+                if estimate is not None:
+                    self.table.noise_rate.assign(estimate.value)
+                rate = float(self.table.noise_rate.numpy())
         if rate == 0:
             self._set_lambda(0.0)
         elif self.lam == "adaptive":
@@ -231,15 +230,6 @@ class ALIM(keras.callbacks.Callback):
             self._set_instance(rate)
         else:
             self._set_lambda(self.lam)
-
-    def _current_rate(self, epoch):
-        """Returns the number that was given, or the estimate in force."""
-        if self.estimator is None:
-            return self.noise_rate
-        estimate = self.estimator.estimate(self.model, epoch)
-        if estimate is not None:
-            self.table.noise_rate.assign(estimate.value)
-        return float(self.table.noise_rate.numpy())
 
     def _set_adaptive(self, noise_rate):
         """Eq. 6: the quantile of the candidate ratios at the noise rate."""
@@ -260,11 +250,7 @@ class ALIM(keras.callbacks.Callback):
         self._set_lambda(1.0, by_class=by_class)
 
     def _set_instance(self, noise_rate):
-        """The closed form for each set size, times the noise posterior.
-
-        The posterior is a mixture's, of the epoch's candidate ratios; 1 where
-        they do not fall into two groups.
-        """
+        """The closed form for each set size, times the noise posterior."""
         table = self.table
         by_size = ops.instance_lambda(
             min(noise_rate, 1.0),
@@ -293,22 +279,12 @@ class ALIM(keras.callbacks.Callback):
                 factor = np.where(self.known, 0.0, factor)
             weight.assign(factor)
 
-    def _logged_lambda(self):
-        table = self.table
-        if self.lam == "instance":
-            return float(table.lam_used.numpy()[0])
-        lam = table.lam.numpy()
-        return float(lam * np.mean(table.lam_by_class.numpy()))
-
     # Algorithm 1.
 
     def _update_all(self, epoch):
-        """Sets lambda and all pseudo labels from one inference pass.
-
-        Labels need lambda, which needs every score first. A dense table
-        allows for scores of its own size to be kept meanwhile; beside a
-        sparse one they are computed a second time.
-        """
+        """Sets lambda and all pseudo labels from one inference pass."""
+        # Labels need lambda, which needs every score first: kept beside a
+        # dense table, which is as large, and computed twice beside a sparse.
         ratios = np.full((self.table.num_examples,), np.nan, "float32")
         rivals = np.zeros_like(ratios)
         kept = []

@@ -1,5 +1,6 @@
 """Checkpoints that survive a kill, a crash and a damaged file."""
 
+import glob
 import json
 import math
 import os
@@ -11,6 +12,7 @@ import numpy as np
 
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import EnvironmentLacksError
+from alim_keras.errors import one_line
 from alim_keras.files import PARTIAL
 from alim_keras.files import digest
 from alim_keras.files import move_written
@@ -24,16 +26,19 @@ class RunCheckpoint(keras.callbacks.Callback):
     """Saves model and optimizer after each epoch, and restores them.
 
     A checkpoint counts once `state.json`, which names its file and the file's
-    SHA-256, was replaced; files and folder are on the disk before the epoch
-    before the last is removed. The two newest checkpoints and the best are
-    kept: where the newest file is damaged, training goes on from the one
-    before, with a warning. List it last, so that it holds what the others
-    changed.
+    SHA-256, was replaced; all is on the disk before an older one is removed.
+    The two newest and the best are kept: where the newest is damaged, training
+    goes on from the one before, with a warning. List it last, so that it holds
+    what the others changed.
 
     Args:
         folder: Where to write; made if missing.
 
     Attributes:
+        criterion: Name of the log by which the best is chosen, the largest;
+            ties go to the earlier epoch, one that logs NaN is passed over.
+            The test set selects nothing: give a log of held-out candidate
+            sets. Defaults to None, the last epoch.
         state: Dict saved beside the weights: `epochs` (finished so far),
             `weights` (file name), `seconds` (of training), `best` (epoch,
             value, logs and file of the selected weights), `digests` (by file
@@ -44,18 +49,14 @@ class RunCheckpoint(keras.callbacks.Callback):
         super().__init__()
         self.folder = folder
         self.state = {"epochs": 0, "seconds": 0.0}
-        self._best = None
+        self.criterion = None
 
     @property
     def state_file(self):
         return os.path.join(self.folder, "state.json")
 
     def exists(self):
-        """Returns whether there is a checkpoint to go on from.
-
-        Raises:
-            CheckpointError: If there are weights and no readable state.
-        """
+        """Whether there is a checkpoint; raises if there is no sound state."""
         if os.path.exists(self.state_file):
             return self._read()["epochs"] > 0
         if self._weight_files():
@@ -67,11 +68,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         return False
 
     def read_state(self):
-        """Reads `state.json` into `state`, without touching a model.
-
-        Raises:
-            CheckpointError: If it is unreadable or no checkpoint is sound.
-        """
+        """Reads `state.json` into `state`; raises if no checkpoint is sound."""
         state = self._read()
         digests = state.get("digests", {})
         damaged = []
@@ -95,17 +92,10 @@ class RunCheckpoint(keras.callbacks.Callback):
         )
 
     def restore(self, model, which="last"):
-        """Loads a checkpoint into a built, compiled model.
+        """Loads the `"last"` or `"best"` checkpoint into a compiled model.
 
-        Args:
-            model: The model, as it was when saved.
-            which: `"last"` or `"best"`. Defaults to `"last"`.
-
-        Returns:
-            The number of finished epochs.
-
-        Raises:
-            CheckpointError: If no file is sound, or it does not fit.
+        Returns the number of finished epochs. Raises `CheckpointError` if no
+        file is sound, or it does not fit.
         """
         self.read_state()
         name = self.state["weights"]
@@ -121,20 +111,10 @@ class RunCheckpoint(keras.callbacks.Callback):
         try:
             model.load_weights(path)
         except (OSError, ValueError, KeyError) as error:
-            first_line = (str(error).strip() or repr(error)).splitlines()[0]
             raise CheckpointError(
-                f"Checkpoint {path} does not fit this model: {first_line}"
+                f"Checkpoint {path} does not fit this model: {one_line(error)}"
             ) from error
         return self.state["epochs"]
-
-    def mark_best(self, epoch, value, logs):
-        """Makes the checkpoint that this epoch is about to write the best."""
-        self._best = {
-            "epoch": epoch + 1,
-            "value": value,
-            "weights": _file_name(epoch),
-            "logs": {k: float(v) for k, v in logs.items()},
-        }
 
     def on_train_begin(self, logs=None):
         if os.path.isdir(self.folder):
@@ -146,7 +126,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         if not os.path.exists(self.state_file):
             # Weights without a state are then always a lost state.
             self._write(self.state)
-        name = _file_name(epoch)
+        name = f"epoch-{epoch + 1:05d}{_WEIGHTS}"
         # Keras wants this ending.
         partial = os.path.join(self.folder, PARTIAL + _WEIGHTS)
         self.model.save_weights(partial, overwrite=True)
@@ -157,18 +137,28 @@ class RunCheckpoint(keras.callbacks.Callback):
             for key in ("epochs", "weights", "seconds", "best")
             if key in self.state
         }
-        best = self._best or self.state.get("best")
-        self._best = None
+        best = self.state.get("best")
+        logs = logs or {}
+        value = float(logs[self.criterion] if self.criterion else epoch)
+        if not math.isnan(value) and (not best or value > best["value"]):
+            logged = {k: float(v) for k, v in logs.items()}
+            best = {"epoch": epoch + 1, "value": value}
+            best |= {"weights": name, "logs": logged}
         state = {
             "epochs": epoch + 1,
             "weights": name,
-            "seconds": previous["seconds"] + (logs or {}).get("seconds", 0.0),
+            "seconds": previous["seconds"] + logs.get("seconds", 0.0),
         }
         if best:
             state["best"] = best
         if "weights" in previous:
             state["previous"] = previous
-        wanted = _named_files(state)
+        wanted = {
+            part["weights"]
+            for each in (state, previous)
+            for part in (each, each.get("best", {}))
+            if "weights" in part
+        }
         state["digests"] = {n: d for n, d in digests.items() if n in wanted}
         self._write(state)
         self.state = state
@@ -204,22 +194,14 @@ class RunCheckpoint(keras.callbacks.Callback):
         return None
 
     def _weight_files(self):
-        if not os.path.isdir(self.folder):
-            return []
-        return [
-            name
-            for name in os.listdir(self.folder)
-            if name.endswith(_WEIGHTS) and not name.startswith(PARTIAL)
-        ]
+        # A file that is being written begins with a dot and does not match.
+        return glob.glob("*" + _WEIGHTS, root_dir=self.folder)
 
     def _check_space(self):
         """Raises where the disk is too full: HDF5 may end the process there."""
+        variables = self.model.variables + self.model.optimizer.variables
         needed = sum(
-            math.prod(variable.shape) * np.dtype(variable.dtype).itemsize
-            for variable in (
-                *self.model.variables,
-                *self.model.optimizer.variables,
-            )
+            math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in variables
         )
         free = shutil.disk_usage(self.folder).free
         if free < needed:
@@ -229,16 +211,3 @@ class RunCheckpoint(keras.callbacks.Callback):
                 "the same command then goes on from the last checkpoint, of "
                 f"epoch {self.state['epochs']}."
             )
-
-
-def _file_name(epoch):
-    return f"epoch-{epoch + 1:05d}{_WEIGHTS}"
-
-
-def _named_files(state):
-    """Returns the file names that a state and its previous one need."""
-    names = set()
-    for part in (state, state.get("previous", {})):
-        names.add(part.get("weights"))
-        names.add(part.get("best", {}).get("weights"))
-    return names - {None}

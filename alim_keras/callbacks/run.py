@@ -1,9 +1,10 @@
 """Callbacks of a training run: timing, evaluation, printing, selection."""
 
+import contextlib
 import csv
+import datetime
 import io
 import math
-import os
 import sys
 import time
 import warnings
@@ -37,8 +38,7 @@ class EpochTimer(keras.callbacks.Callback):
     List it before the callbacks that work between epochs. It waits for the
     device, so steps that were only dispatched are counted in full.
 
-    Args:
-        images_per_epoch: Number of images an epoch trains on.
+    `images_per_epoch` is the number of images an epoch trains on.
     """
 
     def __init__(self, images_per_epoch):
@@ -56,14 +56,11 @@ class EpochTimer(keras.callbacks.Callback):
 
 
 class NonFiniteGuard(keras.callbacks.Callback):
-    """Stops a training whose losses or weights are no longer numbers.
+    """Raises `NonFiniteError` at the end of an epoch, naming loss or weight.
 
     The mean loss of an epoch is NaN or infinite if one step's was. List it
     before all callbacks that write, so that no broken checkpoint replaces a
     good one.
-
-    Raises:
-        NonFiniteError: At the end of the epoch, naming loss or weight.
     """
 
     def on_epoch_end(self, epoch, logs=None):
@@ -143,9 +140,8 @@ class Progress(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         self._first = None
         if self.style != "none":
-            print(
-                "* uses true labels, which training never sees", file=self.file
-            )
+            note = "* uses true labels, which training never sees"
+            print(note, file=self.file)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._began = self._drawn = time.monotonic()
@@ -170,22 +166,16 @@ class Progress(keras.callbacks.Callback):
         first, began = self._first
         epochs = self.params["epochs"]
         pace = (time.monotonic() - began) / (epoch + 1 - first)
+        left = datetime.timedelta(seconds=round(pace * (epochs - epoch - 1)))
         parts = [f"epoch {epoch + 1}/{epochs}"]
         parts += [
             f"{label} {form.format(logs[name])}".strip()
             for name, label, form in SHOWN
             if not math.isnan(logs.get(name, math.nan))
         ]
-        parts.append(f"{duration(pace * (epochs - epoch - 1))} left")
+        parts.append(f"{left} left")
         start = "\r\x1b[K" if self.live else ""
         print(start + "  ".join(parts), file=self.file, flush=True)
-
-
-def duration(seconds):
-    """Returns seconds as hours:minutes:seconds."""
-    minutes, seconds = divmod(int(seconds + 0.5), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}"
 
 
 class MetricsLog(keras.callbacks.Callback):
@@ -193,13 +183,11 @@ class MetricsLog(keras.callbacks.Callback):
 
     Columns: `epoch` (from 1), `step` (optimizer steps so far), then the logs
     by name, empty where a log is NaN: it was not computed in this epoch.
-    After a restart the rows of unfinished epochs are dropped, and rows that a
-    damaged file has lost are missing, with a warning.
 
     Args:
         path: The file.
         finished_epochs: Epochs whose rows are kept from an earlier start of
-            the run. Defaults to `0`.
+            the run, with a warning if some are lost. Defaults to `0`.
     """
 
     def __init__(self, path, finished_epochs=0):
@@ -207,19 +195,15 @@ class MetricsLog(keras.callbacks.Callback):
         self.path = path
         self.rows = []
         if finished_epochs:
-            self.rows = [
-                row
-                for row in read_metrics(path)
-                if int(row["epoch"]) <= finished_epochs
-            ]
-            if len(self.rows) < finished_epochs:
-                warnings.warn(
-                    f"{path} is damaged or missing: it has "
-                    f"{len(self.rows)} of the {finished_epochs} finished "
-                    "epochs. The training goes on from its checkpoint; the "
-                    "numbers of the other epochs are lost.",
-                    stacklevel=2,
-                )
+            rows = read_metrics(path)
+            self.rows = [r for r in rows if int(r["epoch"]) <= finished_epochs]
+        if len(self.rows) < finished_epochs:
+            warnings.warn(
+                f"{path} is damaged or missing: it has {len(self.rows)} of the "
+                f"{finished_epochs} finished epochs. The training goes on from "
+                "its checkpoint; the numbers of the others are lost.",
+                stacklevel=2,
+            )
 
     def on_epoch_end(self, epoch, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
@@ -228,16 +212,13 @@ class MetricsLog(keras.callbacks.Callback):
             for name, value in sorted(logs.items())
         }
         self.rows.append({"epoch": epoch + 1, "step": step, **logs})
+        columns = list(self.rows[-1])
         out = io.StringIO()
-        writer = csv.DictWriter(
-            out,
-            list(self.rows[-1]),
-            restval="",
-            extrasaction="ignore",
-            lineterminator="\n",
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(
+            [row.get(name, "") for name in columns] for row in self.rows
         )
-        writer.writeheader()
-        writer.writerows(self.rows)
         write_atomically(self.path, out.getvalue())
 
 
@@ -246,51 +227,21 @@ def read_metrics(path):
 
     Rows that are cut short or hold something else than numbers are left out.
     """
-    rows = []
-    if not os.path.exists(path):
-        return rows
-    with open(path, encoding="utf-8", errors="replace", newline="") as file:
+
+    def is_sound(cell):
         try:
-            for row in csv.DictReader(file):
-                if row.get("epoch", "").isdigit() and all(
-                    map(_sound, row.values())
-                ):
-                    rows.append(row)
-        except csv.Error:
-            pass
+            return cell == "" or math.isfinite(float(cell))
+        except (TypeError, ValueError):
+            return False
+
+    rows = []
+    # No file is no row; a reader may stop at a NUL.
+    with (
+        contextlib.suppress(FileNotFoundError, csv.Error),
+        open(path, encoding="utf-8", errors="replace", newline="") as file,
+    ):
+        for row in csv.DictReader(file):
+            is_epoch = row.get("epoch", "").isdigit()
+            if is_epoch and all(map(is_sound, row.values())):
+                rows.append(row)
     return rows
-
-
-def _sound(cell):
-    """Returns whether a cell is empty or a number."""
-    try:
-        return cell == "" or math.isfinite(float(cell))
-    except (TypeError, ValueError):
-        return False
-
-
-class Selection(keras.callbacks.Callback):
-    """Keeps the weights of the best epoch so far, by one of the logs.
-
-    The test set selects nothing: give the name of a log that comes from
-    candidate sets held out of training. Ties go to the earlier epoch.
-
-    Args:
-        checkpoint: The `RunCheckpoint` that writes the weights.
-        criterion: Name of a log where larger is better, or None, which
-            selects the last epoch.
-    """
-
-    def __init__(self, checkpoint, criterion=None):
-        super().__init__()
-        self.checkpoint = checkpoint
-        self.criterion = criterion
-
-    def on_epoch_end(self, epoch, logs=None):
-        value = logs[self.criterion] if self.criterion else epoch
-        if math.isnan(value):
-            # Not evaluated in this epoch.
-            return
-        best = self.checkpoint.state.get("best")
-        if best is None or value > best["value"]:
-            self.checkpoint.mark_best(epoch, float(value), dict(logs))

@@ -118,8 +118,7 @@ class CandidateSets:
         sets = np.asarray(sets)
         if sets.ndim != 2:
             raise DataError(
-                "A multi-hot matrix (num_examples, num_classes) was expected. "
-                f"Received: shape={sets.shape}"
+                f"Expected a multi-hot matrix (N, C). Received: {sets.shape}"
             )
         step = _rows_at_once(sets.shape[1])
         blocks = (sets[i : i + step] for i in range(0, len(sets), step))
@@ -192,7 +191,7 @@ class CandidateSets:
 
     @property
     def nbytes(self):
-        """Integer, bytes of the sets in memory, without ids and names."""
+        """Bytes in memory, without ids and names."""
         return self.indptr.nbytes + self.indices.nbytes
 
     @functools.cached_property

@@ -18,6 +18,8 @@ _FORMATS = "JPEG PNG GIF BMP WEBP TIFF PPM JPEG2000 AVIF".split()
 _GREY = "1 L LA La F I I;16 I;16L I;16B I;16N".split()
 _COLOUR = "P PA RGB RGBA RGBa RGBX CMYK YCbCr HSV".split()
 _ORIENTATION = 0x0112
+# The last bytes of a file that was not cut short, in the last so many.
+_ENDS, _TAIL = {"JPEG": b"\xff\xd9", "PNG": b"IEND"}, 64
 # A JPEG is decoded at an eighth, a quarter or half of its size where that
 # leaves at least twice the size wanted; the filter then averages the rest.
 _SPARE = 2
@@ -109,7 +111,10 @@ def _orientation(image):
 
 
 def head(source):
-    """Returns width and height as shown, and 1 for grey or 3 channels."""
+    """Returns width and height as shown, channels, and whether it ends well.
+
+    Channels are 1 for grey images, also those with a grey palette, or 3.
+    """
     with open_file(source) as file:
         image = _open_image(file)
         width, height = image.size
@@ -121,7 +126,10 @@ def head(source):
             palette = image.getpalette() or [0, 1, 2]
             if palette[0::3] == palette[1::3] == palette[2::3]:
                 channels = 1
-    return width, height, channels
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - _TAIL))
+        is_whole = _ENDS.get(image.format, b"") in file.read()
+    return width, height, channels, is_whole
 
 
 def explain(error):

@@ -23,7 +23,9 @@ _EVERY, _AT_ONCE = 0.25, 256
 # The common side where images differ.
 _USUAL_SIZE = 224
 # So many images on disk stand for all of them.
-_SAMPLE = 2000
+_SAMPLE = 256
+# So many images may be decoded to learn whether they count.
+_FEW = 2000
 # Images are summed in parts of about this many numbers.
 _BLOCK = 1 << 24
 
@@ -141,15 +143,7 @@ class DiskImages:
         return pixels
 
     def pictures(self, index, largest=256):
-        """Returns images to look at: their own size, up to a largest side.
-
-        Args:
-            index: Integer array `(n,)`.
-            largest: Integer, in pixels. Defaults to `256`.
-
-        Returns:
-            A list of n arrays, uint8 `(side, side, channels)`.
-        """
+        """Returns a list of images to look at, up to `largest` pixels wide."""
         return [self._load(row, largest, False) for row in self._rows[index]]
 
     def _decoded(self, row):
@@ -197,8 +191,9 @@ class Scan:
 
     Attributes:
         names: List of N strings, paths, or names of encoded images.
-        heads: int32 `(N, 3)`: width and height in pixels, as shown, and 1
-            for grey images or 3; zeros where they are not known.
+        heads: int32 `(N, 4)`: width and height in pixels, as shown, 1 for
+            grey images or 3, and whether the file has the end of its format;
+            zeros where they are not known.
         bytes: int64 `(N,)`, sizes of the files.
         modified: int64 `(N,)`, times of change in nanoseconds, 0 of encoded
             images.
@@ -256,6 +251,10 @@ class Scan:
         channels = self.channels[self.width > 0]
         return 1 if len(channels) and np.all(channels == 1) else 3
 
+    def cut_rows(self):
+        """Returns the rows of readable heads whose files lack their end."""
+        return np.flatnonzero((self.width > 0) & (self.heads[:, 3] == 0))
+
     def odd_rows(self):
         """Returns the few rows that keep the others from one common size.
 
@@ -267,7 +266,7 @@ class Scan:
         kinds, counts = np.unique(sides, axis=0, return_counts=True)
         usual = kinds[np.argmax(counts)] if len(good) else (0, 1)
         odd = good[(sides != usual).any(1)]
-        is_few = len(odd) <= min(_SAMPLE, len(good) // 2)
+        is_few = len(odd) <= min(_FEW, len(good) // 2)
         return odd if is_few and usual[0] == usual[1] else good[:0]
 
 
@@ -298,7 +297,7 @@ def scan(files, progress=None, folder=None, names=None):
     shared = (counts[place] > 1) & (sizes > 0)
     compared = bool(sizes[shared].sum() <= _COMPARED)
     # Files that were not found have the owner -1: the last row, zeros.
-    heads = np.zeros((len(sources) + 1, 3), np.int32)
+    heads = np.zeros((len(sources) + 1, 4), np.int32)
     reasons, digests = {}, {}
 
     def look(start):
@@ -341,13 +340,7 @@ def scan(files, progress=None, folder=None, names=None):
 
 
 def _look_up(files, folder):
-    """Finds which paths are the same file.
-
-    Returns:
-        List of the M different files; int64 `(N,)`, which of them each row
-        is, -1 for none; sizes and times of change, int64 `(N, 2)`; and a dict
-        from rows without a file to the reason.
-    """
+    """Finds which paths are the same file."""
     stamps = np.zeros((len(files), 2), np.int64)
     owner = np.full(len(files), -1, np.int64)
     missing, known, sources = {}, {}, []

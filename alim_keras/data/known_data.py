@@ -341,11 +341,7 @@ def _plain(name):
 
 
 def _read_digits():
-    """Reads scikit-learn's digits; 360, stratified, are always the test.
-
-    The pixels, 0 to 16 in the original, are scaled to 0 to 255. The number in
-    an id is the example's row in `sklearn.datasets.load_digits()`.
-    """
+    """Reads scikit-learn's digits; 360, stratified, are always the test."""
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
@@ -378,11 +374,7 @@ def _idx_path(folder, field):
 
 
 def _read_idx(folder, known):
-    """Reads the four IDX files; the order is the official one.
-
-    MNIST and Fashion-MNIST use the same file names, so the unpacked contents
-    are compared with the data set's own checksums.
-    """
+    """Reads the four IDX files; the order is the official one."""
     arrays = {}
     for field, expected in zip(_IDX_FILES, known.idx, strict=True):
         path = _idx_path(folder, field)

@@ -262,11 +262,7 @@ def _nearest(name, files):
 
 
 def _comparable(ids, files, folder, where):
-    """Returns ids and files as texts that are equal where they mean the same.
-
-    Raises:
-        DataError: Ids that could be two files, but for spaces around them.
-    """
+    """Returns ids and files as texts, equal where they mean the same."""
     own = os.path.abspath(folder).replace(os.sep, "/") + "/"
     exact = set(files)
 

@@ -158,23 +158,17 @@ def load_table(
 
 @dataclasses.dataclass
 class _Table:
-    """What a table or a folder says, before its images are opened.
-
-    Attributes:
-        items: List of strings, all items, also those left out.
-        named: Dict from an item to the path that a column gives; without
-            such a column the items themselves are paths.
-        holds: Where the pixels are: `"files"`, or in the table: `"images"`
-            and `"features"` (arrays), `"encoded"` (list of bytes).
-        pixels: These arrays or bytes, in the order of `items`.
-        truths: int64 `(N,)`, -1 where not known; or None.
-    """
+    """What a table or a folder says, before its images are opened."""
 
     path: str
+    # All items, also those left out.
     items: list
     folder: str
     skip: bool = False
+    # From an item to the path that a column gives, if there is one.
     named: dict = dataclasses.field(default_factory=dict)
+    # "files", or of a table that holds the pixels: "images" and "features"
+    # (arrays in the order of the items), "encoded" (a list of bytes).
     holds: str = "files"
     pixels: object = None
     sets: CandidateSets = None
@@ -363,10 +357,7 @@ def _read_file(path, images, answered, reading, skip):
 
 
 def _held(path, rows):
-    """Returns the pair (`holds`, `pixels`) of a `_Table`, or None for files.
-
-    `rows` are the row in the file of each item.
-    """
+    """Returns the pair (`holds`, `pixels`) of a `_Table`, or None for files."""
     if path.endswith(".parquet"):
         column = _encoded(path)
         return column and ("encoded", [column[row] for row in rows])
@@ -415,8 +406,8 @@ def _encoded(path):
 def _open(files, names, count, table, image_size, progress):
     """Looks at images, and returns those that can be read.
 
-    A part of the items, up to 2,000, is decoded, for mean and deviation; what
-    fails there is a problem like any other.
+    A part of the items is decoded, for mean and deviation; what fails there
+    is a problem like any other.
 
     Args:
         files: Paths, or encoded images: of `count` items, then of the test.
@@ -438,14 +429,14 @@ def _open(files, names, count, table, image_size, progress):
         looked = looked.with_problems(dict.fromkeys(missing, why))
 
     size, channels = image_size or _USUAL, looked.unified_channels()
-    if image_size is None:
-        # Images that differ from the others decide the size of all, so they
-        # must be sound.
-        odd, bad = looked.odd_rows(), {}
-        part = [files[row] for row in odd]
-        DiskImages(part, size, channels, table.folder).read(problems=bad)
-        looked = looked.with_problems({int(odd[n]): bad[n] for n in bad})
-        size, channels = looked.unified_size(), looked.unified_channels()
+    # Images that differ from the others decide the size of all, so they must
+    # be sound, and what seems to be cut short often is.
+    odd, bad = np.union1d(looked.odd_rows(), looked.cut_rows()), {}
+    part = [files[row] for row in odd]
+    DiskImages(part, size, channels, table.folder).read(problems=bad)
+    looked = looked.with_problems({int(odd[n]): bad[n] for n in bad})
+    size = image_size or looked.unified_size()
+    channels = looked.unified_channels()
     everything = DiskImages(files, size, channels, table.folder)
     rows = np.setdiff1d(np.arange(count), list(looked.problems))
     sample, bad = rows[disk.sample_places(len(rows))], {}

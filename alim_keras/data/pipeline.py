@@ -191,15 +191,7 @@ def _checked(images, sets, num_classes=None):
 
 
 def _batches(images, sets, one_pass, steps):
-    """Returns the batches of index arrays for this Keras backend.
-
-    Args:
-        images: Array or `DiskImages`.
-        sets: `CandidateSets`.
-        one_pass: Function that begins a pass and returns the index arrays of
-            its batches, in order.
-        steps: Integer, their number.
-    """
+    """Returns the batches of index arrays for this Keras backend."""
     is_tensorflow = keras.config.backend() == "tensorflow"
     make = _tensorflow if is_tensorflow else IndexBatches
     data = make(images, sets, one_pass, steps)

@@ -4,6 +4,7 @@ A prepared folder is read with `tfds.builder_from_directory`, which looks at
 nothing but that folder: no network is tried.
 """
 
+import glob
 import hashlib
 import importlib.util
 import itertools
@@ -63,53 +64,36 @@ def find(name, data_dir):
         name: String, a TFDS name, also "name/config" or "name:1.0.0".
         data_dir: String, the folder given to TFDS as `data_dir`, or the
             folder of the data set or version in it.
-
-    Raises:
-        ConfigError: Several configurations are prepared and none is named.
     """
     path, _, version = name.partition(":")
-    base = path.partition("/")[0]
-    here = os.path.basename(data_dir)
-    if here == base:
-        data_dir = os.path.dirname(data_dir)
-    elif _is_version(data_dir) and f"/{base}/" in f"{data_dir}/":
-        return data_dir
-    top = os.path.join(data_dir, path)
-    tops = [top, *_folders(top)] if path == base else [top]
-    prepared = {
-        folder: [one for one in _folders(folder) if _is_version(one)]
-        for folder in tops
-    }
-    prepared = {top: found for top, found in prepared.items() if found}
-    if len(prepared) > 1:
-        names = [f"{base}/{os.path.basename(one)}" for one in prepared]
-        raise ConfigError(
-            f"{top} holds {len(names)} configurations of {base}; name one of "
-            f"{first_five(names)}"
-        )
-    versions = [
-        one
-        for one in sum(prepared.values(), [])
-        if version in ("", os.path.basename(one))
+    folders, above = set(), data_dir
+    for _ in range(3):
+        for depth in ("*", "*/*"):
+            place = os.path.join(glob.escape(above), path, depth)
+            infos = glob.glob(os.path.join(place, "dataset_info.json"))
+            folders.update(map(os.path.dirname, infos))
+        above = os.path.dirname(above)
+    own = os.path.join(data_dir, "")
+    folders = [
+        folder
+        for folder in folders
+        if f"{folder}/".startswith(own) and _numbers(folder)
     ]
-    return max(versions, key=_numbers, default=None)
-
-
-def _folders(top):
-    if not os.path.isdir(top):
-        return []
-    with os.scandir(top) as entries:
-        return sorted(entry.path for entry in entries if entry.is_dir())
-
-
-def _is_version(folder):
-    is_number = re.fullmatch(r"\d+\.\d+\.\d+", os.path.basename(folder))
-    info = os.path.join(folder, "dataset_info.json")
-    return bool(is_number) and os.path.isfile(info)
+    tops = sorted({os.path.dirname(folder) for folder in folders})
+    if len(tops) > 1:
+        names = [f"{path}/{os.path.basename(top)}" for top in tops]
+        raise ConfigError(
+            f"{data_dir} holds {len(names)} configurations of {path}; name one "
+            f"of {first_five(names)}"
+        )
+    fitting = [f for f in folders if version in ("", os.path.basename(f))]
+    return max(fitting, key=_numbers, default=None)
 
 
 def _numbers(folder):
-    return tuple(int(part) for part in os.path.basename(folder).split("."))
+    parts = os.path.basename(folder).split(".")
+    is_version = len(parts) == 3 and all(map(str.isdecimal, parts))
+    return tuple(map(int, parts)) if is_version else None
 
 
 def read(folder, name, image_size=None):
@@ -198,10 +182,7 @@ def _read(tfds, builder, name, image_size):
 
 
 def _batches(tfds, builder, split, text, is_mixed):
-    """Yields batches in the order in which they are stored.
-
-    Images of one size come stacked, others as lists.
-    """
+    """Yields batches in the order in which they are stored."""
     wanted = ["image", "label", *text]
     config = tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False)
     data = builder.as_dataset(
@@ -257,14 +238,8 @@ def download(name, data_dir, is_allowed, *, names, absent, remedy):
         data_dir: String, the folder in which TFDS is to keep it.
         is_allowed: Whether the network may be used.
         names: Names that this package knows besides.
-        absent: String, that it is not here and where it was looked for.
-        remedy: String, a way to mend it, for the message.
-
-    Raises:
-        ConfigError: TFDS has no such data set.
-        DataError: It is nowhere here and forbidden to download, there is no
-            network, or the download failed.
-        EnvironmentLacksError: A package that TFDS needs for it is missing.
+        absent: String, where it was looked for, for messages.
+        remedy: String, a way to mend it, for messages.
     """
     base = re.split("[:/]", name)[0]
     try:

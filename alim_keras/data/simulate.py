@@ -14,14 +14,32 @@ set, and the noise level eta, with which the true class is missing from it.
 - `superclass` (CIFAR-100H): as `pico`, but only classes of the true class's
   superclass can enter.
 
+The stream "legacy" repeats the random numbers of the authors' code, in the
+order it consumes them: Python's `random` and `numpy.random` are seeded with the
+run's seed and drawn from for the whole training set in its official order.
+
+- `flip`: one numpy matrix of uniforms for all examples and classes; then,
+  example by example, one `random.uniform`, and for a noisy example one
+  `random.randint` over the classes outside its set.
+- `pico` and `superclass`: one numpy matrix that is thrown away; then, example
+  by example, a row of uniforms, again until the row holds a class.
+
+Here the same numbers are drawn in blocks; only the walk that decides who
+gets which number is a loop, over examples, with a few scalar operations.
+Their code takes the number of classes from the labels, so a comparison makes
+sense where every class occurs.
+
 References:
-- [Xu et al., 2023, ALIM](https://arxiv.org/abs/2301.12077)
-- [Wang et al., 2022, PiCO+](https://arxiv.org/abs/2201.08984)
+- [Xu et al., 2023, ALIM](https://arxiv.org/abs/2301.12077);
+  zeroQiaoba/ALIM 5c4e46a, utils/utils_algo.py and datasets/cifar100H.py
+- [Wang et al., 2022, PiCO+](https://arxiv.org/abs/2201.08984);
+  hbzju/PiCO ad687bb, utils_plus/utils_algo.py
 """
+
+import random
 
 import numpy as np
 
-from alim_keras.data import legacy_stream
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import default_ids
 from alim_keras.data.checks import generator
@@ -34,6 +52,8 @@ PROTOCOLS = ("flip", "pico", "superclass")
 STREAMS = ("default", "legacy")
 # Rows are drawn in blocks of about this many numbers, to bound the memory.
 _BLOCK = 1 << 22
+# Rows that the legacy stream draws for an example, at most on average.
+_MOST_REDRAWS = 100.0
 
 
 def simulate_candidates(
@@ -103,7 +123,7 @@ def simulate_candidates(
             f"`noise_level`. Received: ambiguity={q}, noise_level={eta}"
         )
     if stream == "legacy":
-        draw = legacy_stream.flip if protocol == "flip" else legacy_stream.rows
+        draw = _legacy_flip if protocol == "flip" else _legacy_rows
         sets, left_clean = draw(labels, num_classes, q, eta, seed, groups)
     else:
         order = np.argsort(ids, kind="stable")
@@ -173,7 +193,7 @@ def _flip(labels, num_classes, q, eta, rng, groups):
     outside = num_classes - sets[noisy].sum(1)
     ranks = (position * outside).astype(np.int64)
     able = outside > 0
-    legacy_stream.swap_in(sets, noisy[able], labels[noisy[able]], ranks[able])
+    _swap_in(sets, noisy[able], labels[noisy[able]], ranks[able])
     return sets, int(np.sum(~able))
 
 
@@ -208,3 +228,113 @@ def _chances(labels, q, eta, groups):
     chance = np.where(groups[labels][:, None] == groups[None, :], q, 0.0)
     chance[np.arange(len(labels)), labels] = 1.0 - eta
     return chance
+
+
+def _swap_in(sets, rows, labels, ranks):
+    """Moves each row's true class out and its `ranks`-th outsider in.
+
+    Args:
+        sets: Bool `(num_examples, num_classes)`, changed in place.
+        rows: Integers `(k,)`, the rows to change; none holds every class.
+        labels: Integers `(k,)`, the true classes of these rows.
+        ranks: Integers `(k,)`, which of the row's classes outside the set,
+            counted upwards from 0, comes in.
+    """
+    outsiders = np.cumsum(~sets[rows], axis=1, dtype=np.int32)
+    newcomer = (outsiders <= ranks[:, None]).sum(1)
+    sets[rows, labels] = False
+    sets[rows, newcomer] = True
+
+
+def _legacy_numpy(seed):
+    if seed >= 2**32:
+        raise ConfigError(
+            "stream='legacy' takes seeds below 2**32, as the authors' code. "
+            f"Received: seed={seed}"
+        )
+    return np.random.RandomState(seed)
+
+
+def _legacy_flip(labels, num_classes, q, eta, seed, groups):
+    """The authors' `flip` sets; returns them and how many were left clean."""
+    del groups
+    stream = _legacy_numpy(seed)
+    sets = np.empty((len(labels), num_classes), bool)
+    step = max(1, _BLOCK // num_classes)
+    for start in range(0, len(labels), step):
+        part = sets[start : start + step]
+        np.less(stream.uniform(0, 1, part.shape), q, out=part)
+    sets[np.arange(len(labels)), labels] = True
+    outside = (num_classes - sets.sum(1)).tolist()
+
+    python = random.Random(seed)
+    rows, ranks, left_clean = [], [], 0
+    for row, count in enumerate(outside):
+        if python.uniform(0, 1) <= eta:
+            if count:
+                rows.append(row)
+                ranks.append(python.randint(0, count - 1))
+            else:
+                left_clean += 1
+    rows = np.array(rows, np.int64)
+    _swap_in(sets, rows, labels[rows], np.array(ranks, np.int64))
+    return sets, left_clean
+
+
+def _legacy_rows(labels, num_classes, q, eta, seed, groups):
+    """The authors' `pico` and `superclass` sets; nobody is left clean."""
+    keep = 1.0 - eta
+    others = np.bincount(groups)[groups[labels]] - 1
+    accepted = 1.0 - (1.0 - keep) * (1.0 - q) ** others
+    if accepted.size and accepted.min() * _MOST_REDRAWS < 1.0:
+        raise ConfigError(
+            "stream='legacy' would draw a row more than "
+            f"{_MOST_REDRAWS:.0f} times until it holds a class; use "
+            f"stream='default'. Received: ambiguity={q}, noise_level={eta}"
+        )
+
+    stream = _legacy_numpy(seed)
+    step = max(1, _BLOCK // num_classes)
+    for start in range(0, len(labels), step):
+        stream.uniform(0, 1, (min(step, len(labels) - start), num_classes))
+
+    columns = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[columns], prepend=-1))
+    sets = np.zeros((len(labels), num_classes), bool)
+    done = 0
+    while done < len(labels):
+        draws = stream.uniform(
+            0, 1, (min(step, len(labels) - done + 64), num_classes)
+        )
+        hits = draws <= q
+        # Candidates of each row among the classes of each group.
+        counts = np.add.reduceat(
+            hits[:, columns], starts, axis=1, dtype=np.int32
+        )
+        taken = _legacy_walk(draws, counts, labels[done:], groups, q, keep)
+        truth = labels[done : done + len(taken)]
+        own = np.arange(len(taken))
+        part = hits[taken] & (groups[truth][:, None] == groups[None, :])
+        part[own, truth] = draws[taken, truth] <= keep
+        sets[done : done + len(taken)] = part
+        done += len(taken)
+    return sets, 0
+
+
+def _legacy_walk(draws, counts, labels, groups, q, keep):
+    """Returns, for as many examples as the rows suffice, the row each takes."""
+    counts, group = counts.tolist(), groups.tolist()
+    taken, row, last = [], 0, len(counts)
+    for label in labels.tolist():
+        while row < last:
+            count = counts[row][group[label]]
+            row += 1
+            if count > 1:
+                break
+            value = draws[row - 1, label]
+            if value <= keep or count > (value <= q):
+                break
+        else:
+            break
+        taken.append(row - 1)
+    return np.array(taken, np.int64)

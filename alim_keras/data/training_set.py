@@ -299,11 +299,8 @@ def stratified_subset(labels, size, seed=0):
 
     Args:
         labels: Integers `(N,)`.
-        size: Integer from 1 to N; exactly so many are returned.
+        size: Integer from 1 to N; exactly so many are returned, rising.
         seed: Integer >= 0.
-
-    Returns:
-        int64 `(size,)`, rising.
 
     Example:
 
@@ -363,9 +360,6 @@ def long_tailed_subset(labels, num_classes, ratio, seed=0):
         num_classes: Integer C.
         ratio: Float >= 1, the first class's size over the last one's.
         seed: Integer >= 0.
-
-    Returns:
-        int64 places, rising.
 
     Example:
 

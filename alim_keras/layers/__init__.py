@@ -10,16 +10,3 @@ from alim_keras.layers.memories import Reliability
 from alim_keras.layers.pseudo_label_table import PseudoLabelTable
 from alim_keras.layers.sparse_label_table import SparsePseudoLabelTable
 from alim_keras.layers.sparse_label_table import make_table
-
-__all__ = [
-    "AddedLabels",
-    "ClassPrior",
-    "EmbeddingQueue",
-    "LeveragedWeights",
-    "Plateau",
-    "Prototypes",
-    "PseudoLabelTable",
-    "Reliability",
-    "SparsePseudoLabelTable",
-    "make_table",
-]

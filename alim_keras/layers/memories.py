@@ -12,27 +12,26 @@ NO_CLASS = -1
 LENGTH = 256
 
 
-class _Memory(keras.layers.Layer):
+class Memory(keras.layers.Layer):
     """A float32 layer without trainable weights, built at once.
 
-    `arguments` names the constructor's arguments, which become attributes.
+    `arguments` names those of the constructor, which become attributes.
     """
 
     arguments = ()
 
     def __init__(self, *values, **kwargs):
         super().__init__(**{"dtype": "float32", **kwargs})
-        for name, value in zip(self.arguments, values, strict=True):
+        for name, value in zip(self.arguments, values):
             setattr(self, name, value)
         self.built = True
 
-    def _weight(self, name, shape, initializer="zeros", dtype="float32"):
+    def frozen(self, name, shape=(), initializer="zeros", dtype="float32"):
+        """Adds a weight; an initializer may be the number to begin with."""
+        if isinstance(initializer, float | int):
+            initializer = keras.initializers.Constant(initializer)
         return self.add_weight(
-            name=name,
-            shape=shape,
-            initializer=initializer,
-            trainable=False,
-            dtype=dtype,
+            shape, initializer, dtype, trainable=False, name=name
         )
 
     def get_config(self):
@@ -41,7 +40,7 @@ class _Memory(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class Prototypes(_Memory):
+class Prototypes(Memory):
     """Class means of the embeddings on the unit sphere, a moving average.
 
     A class that was never assigned keeps its zero row; one that stops being
@@ -66,13 +65,11 @@ class Prototypes(_Memory):
 
     def __init__(self, num_classes, embedding_dim, momentum=0.99, **kwargs):
         super().__init__(num_classes, embedding_dim, momentum, **kwargs)
-        self.means = self._weight("means", (num_classes, embedding_dim))
+        self.means = self.frozen("means", (num_classes, embedding_dim))
 
     def call(self, embeddings):
-        return keras.ops.matmul(
-            keras.ops.cast(embeddings, "float32"),
-            keras.ops.transpose(self.means),
-        )
+        means = keras.ops.transpose(self.means)
+        return keras.ops.matmul(keras.ops.cast(embeddings, "float32"), means)
 
     def update(self, embeddings, labels):
         """Takes in a replica's unit rows `(B, D)` and their classes `(B,)`."""
@@ -90,7 +87,7 @@ def _random_unit_rows(shape, dtype=None):
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class EmbeddingQueue(_Memory):
+class EmbeddingQueue(Memory):
     """Earlier embeddings, first in, first out; the newest rows come last.
 
     It takes batches of any size. It starts full of random unit vectors of
@@ -109,25 +106,24 @@ class EmbeddingQueue(_Memory):
 
     def __init__(self, size, embedding_dim, **kwargs):
         super().__init__(size, embedding_dim, **kwargs)
-        self.embeddings = self._weight(
+        self.embeddings = self.frozen(
             "embeddings", (size, embedding_dim), _random_unit_rows
         )
-        no_class = keras.initializers.Constant(NO_CLASS)
-        self.labels = self._weight("labels", (size,), no_class, backend.INTEGER)
+        self.labels = self.frozen("labels", (size,), NO_CLASS, backend.INTEGER)
 
     def enqueue(self, embeddings, labels):
         """Appends a global batch: embeddings `(B, D)` and labels `(B,)`."""
-        ops = keras.ops
-        embeddings = ops.cast(embeddings, "float32")
-        labels = ops.cast(labels, backend.INTEGER)
-        both = ops.concatenate([self.embeddings, embeddings], axis=0)
-        self.embeddings.assign(both[-self.size :])
-        both = ops.concatenate([self.labels, labels], axis=0)
-        self.labels.assign(both[-self.size :])
+        for queue, new in (
+            (self.embeddings, embeddings),
+            (self.labels, labels),
+        ):
+            new = keras.ops.cast(new, queue.dtype)
+            both = keras.ops.concatenate([queue, new], axis=0)
+            queue.assign(both[-self.size :])
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class ClassPrior(_Memory):
+class ClassPrior(Memory):
     """The share of each class: a moving average of the targets.
 
     True labels are not needed: the pseudo labels stand in for them.
@@ -147,8 +143,7 @@ class ClassPrior(_Memory):
 
     def __init__(self, num_classes, momentum=0.99, **kwargs):
         super().__init__(num_classes, momentum, **kwargs)
-        uniform = keras.initializers.Constant(1.0 / num_classes)
-        self.prior = self._weight("prior", (num_classes,), uniform)
+        self.prior = self.frozen("prior", (num_classes,), 1.0 / num_classes)
 
     def update(self, targets):
         """Takes in a batch's targets `(B, C)`, of all replicas."""
@@ -162,7 +157,7 @@ class ClassPrior(_Memory):
         return keras.ops.log(keras.ops.maximum(prior, 1e-6))
 
 
-class _ExampleRows(_Memory):
+class _ExampleRows(Memory):
     """A table `(N, C)` beside the pseudo labels, zero at first."""
 
     arguments = ("num_examples", "num_classes")
@@ -171,7 +166,7 @@ class _ExampleRows(_Memory):
     def __init__(self, num_examples, num_classes, **kwargs):
         super().__init__(num_examples, num_classes, **kwargs)
         shape = (num_examples, num_classes)
-        self.table = self._weight("table", shape, dtype=self.table_dtype)
+        self.table = self.frozen("table", shape, dtype=self.table_dtype)
 
     def _read(self, index):
         rows = backend.gather_rows(self.table, index)
@@ -199,10 +194,7 @@ class AddedLabels(_ExampleRows):
         return keras.ops.maximum(candidates, self._read(index))
 
     def add(self, index, label, chosen):
-        """Adds a label to the set of each example that `chosen` marks.
-
-        All are tensors `(B,)`; `index` holds no example twice.
-        """
+        """Adds a label to the sets that `chosen` marks; all tensors `(B,)`."""
         label = keras.ops.cast(label, backend.INTEGER)
         label = keras.ops.where(chosen, label, NO_CLASS)
         index, label = backend.all_gather(index, label)
@@ -235,10 +227,7 @@ class LeveragedWeights(_ExampleRows):
         return keras.ops.where(untouched, 1.0 / self.num_classes, rows)
 
     def refresh(self, index, scores, candidates):
-        """Sets a batch's rows from P and S `(B, C)`; returns them.
-
-        `index` `(B,)` holds no example twice.
-        """
+        """Sets a batch's rows from P and S `(B, C)`; returns them."""
         rows = 0.0
         for part in (candidates * scores, (1.0 - candidates) * scores):
             total = keras.ops.sum(part, axis=-1, keepdims=True)
@@ -249,25 +238,23 @@ class LeveragedWeights(_ExampleRows):
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class Reliability(_Memory):
+class Reliability(Memory):
     """The reliable examples, chosen between epochs by distances (PiCO+).
 
     Args:
         num_examples: N.
 
     Weights (none trainable):
-        distance: `(N,)` float32, each example's when it was last seen; `nan`
-            before that.
-        reliable: `(N,)` float32, 1 or 0. All are reliable at first.
+        distance: `(N,)`, when last seen; `nan` before that.
+        reliable: `(N,)`, 1 or 0. All are reliable at first.
     """
 
     arguments = ("num_examples",)
 
     def __init__(self, num_examples, **kwargs):
         super().__init__(num_examples, **kwargs)
-        nan = keras.initializers.Constant(float("nan"))
-        self.distance = self._weight("distance", (num_examples,), nan)
-        self.reliable = self._weight("reliable", (num_examples,), "ones")
+        self.distance = self.frozen("distance", (num_examples,), np.nan)
+        self.reliable = self.frozen("reliable", (num_examples,), "ones")
 
     def of(self, index):
         """Returns whether the examples of a batch are reliable, `(B,)`."""
@@ -279,10 +266,9 @@ class Reliability(_Memory):
         backend.scatter_rows(self.distance, index, distance)
 
     def select(self, share):
-        """Makes the examples with the smallest distances the reliable ones.
+        """Makes `floor(share * n)` of the n examples seen the reliable ones.
 
-        `floor(share * n)` of the n whose distance is known; an example that
-        was never seen stays reliable, as nothing speaks against it.
+        Those of the smallest distances; what was never seen stays reliable.
         """
         distance = self.distance.numpy()
         (seen,) = np.nonzero(np.isfinite(distance))
@@ -293,21 +279,19 @@ class Reliability(_Memory):
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class Plateau(_Memory):
+class Plateau(Memory):
     """The shares of the last epochs, and whether they stopped rising (IRNet).
 
     Weights (none trainable), so that an interrupted run decides as another:
-        history: `(256,)` float32, the shares of the last epochs, the newest
-            last; `nan` before the first.
-        counts: Pair of float32: how many examples of the current epoch
-            belong to the share, and how many there were.
+        history: `(256,)`, the newest share last; `nan` before the first.
+        counts: Pair: how many examples of the current epoch belong to the
+            share, and how many there were.
     """
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        nan = keras.initializers.Constant(float("nan"))
-        self.history = self._weight("history", (LENGTH,), nan)
-        self.counts = self._weight("counts", (2,))
+        self.history = self.frozen("history", (LENGTH,), np.nan)
+        self.counts = self.frozen("counts", (2,))
 
     def record(self, belongs):
         """Takes in a step's examples: float32 `(B,)`, 1 in the share, or 0."""
@@ -325,10 +309,9 @@ class Plateau(_Memory):
             self.counts.assign([0.0, 0.0])
 
     def is_reached(self, window, gain):
-        """Whether the average share rose by less than `gain`.
+        """Whether the mean of `window` epochs rose by less than `gain`.
 
-        The average over the last `window` epochs, at most 128, is compared
-        with that over as many before; False where there were none.
+        Against that of as many before, if there were; `window` is up to 128.
         """
         history = self.history.numpy().astype("float64")[-2 * window :]
         rise = history[window:].mean() - history[:window].mean()

@@ -6,14 +6,14 @@ import numpy as np
 from alim_keras import backend
 from alim_keras import ops
 from alim_keras.errors import check_choice
+from alim_keras.layers.memories import Memory
 
-TABLE_DTYPES = ("float32", "float16")
 # Rows are read out of a table in blocks of about this many numbers.
 _BLOCK = 1 << 20
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class PseudoLabelTable(keras.layers.Layer):
+class PseudoLabelTable(Memory):
     """The pseudo labels `w` of all N examples, and what ALIM sets them by.
 
     A row that was never touched is zero and counts as `S / |S|`. All of this
@@ -61,51 +61,36 @@ class PseudoLabelTable(keras.layers.Layer):
     [[0.5, 0.0, 0.5]]
     """
 
+    arguments = ("num_examples", "num_classes", "table_dtype")
     # Whether a table is small enough to be copied to the host at any time.
     is_dense = True
 
     def __init__(
         self, num_examples, num_classes, table_dtype="float32", **kwargs
     ):
-        super().__init__(**{"dtype": "float32", **kwargs})
-        check_choice("table_dtype", table_dtype, TABLE_DTYPES)
-        self.num_examples = num_examples
-        self.num_classes = num_classes
-        self.table_dtype = table_dtype
+        check_choice("table_dtype", table_dtype, ("float32", "float16"))
+        super().__init__(num_examples, num_classes, table_dtype, **kwargs)
         self.add_storage()
-        nan = keras.initializers.Constant(float("nan"))
-        each = (num_examples,)
-        self.candidate_ratio = self._weight("candidate_ratio", each, nan)
-        self.rival = self._weight("rival", each)
-        self.noise_posterior = self._weight("noise_posterior", each, "ones")
-        self.lam = self._weight("lam")
-        self.lam_by_size = self._weight(
-            "lam_by_size", (num_classes + 1,), "ones"
-        )
-        self.lam_by_class = self._weight("lam_by_class", (num_classes,), "ones")
-        self.lam_used = self._weight("lam_used", (2,))
-        self.noise_rate = self._weight("noise_rate")
-        self.momentum = self._weight("momentum")
-        self.use_onehot = self._weight("use_onehot", (), "ones")
-        self.scale_factor = self._weight("scale_factor", (), "ones")
-        self.update_in_step = self._weight("update_in_step", (), "ones")
-        self.built = True
-
-    def _weight(self, name, shape=(), initializer="zeros", dtype="float32"):
-        return self.add_weight(
-            name=name,
-            shape=shape,
-            initializer=initializer,
-            trainable=False,
-            dtype=dtype,
-        )
+        each, sizes = (num_examples,), (num_classes + 1,)
+        self.candidate_ratio = self.frozen("candidate_ratio", each, np.nan)
+        self.rival = self.frozen("rival", each)
+        self.noise_posterior = self.frozen("noise_posterior", each, "ones")
+        self.lam = self.frozen("lam")
+        self.lam_by_size = self.frozen("lam_by_size", sizes, "ones")
+        self.lam_by_class = self.frozen("lam_by_class", (num_classes,), "ones")
+        self.lam_used = self.frozen("lam_used", (2,))
+        self.noise_rate = self.frozen("noise_rate")
+        self.momentum = self.frozen("momentum")
+        self.use_onehot = self.frozen("use_onehot", (), "ones")
+        self.scale_factor = self.frozen("scale_factor", (), "ones")
+        self.update_in_step = self.frozen("update_in_step", (), "ones")
 
     # How rows are stored: overridden by another form of storage.
 
     def add_storage(self):
         """Makes the variables of the rows, N long each."""
         shape = (self.num_examples, self.num_classes)
-        self.table = self._weight("table", shape, dtype=self.table_dtype)
+        self.table = self.frozen("table", shape, dtype=self.table_dtype)
 
     @property
     def storage(self):
@@ -137,12 +122,7 @@ class PseudoLabelTable(keras.layers.Layer):
     # What a training step does.
 
     def rows(self, index, candidates):
-        """Returns the current pseudo labels of a batch, `(B, C)`.
-
-        Args:
-            index: Integer tensor `(B,)`.
-            candidates: Multi-hot tensor `(B, C)`.
-        """
+        """Returns the pseudo labels of a batch, `(B, C)`, from its sets."""
         index = keras.ops.convert_to_tensor(index)
         rows = self.unpack(*self._read(index))
         untouched = keras.ops.max(rows, axis=-1, keepdims=True) <= 0.0
@@ -156,15 +136,7 @@ class PseudoLabelTable(keras.layers.Layer):
         )
 
     def lam_of(self, index, candidates):
-        """Returns lambda of each example and class, `(B, C)`.
-
-        The scalar `lam` times the factors for the size of the set, for the
-        example and for the class; all factors are 1 unless ALIM sets them.
-
-        Args:
-            index: Integer tensor `(B,)`.
-            candidates: Multi-hot tensor `(B, C)`.
-        """
+        """Returns `lam` times its factors, for a batch with sets, `(B, C)`."""
         size = keras.ops.cast(keras.ops.sum(candidates, axis=-1), "int32")
         by_size = keras.ops.convert_to_tensor(self.lam_by_size)
         factor = keras.ops.take(by_size, size)
@@ -175,9 +147,7 @@ class PseudoLabelTable(keras.layers.Layer):
 
     def labels_from(self, index, scores, candidates):
         """Eq. 3 under the current lambda and norm, `(B, C)`."""
-        return self._labels(scores, candidates, self.lam_of(index, candidates))
-
-    def _labels(self, scores, candidates, lam):
+        lam = self.lam_of(index, candidates)
         z = ops.weighted_probabilities(scores, candidates, lam)
         return keras.ops.where(
             self.use_onehot > 0.5,
@@ -196,8 +166,8 @@ class PseudoLabelTable(keras.layers.Layer):
         """
         rows = self.rows(index, candidates)
         phi = self.momentum
-        lam = self.lam_of(index, candidates)
-        labels = self._labels(scores, candidates, lam)
+        lam = keras.ops.max(self.lam_of(index, candidates), axis=-1)
+        labels = self.labels_from(index, scores, candidates)
         moved = phi * rows + (1.0 - phi) * labels
         moving = keras.ops.logical_and(active, self.update_in_step > 0.5)
         rows = keras.ops.where(moving, moved, rows)
@@ -205,33 +175,22 @@ class PseudoLabelTable(keras.layers.Layer):
             index,
             ops.candidate_ratio(scores, candidates),
             ops.rival(scores, candidates),
-            keras.ops.max(lam, axis=-1),
+            lam,
             *self.pack(rows, candidates),
         )
         self._write(index, parts)
         backend.scatter_rows(self.candidate_ratio, index, ratio)
         backend.scatter_rows(self.rival, index, rival)
-        self._track_lambda(lam)
-        return rows
-
-    def _track_lambda(self, lam):
-        """Takes a global batch's lambdas `(B,)` into `lam_used`."""
         used = keras.ops.convert_to_tensor(self.lam_used)
         mean, count = keras.ops.unstack(used, num=2)
         added = keras.ops.sum(keras.ops.ones_like(lam))
         count = count + added
         mean = mean + (keras.ops.sum(lam) - added * mean) / count
         self.lam_used.assign(keras.ops.stack([mean, count]))
+        return rows
 
     def overwrite(self, index, rows, candidates, chosen):
-        """Sets the rows of some examples of a batch.
-
-        Args:
-            index: Integer tensor `(B,)`, no example twice.
-            rows: Tensor `(B, C)`.
-            candidates: Multi-hot tensor `(B, C)`.
-            chosen: Boolean tensor `(B,)`: whose rows; others stay as stored.
-        """
+        """Sets the `rows` `(B, C)` of a batch that `chosen` `(B,)` marks."""
         parts = []
         for new, old in zip(self.pack(rows, candidates), self._read(index)):
             shape = (-1,) + (1,) * (len(new.shape) - 1)
@@ -245,16 +204,11 @@ class PseudoLabelTable(keras.layers.Layer):
     def forget_ratios(self):
         """Marks all candidate ratios as not seen; called as an epoch begins."""
         self.lam_used.assign([0.0, 0.0])
-        nothing = keras.ops.full((self.num_examples,), float("nan"))
-        self.candidate_ratio.assign(nothing)
+        self.candidate_ratio.assign(np.full((self.num_examples,), np.nan))
 
     def replace(self, batches):
-        """Sets many rows at once, with the storage on the host meanwhile.
-
-        Args:
-            batches: Iterable of triples: index `(B,)`, rows `(B, C)` and
-                candidates `(B, C)`.
-        """
+        """Sets the rows of all batches: triples of index, rows, candidates."""
+        # On the host, so that the storage is moved once.
         arrays = [np.array(v.numpy()) for v in self.storage]
         for index, rows, candidates in batches:
             for array, part in zip(arrays, self.pack(rows, candidates)):
@@ -277,20 +231,15 @@ class PseudoLabelTable(keras.layers.Layer):
         return self.dense_rows(0, self.num_examples)
 
     def dense_rows(self, start, stop):
-        """Returns rows `start` to `stop - 1` as numpy float32, `(n, C)`.
-
-        Zero where untouched.
-        """
+        """Returns rows `start` to `stop - 1`, as `numpy` does."""
         index = keras.ops.arange(start, min(stop, self.num_examples))
         return keras.ops.convert_to_numpy(self.unpack(*self._read(index)))
 
     def settled(self):
-        """Reads the label off every row, a block of dense rows at a time.
+        """Returns the strongest class of each row, and whether it decides.
 
-        Returns:
-            A pair of numpy arrays `(N,)`: the strongest class (int64), and
-            whether the row decides for it (bool): not if it is untouched, or
-            if another class is as strong.
+        Numpy arrays `(N,)`, int64 and bool; an untouched row and one in which
+        two classes are the strongest decide for none.
         """
         labels = np.zeros((self.num_examples,), "int64")
         decided = np.zeros((self.num_examples,), bool)
@@ -302,11 +251,3 @@ class PseudoLabelTable(keras.layers.Layer):
             labels[block] = rows.argmax(axis=1)
             decided[block] = ((rows == top) & (top > 0)).sum(axis=1) == 1
         return labels, decided
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_examples": self.num_examples,
-            "num_classes": self.num_classes,
-            "table_dtype": self.table_dtype,
-        }

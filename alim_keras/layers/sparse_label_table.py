@@ -19,18 +19,15 @@ class SparsePseudoLabelTable(PseudoLabelTable):
     the set is smaller than M. What the rest of the classes weigh together is
     one number, the remainder, and is spread evenly over them.
 
-    Eq. 3 and Eq. 6 do not look at the table, so this one and the dense one
-    move towards the same labels. Up to rounding:
+    Up to rounding, beside the dense table:
 
     - the weight of every candidate, and what all others weigh together, are
       always exact, and rows sum to 1;
     - a whole row is exact as long as no more than k classes outside its set
-      ever had weight: with the onehot norm, as long as the label has not
-      stood on more of them. With lambda 0 it never leaves the set;
-    - otherwise the weakest others are given up: no entry is off by more than
-      the outside weight m, the row by no more than 2 m in all, and an error
-      fades by phi in each refresh. The scale norm with lambda > 0 spreads
-      every label over all classes, so there the tail is an approximation.
+      ever had weight (none has with lambda 0);
+    - otherwise the weakest others are given up, as with the scale norm and
+      lambda > 0: no entry is off by more than the outside weight m, the row
+      by no more than 2 m, and an error fades by phi in each refresh.
 
     Memory per example: `(M + k) (4 + 2) + 4` bytes, with `table_dtype=
     "float16"` `(M + k) (2 + 2) + 2`; class numbers take 4 bytes instead of 2
@@ -64,6 +61,7 @@ class SparsePseudoLabelTable(PseudoLabelTable):
     ```
     """
 
+    arguments = (*PseudoLabelTable.arguments, "max_set_size", "num_others")
     is_dense = False
 
     def __init__(
@@ -88,11 +86,11 @@ class SparsePseudoLabelTable(PseudoLabelTable):
     def add_storage(self):
         shape, dtype = (self.num_examples, self.num_slots), self.table_dtype
         small = self.num_classes <= _EXACT_IN_HALF
-        self.values = self._weight("values", shape, dtype=dtype)
-        self.classes = self._weight(
+        self.values = self.frozen("values", shape, dtype=dtype)
+        self.classes = self.frozen(
             "classes", shape, dtype="float16" if small else "float32"
         )
-        self.remainder = self._weight("remainder", shape[:1], dtype=dtype)
+        self.remainder = self.frozen("remainder", shape[:1], dtype=dtype)
 
     @property
     def storage(self):
@@ -133,13 +131,6 @@ class SparsePseudoLabelTable(PseudoLabelTable):
         )
         return keras.ops.where(size <= self.max_set_size, rows, float("nan"))
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_set_size": self.max_set_size,
-            "num_others": self.num_others,
-        }
-
 
 def _places(classes):
     """Returns the places (row, class) of slots `(B, W)`, as `(B W, 2)`."""
@@ -149,22 +140,11 @@ def _places(classes):
     return keras.ops.stack([rows, columns], axis=-1)
 
 
-TABLES = {"dense": PseudoLabelTable, "sparse": SparsePseudoLabelTable}
-
-
 def make_table(table, num_examples, num_classes):
-    """Returns the table that a name or a layer stands for.
-
-    Args:
-        table: `"dense"`, `"sparse"`, or a `PseudoLabelTable` of this size.
-        num_examples: N.
-        num_classes: C.
-
-    Raises:
-        ConfigError: If it is neither, or a table of another size.
-    """
-    if isinstance(table, str) and table in TABLES:
-        kind = TABLES[table]
+    """Returns the table of a name, or the layer itself if its size fits."""
+    kinds = {"dense": PseudoLabelTable, "sparse": SparsePseudoLabelTable}
+    if isinstance(table, str) and table in kinds:
+        kind = kinds[table]
         return kind(num_examples, num_classes, name="pseudo_label_table")
     if not isinstance(table, PseudoLabelTable):
         raise ConfigError(

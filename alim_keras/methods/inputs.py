@@ -77,9 +77,9 @@ def check_sets(y, num_classes):
         )
     if not hasattr(y, "shape") or hasattr(y, "row_splits"):
         raise ValueError(
-            "y must be a dense multi-hot tensor; turn ragged lists of labels "
-            "into one with alim_keras.data.validate_candidates. Received: "
-            f"y of type {type(y).__name__}"
+            "y must be a dense multi-hot tensor; lists of labels become one by "
+            "alim_keras.data.CandidateSets.from_lists and its rows(index). "
+            f"Received: y of type {type(y).__name__}"
         )
     if len(y.shape) != 2 or y.shape[1] != num_classes:
         raise ValueError(

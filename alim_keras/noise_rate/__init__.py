@@ -27,22 +27,3 @@ from alim_keras.noise_rate.estimators import inference
 from alim_keras.noise_rate.estimators import noise_posterior
 from alim_keras.noise_rate.estimators import out_of_fold
 from alim_keras.noise_rate.estimators import wilson
-
-__all__ = [
-    "ENOUGH_LABELS",
-    "FOLDS",
-    "GUESS",
-    "Estimate",
-    "HeldOut",
-    "annotated",
-    "choose",
-    "cv",
-    "em",
-    "gmm",
-    "inference",
-    "inside_mass",
-    "noise_posterior",
-    "out_of_fold",
-    "posterior",
-    "wilson",
-]

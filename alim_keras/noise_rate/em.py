@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.optimize import minimize_scalar
+from scipy.optimize import fminbound
 from scipy.special import softmax
 
 from alim_keras.errors import DataError
@@ -37,13 +37,10 @@ class Estimate:
         low: Float, lower end of the 95 % interval.
         high: Float, upper end.
         method: String, the estimator: `"em"`, `"cv"`, `"gmm"`, `"annotated"`.
-        reason: String, one sentence: what the estimate rests on, or why this
-            estimator was taken.
-        separated: Boolean, whether a mixture found two groups; None where
-            there is no mixture.
-        posterior: Float array `(n,)`: of each example that the estimate
-            rests on, the probability that its set is wrong. None where the
-            estimator has none.
+        reason: String, one sentence: what the estimate rests on.
+        separated: Whether a mixture found two groups; None without a mixture.
+        posterior: Float array `(n,)`, the probability that each set is wrong,
+            or None.
         details: Dict of plain values: numbers that explain the estimate.
     """
 
@@ -65,20 +62,7 @@ class Estimate:
 
     def as_dict(self):
         """Returns plain values for JSON, without the posterior."""
-        return {
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "method": self.method,
-            "reason": self.reason,
-            "separated": self.separated,
-            "details": self.details,
-        }
-
-    @classmethod
-    def from_dict(cls, values):
-        """Returns the estimate that `as_dict` described."""
-        return cls(**values)
+        return {k: v for k, v in vars(self).items() if k != "posterior"}
 
 
 def em(logits, candidates):
@@ -88,17 +72,14 @@ def em(logits, candidates):
 
         P(S | x) ~ (1 - eta_s) m + eta_s (1 - m) s / (C - s),
 
-    m being the probability that the network gives to S, since all sets of a
-    size that hold the true label are equally likely, and so are all that do
-    not. The E-step is `posterior`, the M-step the mean posterior of the
-    examples of a size. Networks are sure of too much, so the temperature T of
-    `m = sum_S softmax(logits / T)` is fitted along, by the same likelihood.
-    Each size has a rate of its own, drawn to the common one where a size is
-    rare: no protocol is assumed. A weak prior, five examples of a rate of
-    0.2, keeps the answer sensible where the network has learnt little, and
-    where the interval is wider than 0.5 the answer is 0.2 itself. Where wrong
-    labels resemble the image, the network shares them, and the answer is a
-    lower bound.
+    m being the probability that the network gives to S. The E-step is
+    `posterior`, the M-step the mean posterior of the examples of a size; the
+    temperature T of `m = sum_S softmax(logits / T)` is fitted along, since
+    networks are sure of too much. Each size has a rate of its own, drawn to
+    the common one where it is rare. A weak prior, five examples of a rate of
+    0.2, helps where the network has learnt little; where the interval is wider
+    than 0.5 the answer is 0.2. Where wrong labels resemble the image, the
+    network shares them, and the answer is a lower bound.
 
     Args:
         logits: Float array `(n, C)`, of examples that the network was *not*
@@ -107,13 +88,11 @@ def em(logits, candidates):
 
     Returns:
         An `Estimate`. The interval is that of the profile likelihood of a
-        common factor on the odds of all rates, over T. `details` holds
-        `temperature`, `rate_by_size` (a list of C + 1, the entry of sizes
-        that do not occur is the common rate) and `examples`.
+        common factor on all odds. `details`: `examples`, `temperature`,
+        `rate_by_size` (C + 1; the common rate for sizes that do not occur).
 
     Raises:
-        DataError: If shapes differ, logits are not finite, or nothing is
-            there.
+        DataError: As `check_pairs`.
 
     Example:
 
@@ -131,16 +110,12 @@ def em(logits, candidates):
     usable = sizes < num_classes
     count, share = int(usable.sum()), float(usable.mean())
     if not count:
-        return Estimate(
-            0.0,
-            0.0,
-            0.0,
-            "em",
-            "every candidate set holds all classes, and such a set cannot "
-            "be wrong.",
-            posterior=np.zeros(len(logits)),
-            details={"examples": 0},
-        )
+        reason = "every set holds all classes, and such a set cannot be wrong."
+        nothing = {
+            "posterior": np.zeros(len(logits)),
+            "details": {"examples": 0},
+        }
+        return Estimate(0.0, 0.0, 0.0, "em", reason, **nothing)
     fit = _Fit(logits[usable], candidates[usable])
     temperature, _, common, rates = fit.best
     low, high = fit.interval()
@@ -161,11 +136,11 @@ def em(logits, candidates):
     by_size[num_classes] = 0.0
     mass = inside_mass(logits, candidates, temperature)
     return Estimate(
-        value=share * value,
-        low=share * min(low, value),
-        high=share * max(high, value),
-        method="em",
-        reason=reason,
+        share * value,
+        share * min(low, value),
+        share * max(high, value),
+        "em",
+        reason,
         posterior=posterior(mass, sizes, num_classes, by_size),
         details={
             "examples": count,
@@ -234,9 +209,7 @@ def check_pairs(logits, candidates):
 class _Fit:
     """Likelihood over temperatures and rates, for sets that are not full.
 
-    Attributes:
-        sizes: The sizes that occur, ascending; the order of all rates.
-        best: What fits best: temperature, mass, common rate, rates of sizes.
+    `best` is the best temperature, mass, common rate, and rates of `sizes`.
     """
 
     def __init__(self, logits, candidates):
@@ -278,10 +251,7 @@ class _Fit:
         return float(np.log(np.maximum(terms, 1e-300)).sum())
 
     def _rate(self, mass, members, strength, centre):
-        """Where the slope of the log likelihood, concave in the rate, is 0.
-
-        `strength` examples of the rate `centre` are added to the members.
-        """
+        """The best rate with `strength` examples of the rate `centre` added."""
         mass, ratio = mass[members], self._ratio[members]
         slope = (1.0 - mass) * ratio - mass
 
@@ -294,10 +264,7 @@ class _Fit:
         return brentq(score, _SMALLEST, 1.0 - _SMALLEST)
 
     def interval(self):
-        """Returns the 95 % interval of the mean rate, by profile likelihood.
-
-        All odds grow by a common factor; at each the best temperature counts.
-        """
+        """Returns the 95 % interval, by profile likelihood over all odds."""
         limit = self._tried[0][0] + _PLAUSIBLE
         plausible = [at[1] for misfit, at in self._tried if misfit < limit]
         rates = np.clip(self.best[3], 1e-6, 1 - 1e-6)
@@ -325,7 +292,4 @@ class _Fit:
 
 def _minimum(function, low, high):
     """Returns where a function of one number is smallest."""
-    options = {"xatol": 1e-3}
-    return minimize_scalar(
-        function, bounds=(low, high), method="bounded", options=options
-    ).x
+    return fminbound(function, low, high, xtol=1e-3)

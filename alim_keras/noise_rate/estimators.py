@@ -30,14 +30,11 @@ _MOST = 100_000
 
 
 def choose(num_held_out, num_labels=0):
-    """Chooses an estimator.
+    """Chooses `"annotated"`, `"em"` or `"cv"`; returns it and why, a sentence.
 
     Args:
         num_held_out: How many examples are held out whose set is not full.
         num_labels: How many true labels are given. Defaults to `0`.
-
-    Returns:
-        A pair: `"annotated"`, `"em"` or `"cv"`, and why, a sentence.
 
     Example:
 
@@ -72,9 +69,8 @@ def annotated(labels, candidates):
             examples.
 
     Returns:
-        An `Estimate`. `details` holds `labels`, `wrong` and
-        `more_labels_to_halve`: how many further labels would halve the
-        interval, if the share stayed.
+        An `Estimate`. `details`: `labels`, `wrong`, `more_labels_to_halve`
+        (how many more would halve the interval, if the share stayed).
 
     Raises:
         DataError: If there is no label, or shapes differ.
@@ -98,20 +94,20 @@ def annotated(labels, candidates):
         )
     wrong = int((~candidates[np.arange(count), labels]).sum())
     low, high = wilson(wrong, count)
-    more = _labels_for(wrong / count, (high - low) / 4) - count
-    return Estimate(
-        value=wrong / count,
-        low=low,
-        high=high,
-        method="annotated",
-        reason=f"{wrong} of {count} true labels that were given are not in "
-        f"their set; {more} more labels would halve the interval.",
-        details={
-            "labels": count,
-            "wrong": wrong,
-            "more_labels_to_halve": more,
-        },
+    share = wrong / count
+    z2 = 1.959963984540054**2  # Of the normal distribution, at 97.5 %.
+    # The fewest labels of half the width, (high - low) / 4 to either side:
+    # z^2 (p (1 - p) n + z^2 / 4) <= a (n + z^2)^2, solved for n.
+    a = ((high - low) / 4) ** 2
+    b = z2 * (2 * a - share * (1 - share))
+    root = np.sqrt(b * b - 4 * a * z2**2 * (a - 0.25))
+    more = int(np.ceil((root - b) / (2 * a))) - count
+    reason = (
+        f"{wrong} of {count} true labels that were given are not in their "
+        f"set; {more} more labels would halve the interval."
     )
+    details = {"labels": count, "wrong": wrong, "more_labels_to_halve": more}
+    return Estimate(share, low, high, "annotated", reason, details=details)
 
 
 def wilson(successes, count):
@@ -125,16 +121,6 @@ def wilson(successes, count):
     return low, 1.0 if successes == count else float(interval.high)
 
 
-def _labels_for(share, half_width):
-    """Returns the fewest labels whose Wilson interval is so narrow."""
-    z2 = 1.959963984540054**2  # Of the normal distribution, at 97.5 %.
-    # z^2 (p (1 - p) n + z^2 / 4) <= half_width^2 (n + z^2)^2, solved for n.
-    a = half_width**2
-    b = z2 * (2 * a - share * (1 - share))
-    c = z2**2 * (a - 0.25)
-    return int(np.ceil((-b + np.sqrt(b * b - 4 * a * c)) / (2 * a)))
-
-
 def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0, groups=None):
     """Predicts every example by a network that was trained without it.
 
@@ -146,10 +132,9 @@ def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0, groups=None):
         folds: k, at least 2. Defaults to `3`.
         seed: Of the split. Defaults to `0`.
         groups: Integers `(N,)` from 0: examples with the same number, such as
-            identical images, come into one fold, so that no network is asked
-            about an example whose twin it was trained on. A group of more
-            than N/k examples is split up all the same. Defaults to None:
-            every example for itself.
+            identical images, come into one fold, for a network knows the set
+            of a twin it was trained on. A group of more than N/k examples is
+            split up all the same. Defaults to None: each for itself.
 
     Returns:
         A float array `(N, C)`.
@@ -169,17 +154,6 @@ def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0, groups=None):
             "Cross-validation needs from 2 folds to one for each of the "
             f"{num_examples} examples. Received: folds={folds}"
         )
-    logits = None
-    for train_rows, rows in _split(num_examples, folds, seed, groups):
-        answer = np.asarray(fit_predict(train_rows, rows))
-        if logits is None:
-            logits = np.empty((num_examples, answer.shape[1]), answer.dtype)
-        logits[rows] = answer
-    return logits
-
-
-def _split(num_examples, folds, seed, groups):
-    """Returns pairs of int64 arrays: rows to train on, and to predict."""
     # Only here: it takes a second to import.
     from sklearn.model_selection import GroupKFold
 
@@ -194,7 +168,10 @@ def _split(num_examples, folds, seed, groups):
     # Groups of one size go to folds in the order of their numbers.
     stream = np.random.default_rng([seed, 0xF01D])
     groups = stream.permutation(2 * num_examples)[groups]
-    return list(GroupKFold(folds).split(each, groups=groups))
+    splits = list(GroupKFold(folds).split(each, groups=groups))
+    answers = [np.asarray(fit_predict(*rows)) for rows in splits]
+    order = np.argsort(np.concatenate([rows for _, rows in splits]))
+    return np.concatenate(answers)[order]
 
 
 def cv(fit_predict, candidates, folds=FOLDS, seed=0, groups=None):
@@ -208,9 +185,7 @@ def cv(fit_predict, candidates, folds=FOLDS, seed=0, groups=None):
         candidates: Multi-hot array `(N, C)` of the training set.
         folds: k. Defaults to `3`.
         seed: Of the split. Defaults to `0`.
-        groups: Integers `(N,)`: which examples come into one fold, see
-            `out_of_fold`. A network that was trained on an example's twin
-            knows the twin's set. Defaults to None.
+        groups: See `out_of_fold`. Defaults to None.
 
     Returns:
         An `Estimate`, whose `posterior` is about all N examples.
@@ -231,11 +206,9 @@ def gmm(logits, candidates, seed=0):
 
     The mixture is one of the logarithms of Eq. 6's value, `log max(S P) /
     max((1 - S) P)`. Where the network has learnt enough, wrong sets form a
-    group of their own at the low end; `noise_posterior` says when two
-    components count as two groups. Otherwise their weights mean nothing (a
-    mixture cuts any skewed distribution in two), and `em` on the same
-    predictions answers instead: it needs no separation, since it weighs each
-    set by how sure the network is of it.
+    group at the low end; `noise_posterior` says when two components count as
+    two groups. Otherwise their weights mean nothing (a mixture cuts any skewed
+    distribution in two), and `em` answers, which needs no separation.
 
     Args:
         logits: Float array `(n, C)`, see `em`.
@@ -243,9 +216,9 @@ def gmm(logits, candidates, seed=0):
         seed: Of the mixture's start. Defaults to `0`.
 
     Returns:
-        An `Estimate`; `separated` says whether the mixture was used. The
-        interval is Wilson's of that share of the sets. `details` holds
-        `ashman_d`, `bic_gain`, `means` and `deviations`, lower group first.
+        An `Estimate` with Wilson's interval; `separated` says whether the
+        mixture was used. `details`: `ashman_d`, `bic_gain`, `means` and
+        `deviations`, lower group first.
 
     Raises:
         DataError: As `em`.
@@ -269,17 +242,12 @@ def gmm(logits, candidates, seed=0):
         )
     count, value = len(logits), float(posterior.mean())
     low, high = wilson(round(value * count), count)
-    return Estimate(
-        value=value,
-        low=min(low, value),
-        high=max(high, value),
-        method="gmm",
-        reason=f"the ratios of {count} sets fall into two groups, "
-        f"{details['ashman_d']:.1f} deviations apart (Ashman's D).",
-        separated=True,
-        posterior=posterior,
-        details=details,
+    reason = (
+        f"the ratios of {count} sets fall into two groups, "
+        f"{details['ashman_d']:.1f} deviations apart (Ashman's D)."
     )
+    ends = min(low, value), max(high, value)
+    return Estimate(value, *ends, "gmm", reason, True, posterior, details)
 
 
 def noise_posterior(ratios, seed=0):
@@ -341,16 +309,13 @@ def _two_groups(logs, seed):
         "means": means.tolist(),
         "deviations": deviations.tolist(),
     }
-    why = ""
     if gain < GAIN:
-        why = "one normal distribution fits as well as two"
-    elif apart < APART:
-        why = (
-            f"the two groups overlap (Ashman's D {apart:.1f}, below {APART:g})"
-        )
-    elif not means[0] < 0 < means[1]:
+        return None, details, "one normal distribution fits as well as two"
+    if apart < APART:
+        overlap = f"overlap (Ashman's D {apart:.1f}, below {APART:g})"
+        return None, details, f"the two groups {overlap}"
+    if not means[0] < 0 < means[1]:
         why = "the two groups are no right and wrong sets, only surer ones"
-    if why:
         return None, details, why
     posterior = np.where(np.isposinf(logs), 0.0, 1.0)
     posterior[usable] = two.predict_proba(values)[:, order[0]]
@@ -360,13 +325,10 @@ def _two_groups(logs, seed):
 class HeldOut:
     """Estimates eta from a part of the training set that is held out.
 
-    What `callbacks.ALIM(noise_rate=...)` expects of an estimator is its one
-    method `estimate(model, epoch)`, with the epoch counted from 0. It is
-    called at the end of epoch e0 and of each later one, before lambda is set,
-    and returns an `Estimate`, or None to leave the one before in force. What
-    it answers may depend on the model's weights and on the epoch, and on
-    nothing else that changes: then a run that was interrupted goes on as if
-    it had not been.
+    `callbacks.ALIM(noise_rate=...)` takes any object with its one method,
+    `estimate(model, epoch)`, the epoch counted from 0. It returns an
+    `Estimate`, or None to leave the one before in force. It may depend on the
+    weights and the epoch only, so that an interrupted run goes on unchanged.
 
     Args:
         data: Batches `(x, candidates)` with the noisy sets, see

@@ -4,7 +4,7 @@ from alim_keras.report.classes import write_classes
 from alim_keras.report.labels import LabelRows
 from alim_keras.report.labels import blocks
 from alim_keras.report.labels import settled_labels
-from alim_keras.report.labels import write_labels
+from alim_keras.report.labels import write_table
 
 __all__ = [
     "Audit",
@@ -14,7 +14,7 @@ __all__ = [
     "examine",
     "settled_labels",
     "write_classes",
-    "write_labels",
+    "write_table",
 ]
 
 

@@ -20,12 +20,12 @@ KINDS = (*BELIEFS, "folds", "prediction")
 # `SetModel` learns from at most so many examples, of so many numbers.
 _SAMPLE = 20_000
 _SAMPLE_NUMBERS = 1 << 23
-# By what factor the temperature may change in each step. It begins late: with
-# habits still unknown, doubt would explain what people confuse.
+# By what factor the temperature may change in each step. It begins late, when
+# it is known what people confuse.
 _FACTORS = (1.0,) * 8 + (1.25,) * 8 + (1.05,) * 14
 _LIMITS = (0.1, 10.0)
-# A pair of classes counts as if so many sets of average frequency were added,
-# and a size of set as if so many sets of the common rate were.
+# So many average sets are added to each pair of classes, to each size of set
+# and, of the rate `GUESS`, to all.
 _PAIR = 5.0
 _SHRINKAGE = 20.0
 _GUESS_EXAMPLES = 5.0
@@ -34,59 +34,45 @@ _START = 0.1
 _INNER = 3
 # Above this many numbers all classes are taken to be equally popular.
 _LARGEST = 1e7
-# The temperature is chosen by examples of about this many numbers.
-_PROBE = 5_000_000
 _TINY = np.finfo("float32").tiny
 
 
 class Settler:
     """Turns predictions into the belief P(y | x, S), by the best rule there is.
 
-    - For examples with votes, P(y | x, votes) by `VoteModel`, whatever the
-      noise rate is: how often each annotator errs is learnt.
-    - Else, for predictions that did not fit the sets and without a given
-      noise rate, P(y | x, S) by `SetModel`, which learns the noise rate and
-      which classes go together.
+    - Examples with votes: P(y | x, votes) by `VoteModel`, whatever the noise
+      rate is.
+    - Else predictions that are all `"folds"`, with no noise rate given:
+      P(y | x, S) by `SetModel`, which learns the noise rate.
     - Else `P(y | x) (S + lambda (1 - S))` with lambda from the noise rate
       that is given (or `GUESS`) and the size of the set.
 
-    The arguments are those of `examine`; `sets` are `CandidateSets`, `sources`
-    strings of `KINDS` `(N,)`, `votes` `VoteArrays` or None. `value` is the
-    noise rate, `reason` a sentence on it, `temperature` T of `P^(1/T)`.
+    The arguments are those of `examine`; `sources` are strings `(N,)`,
+    `votes` `VoteArrays` or None. `value` is the noise rate, `reason` a
+    sentence on it, `temperature` T of `P^(1/T)`.
     """
 
     def __init__(self, noise_rate, probabilities, sets, sources, votes=None):
         num_classes = sets.num_classes
         rows = np.flatnonzero(~np.isin(sources, BELIEFS))
         self.temperature = 1.0
-        self._set_model = self._vote_model = None
-        by_size = None
-        if (
-            noise_rate is None
-            and len(rows)
-            and (sources[rows] == "folds").all()
-        ):
+        self._set_model = self._vote_model = by_size = None
+        self.value, self.reason = noise_rate, "a number that was given."
+        if isinstance(noise_rate, Estimate):
+            self.value, self.reason = noise_rate.value, noise_rate.reason
+            by_size = noise_rate.details.get("rate_by_size")
+        elif noise_rate is None and set(sources[rows]) == {"folds"}:
             sample = _sample(rows, num_classes)
-            given = sets.rows(sample) > 0
-            self._set_model = SetModel(probabilities[sample], given)
-            self.temperature = self._set_model.temperature
-            self.value = self._set_model.value
-            by_size = self._set_model.rate_by_size
+            model = SetModel(probabilities[sample], sets.rows(sample) > 0)
+            self._set_model, self.temperature = model, model.temperature
+            self.value, by_size = model.value, model.rate_by_size
             self.reason = (
                 f"it fits {len(sample):,} candidate sets best, given "
                 "predictions of networks that were trained without them."
             )
-        elif isinstance(noise_rate, Estimate):
-            self.value, self.reason = noise_rate.value, noise_rate.reason
-            by_size = noise_rate.details.get("rate_by_size")
         elif noise_rate is None:
-            self.value, self.reason = (
-                GUESS,
-                "nothing is known about it: a guess.",
-            )
-        else:
-            self.value, self.reason = noise_rate, "a number that was given."
-        self.value = float(self.value)
+            self.value = GUESS
+            self.reason = "nothing is known about it: a guess."
         if not 0 <= self.value < 1:
             raise DataError(
                 "The noise rate must lie in [0, 1). Received: "
@@ -108,7 +94,7 @@ class Settler:
             self._vote_model = VoteModel(
                 votes,
                 [rows[part] for part in blocks(len(rows), num_classes)],
-                lambda chosen: self._logs(probabilities[chosen]),
+                lambda part: tempered(probabilities[part], self.temperature),
                 num_classes,
             )
 
@@ -128,22 +114,13 @@ class Settler:
         if self._vote_model is not None:
             voted = self._vote_model.voted(rows)
             belief[voted] = self._vote_model.belief(
-                rows[voted], self._logs(probabilities[voted])
+                rows[voted], tempered(probabilities[voted], self.temperature)
             )
         return belief
 
-    def _logs(self, probabilities):
-        """Returns the logarithms of `P^(1/T)`, normalised or not."""
-        if self._set_model is not None:
-            return self._set_model.scaled(probabilities)
-        return _logs(probabilities)
-
 
 def _sample(rows, num_classes):
-    """Returns rows to learn from, the same every time.
-
-    They are drawn: evenly spaced ones may all be of one class, or person.
-    """
+    """Draws rows to learn from, the same every time."""
     most = min(_SAMPLE, max(1, _SAMPLE_NUMBERS // num_classes))
     if len(rows) <= most:
         return rows
@@ -158,16 +135,14 @@ class SetModel:
     likely": given the true class y and the size s, the set holds y with
     probability `1 - eta_s`, and among the sets that do, as among those that
     do not, S has the probability `prod_j r_yj / e`, over the classes j in S
-    other than y. `r_yj` says how popular j is in the sets of y; e is the sum
-    of that product over all such sets (an elementary symmetric polynomial of
-    `r_y`). With all r = 1 this is `ops.instance_lambda`'s `"size"`.
+    other than y: `r_yj` is how popular j is in the sets of y, e the sum of
+    the product over all such sets. With r = 1 it is `ops.instance_lambda`'s
+    `"size"`.
 
     Expectation-maximisation: the E-step is `P(y | x, S) ~ P(y | x)^(1/T)
-    P(S | y)`, the M-step of r a few rounds of `expected_counts`. r is drawn
-    to 1 where a class is rare, eta_s to the common rate where a size is. The
-    temperature T rises or falls a little in each step, as the likelihood
-    asks. Sets that hold all classes carry no information and are left out;
-    those larger than any learnt from are taken to be equally likely.
+    P(S | y)`, the M-step of r a few rounds of `expected_counts`; T moves a
+    little in each step, as the likelihood asks. Sets that hold all classes
+    are left out; those larger than any learnt from count as equally likely.
 
     Args:
         probabilities: Floats `(n, C)`, of networks that did not fit the sets.
@@ -205,15 +180,8 @@ class SetModel:
 
     def belief(self, probabilities, sets):
         """Returns P(y | x, S), float32 `(n, C)`."""
-        scaled = self.scaled(probabilities)
+        scaled = tempered(probabilities, self.temperature)
         return softmax(scaled + self._log_likelihood(sets), axis=1)
-
-    def scaled(self, probabilities):
-        """Returns the logarithm of `P^(1/T)`, normalised, `(n, C)`."""
-        return self._scaled(_logs(probabilities))
-
-    def _scaled(self, logs):
-        return log_softmax(logs / np.float32(self.temperature), axis=1)
 
     def _log_likelihood(self, sets):
         """Returns log P(S | y, size of S), float32 `(n, C)`."""
@@ -226,20 +194,16 @@ class SetModel:
         return values
 
     def _fit_temperature(self, logs, sets, factor):
-        """Changes the temperature by the factor, if that fits better.
-
-        Returns the belief at the new one: the E-step.
-        """
+        """Changes T by the factor, if that fits; returns the belief then."""
         likelihood = self._log_likelihood(sets)
         before, fits = self.temperature, {}
-        part = slice(None, None, max(1, logs.size // _PROBE))
         for change in dict.fromkeys((1.0, factor, 1 / factor)):
             self.temperature = float(np.clip(before * change, *_LIMITS))
-            joint = self._scaled(logs[part]) + likelihood[part]
+            joint = _scaled(logs, self.temperature) + likelihood
             fit = logsumexp(joint, axis=1).sum(dtype="float64")
             fits[self.temperature] = fit
         self.temperature = max(fits, key=fits.get)
-        return softmax(likelihood + self._scaled(logs), axis=1)
+        return softmax(likelihood + _scaled(logs, self.temperature), axis=1)
 
     def _fit_rates(self, belief, sets):
         sizes, num_classes = sets.sum(axis=1), sets.shape[1]
@@ -300,8 +264,8 @@ class SetModel:
 def log_symmetric(logs, largest):
     """Returns logarithms of elementary symmetric polynomials, row by row.
 
-    Of logarithms `(C, C)`, without a row's own place: `(C, largest + 1)`, for
-    each row and degree k the sum over all k of its numbers of their product.
+    Of logarithms `(C, C)`: `(C, largest + 1)`, for each row and degree k the
+    sum of all products of k of its numbers, its own place left out.
     """
     sums = np.full((len(logs), largest + 1), -np.inf)
     sums[:, 0] = 0.0
@@ -315,13 +279,12 @@ def log_symmetric(logs, largest):
 def expected_counts(weights, draws):
     """Returns how often each class is expected in draws, over its weight.
 
-    A step of `weights = counts / expected_counts(weights, draws)` never makes
-    the counts less likely, since `log e_k` is concave ([Chen, Dempster and
-    Liu, 1994](https://doi.org/10.1093/biomet/81.3.457)).
-
-    Of weights `(C, C)`, without a row's own place, and draws `(C, K + 1)`,
-    how many draws of k classes a row saw: `(C, C)`, for each row and class j
-    the sum over k of `draws[k] e_(k-1)(r without j) / e_k(r)`.
+    Of weights `(C, C)` and draws `(C, K + 1)`, how many draws of k classes a
+    row saw: `(C, C)`, for row i and class j, other than i, the sum over k of
+    `draws[k] e_(k-1)(r without i and j) / e_k(r without i)`. A step of
+    `weights = counts / expected_counts(weights, draws)` never makes the
+    counts less likely ([Chen, Dempster and Liu,
+    1994](https://doi.org/10.1093/biomet/81.3.457)).
     """
     num_classes, highest = len(weights), draws.shape[1] - 1
     weights = weights * (1 - np.eye(num_classes))
@@ -334,9 +297,8 @@ def expected_counts(weights, draws):
     for j in range(num_classes):
         before[j] = sums
         sums[:, 1:] += weights[:, j, None] * before[j, :, :-1]
-    # The slopes of `draws[k] log e_k`, by a pass back through the sums: all
-    # terms are positive, so nothing cancels. A sum may have vanished where a
-    # row never drew so many.
+    # The slopes of `draws[k] log e_k`, by a pass back through the sums. One
+    # may have vanished where a row never drew so many.
     seen = (draws > 0) & (sums > 0)
     slope = np.divide(draws, sums, out=np.zeros_like(sums), where=seen)
     slopes = np.zeros_like(weights)
@@ -349,3 +311,12 @@ def expected_counts(weights, draws):
 
 def _logs(probabilities):
     return np.log(np.maximum(probabilities, _TINY))
+
+
+def _scaled(logs, temperature):
+    return log_softmax(logs / np.float32(temperature), axis=1)
+
+
+def tempered(probabilities, temperature):
+    """Returns the logarithm of `P^(1/T)`, normalised, `(n, C)`."""
+    return _scaled(_logs(probabilities), temperature)

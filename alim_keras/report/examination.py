@@ -5,7 +5,6 @@ import dataclasses
 import keras
 import numpy as np
 
-from alim_keras import ops
 from alim_keras.data import CandidateSets
 from alim_keras.data import eval_dataset
 from alim_keras.data import image_rows
@@ -31,16 +30,6 @@ _WORDS = {
     "folds": "predictions of networks that were trained without these sets",
     "prediction": "predictions of one network",
 }
-# Numbers of `Audit.summary` that runs and true labels fill in.
-_LATER = (
-    "epochs",
-    "run_epochs",
-    "test_accuracy",
-    "realised_noise",
-    "realised_noise_low",
-    "realised_noise_high",
-    "settled_accuracy",
-)
 
 
 def examine(
@@ -63,36 +52,33 @@ def examine(
 ):
     """Settles each example's label and ranks the sets that look wrong.
 
-    Rows of kind `"table"` are the belief P(y | x, S) already: ALIM's w. From
-    predictions it follows by Bayes's rule, `P(y | x, S) ~ P(y | x) P(S | y)`,
-    see `beliefs.Settler`. The settled label is the most probable class, the
-    suspicion the belief's share outside the set.
+    Rows of kind `"table"` are the belief P(y | x, S) already; from
+    predictions it follows by Bayes's rule, see `beliefs.Settler`. The label
+    is the most probable class, the suspicion the belief outside the set.
 
     Args:
         probabilities: Floats `(N, C)`, rows that sum to 1.
         candidates: The sets, `CandidateSets` or multi-hot `(N, C)`.
-        kind: What the probabilities are, one string or N of them: `"table"`,
-            the learnt pseudo labels; `"folds"`, predictions of networks that
-            did not fit these sets; `"prediction"`, other predictions;
-            `"known"`, rows of 0 and 1 that a person gave.
-        class_names: C different strings. Defaults to those of the candidates,
-            of an array the numbers from 0.
-        ids: N different strings. Defaults likewise.
+        kind: One string or N: `"table"`, learnt pseudo labels; `"folds"`,
+            predictions of networks that did not fit these sets;
+            `"prediction"`, others; `"known"`, what a person gave.
+        class_names: C strings. Defaults to those of the candidates, of an
+            array the numbers from 0.
+        ids: N strings. Defaults likewise.
         votes: Data frame with a row for each vote: `item` (an id),
             `annotator`, `label` (a class name) and, if known, `confidence`;
             or None.
         noise_rate: eta in `[0, 1)`, an `Estimate`, or None: learnt from
             predictions that are all `"folds"`, else 0.2.
         labels: Integers `(N,)`, the true labels, -1 where not known, for
-            reporting only; or None. Settled labels are compared with those
-            that the audit was not told, by kind `"known"`.
+            reporting only; or None.
         known: Bool `(N,)`, examples that a person has looked at already, which
             stay off the review list; or None.
         history: Data frame of metrics.csv, for the curves, or None.
         name: String, the name of what is examined, for the report.
         review: Length of the review list. Defaults to `200`.
         ratio: Floats `(N,)`, the candidate ratios of the training, or None.
-        facts: Dict of numbers about the model that is examined: any of
+        facts: Dict of numbers about the model for `Audit.summary`: any of
             `epochs` (that it has behind it), `run_epochs` (of the whole
             training), `test_accuracy`, `lambda`, `noise_rate`; or None.
         as_given: The sets as somebody gave them, where `candidates` hold known
@@ -113,42 +99,53 @@ def examine(
     >>> audit.labels["label"].tolist(), audit.labels["outside"].tolist()
     (['cat', 'dog'], [False, True])
     """
-    sets = _as_sets("candidates", candidates, ids, class_names)
-    if as_given is None:
-        as_given = sets
-    elif not isinstance(as_given, CandidateSets):
-        as_given = _as_sets("as_given", as_given, sets.ids, sets.class_names)
-    if as_given.shape != sets.shape:
-        raise DataError(
-            f"`as_given` must be {sets.shape}, as the candidates. Received: "
-            f"{as_given.shape}"
-        )
+    sets = _as_sets(candidates, ids, class_names)
+    if as_given is not None:
+        as_given = _as_sets(as_given, sets.ids, sets.class_names)
     probabilities = np.asarray(probabilities)
     if probabilities.shape != sets.shape:
         raise DataError(
-            f"The probabilities must be a row for each of {len(sets)} examples "
-            f"and a column for each of {sets.num_classes} classes. Received: "
-            f"{probabilities.shape}"
+            f"`probabilities` must be {sets.shape}, a row for each example and "
+            f"a column for each class. Received: {probabilities.shape}"
         )
-    sources = _sources(kind, len(sets))
-    labels = _true_labels(labels, sets)
-    _check_length("known", known, len(sets))
-    _check_length("ratio", ratio, len(sets))
-    arrays = None
+    one_each = {"labels": labels, "known": known, "ratio": ratio}
+    if not isinstance(kind, str):
+        one_each["kind"] = kind
+    for what, values in one_each.items():
+        if values is not None and np.shape(values) != (len(sets),):
+            raise DataError(
+                f"Argument `{what}` must be one value for each of {len(sets)} "
+                f"examples. Received: shape {np.shape(values)}"
+            )
+    sources = np.empty(len(sets), object)
+    sources[:] = kind
+    unknown = set(sources) - set(KINDS)
+    if unknown:
+        raise DataError(
+            f"Argument `kind` must be one of {KINDS}, or one for each example. "
+            f"Received: {sorted(map(str, unknown))}"
+        )
+    if labels is not None:
+        labels = np.asarray(labels)
+        if labels.dtype.kind not in "iu" or not (
+            -1 <= labels.min() <= labels.max() < sets.num_classes
+        ):
+            raise DataError(
+                "True labels must be integers from 0 to "
+                f"{sets.num_classes - 1}, or -1 where the truth is not known. "
+                f"Received: {labels.dtype}, {labels.min()} to {labels.max()}"
+            )
     if votes is not None:
-        arrays = VoteArrays.of(votes, sets.ids, sets.class_names)
-    settler = Settler(noise_rate, probabilities, sets, sources, arrays)
-    rows, ratios, vote_beliefs = _settle(
-        probabilities, sets, sources, settler, arrays
-    )
+        votes = VoteArrays.of(votes, sets.ids, sets.class_names)
+    settler = Settler(noise_rate, probabilities, sets, sources, votes)
+    rows, vote_beliefs = _settle(probabilities, sets, sources, settler, votes)
     frame, settled = rows.frame(sources), rows.settled
-    counts = tables.confusion_counts(sets, settled["label"])
-    wrong = tables.confusion_counts(sets, settled["label"], settled["outside"])
-    pairs = tables.confusions(counts, wrong, sets.class_names)
+    label, outside = settled["label"], settled["outside"]
+    counts, pairs = tables.confusions(sets, label, outside)
     summary = _summary(name, sets, sources, settled, settler)
     truth = None
     if labels is not None:
-        summary.update(tables.count_known(labels, as_given))
+        summary.update(tables.count_known(labels, as_given or sets))
         # Labels that the audit was told are no test of it.
         compared = np.flatnonzero((labels >= 0) & (sources != "known"))
         if len(compared):
@@ -161,42 +158,36 @@ def examine(
     for fact, value in (facts or {}).items():
         if summary[fact] is None:
             summary[fact] = value
-    ratio = ratios if ratio is None else np.asarray(ratio)
+    annotators = None
+    if votes is not None:
+        annotators = annotator_table(
+            votes, label, vote_beliefs, sets.class_names
+        )
+    if ratio is not None:
+        ratio = None if np.isnan(ratio).all() else np.asarray(ratio)
     return Audit(
         labels=frame,
         review=tables.review(
-            frame, settled, review, arrays, known, sets.class_names
+            frame, settled, review, votes, known, sets.class_names
         ),
-        classes=tables.classes(
-            sets, settled["label"], settled["outside"], pairs
-        ),
+        classes=tables.classes(sets, label, outside, pairs),
         confusions=pairs,
         confusion_counts=counts,
-        annotators=None
-        if arrays is None
-        else annotator_table(
-            arrays, settled["label"], vote_beliefs, sets.class_names
-        ),
+        annotators=annotators,
         truth=truth,
         summary=summary,
-        ratio=None if np.isnan(ratio).all() else ratio,
+        ratio=ratio,
         history=history,
         class_names=list(sets.class_names),
-        votes=arrays,
+        votes=votes,
         looked_at=0 if known is None else int(np.sum(known)),
     )
 
 
 def _settle(probabilities, sets, sources, settler, votes):
-    """Settles all labels, in blocks of rows: classes may be many.
-
-    Returns:
-        `LabelRows`; the candidate ratios of predictions, NaN elsewhere; the
-        belief in the class of each vote, or None.
-    """
+    """Returns `LabelRows`, and the belief in each vote's class, or None."""
     count, num_classes = sets.shape
     rows_of_labels = LabelRows(sets.ids, sets.class_names)
-    ratios = np.full(count, np.nan, "float32")
     vote_beliefs = None if votes is None else np.zeros(len(votes))
     predicted = ~np.isin(sources, BELIEFS)
     for rows in blocks(count, num_classes):
@@ -208,23 +199,21 @@ def _settle(probabilities, sets, sources, settler, votes):
         if mine.any():
             belief = settler.belief(rows, part, given)
             belief = np.where(mine[:, None], belief, part)
-            ratio = np.asarray(ops.candidate_ratio(part, given))
-            ratios[rows] = np.where(mine, ratio, np.nan)
         rows_of_labels.add(rows, belief, given)
         if votes is not None:
             span = votes.of_rows(rows)
             own = votes.rows[span] - rows[0]
             total = np.maximum(belief.sum(axis=1), 1e-30)
             vote_beliefs[span] = belief[own, votes.classes[span]] / total[own]
-    return rows_of_labels, ratios, vote_beliefs
+    return rows_of_labels, vote_beliefs
 
 
 def _summary(name, sets, sources, settled, settler):
-    """Returns `Audit.summary` without what true labels and runs know."""
+    """Returns `Audit.summary` of what the audit computes itself."""
     predicted = (~np.isin(sources, BELIEFS)).any()
     asked = sources != "known"
-    kinds = {kind: int((sources == kind).sum()) for kind in KINDS}
-    kinds = {kind: number for kind, number in kinds.items() if number}
+    counts = {kind: int((sources == kind).sum()) for kind in KINDS}
+    kinds = {kind: count for kind, count in counts.items() if count}
     suspicion = settled["suspicion"].astype("float64")
     return {
         "name": name,
@@ -235,9 +224,7 @@ def _summary(name, sets, sources, settled, settler):
         "outside": int(settled["outside"].sum()),
         "undecided": int(settled["undecided"].sum()),
         "suspect": float(suspicion.sum()),
-        "suspect_share": float(suspicion[asked].mean())
-        if asked.any()
-        else None,
+        "suspect_share": suspicion[asked].mean() if asked.any() else None,
         "mean_set_size": float(sets.sizes.mean()),
         "noise_rate": settler.value if predicted else None,
         "noise_rate_reason": settler.reason if predicted else None,
@@ -245,86 +232,40 @@ def _summary(name, sets, sources, settled, settler):
         "temperature": settler.temperature,
         "known_labels": 0,
         "compared_labels": 0,
-        **dict.fromkeys(_LATER),
+        # These are filled in by `facts` and true labels.
+        "epochs": None,
+        "run_epochs": None,
+        "test_accuracy": None,
+        "realised_noise": None,
+        "realised_noise_low": None,
+        "realised_noise_high": None,
+        "settled_accuracy": None,
     }
 
 
-def _as_sets(what, sets, ids=None, class_names=None):
-    """Returns `CandidateSets` of sets in either form."""
+def _as_sets(sets, ids, class_names):
+    """Returns `CandidateSets`, with the ids and names that are given."""
     if not isinstance(sets, CandidateSets):
         if ids is None:
             ids = [str(row) for row in range(len(sets))]
-        return CandidateSets.from_dense(
-            sets, ids, class_names, source=f"`{what}`"
-        )
-    if ids is not None or class_names is not None:
-        raise DataError(
-            f"`{what}` have ids and class names of their own: leave out "
-            f"`ids` and `class_names`. Received: {len(sets)} CandidateSets"
-        )
-    return sets
-
-
-def _sources(kind, count):
-    """Returns the kind of each example, strings `(N,)`."""
-    if not isinstance(kind, str):
-        _check_length("kind", kind, count)
-    sources = np.full(count, "", object)
-    sources[:] = kind
-    unknown = {str(source) for source in set(sources) - set(KINDS)}
-    if unknown:
-        raise DataError(
-            f"Argument `kind` must be one of {KINDS}, or one for "
-            f"each example. Received: {sorted(unknown)}"
-        )
-    return sources
-
-
-def _true_labels(labels, sets):
-    """Returns true labels as int64 `(N,)`, or None."""
-    if labels is None:
-        return None
-    _check_length("labels", labels, len(sets))
-    labels = np.asarray(labels)
-    integers = labels.dtype.kind in "iu"
-    wrong = np.flatnonzero((labels < -1) | (labels >= sets.num_classes))
-    if len(wrong) or not integers:
-        received = labels.dtype
-        if integers:
-            received = f"{labels[wrong[0]]} in row {wrong[0]}"
-        raise DataError(
-            "True labels must be integers, the numbers of classes from 0 to "
-            f"{sets.num_classes - 1}, or -1 where the truth is not known. "
-            f"Received: {received}"
-        )
-    return labels.astype("int64")
-
-
-def _check_length(what, values, count):
-    shape = (0,) if values is None else np.shape(values)
-    if values is not None and shape != (count,):
-        raise DataError(
-            f"Argument `{what}` must be one value for each of {count} "
-            f"examples. Received: shape {shape}"
-        )
+        return CandidateSets.from_dense(sets, ids, class_names)
+    names = {"ids": ids, "class_names": class_names}
+    names = {name: value for name, value in names.items() if value is not None}
+    return dataclasses.replace(sets, **names) if names else sets
 
 
 def _check_rows(probabilities, predicted, rows, ids):
-    """Raises `DataError` for rows that are no distribution.
-
-    Predictions must sum to 1: logits do not. Pseudo labels may be rounded.
-    """
+    """Raises `DataError` for rows that are no distribution."""
     sound = (np.isfinite(probabilities) & (probabilities >= 0)).all(axis=1)
+    # Pseudo labels may be rounded.
     off = np.abs(probabilities.sum(axis=1) - 1) > 0.01
-    for problem, wrong in (
-        ("probabilities that are negative or not finite", ~sound),
-        ("predictions that do not sum to 1 (logits?)", predicted & off),
-    ):
-        if wrong.any():
-            raise DataError(
-                f"{wrong.sum()} or more examples have {problem}; put a softmax "
-                f"behind logits. Received: {first_rows(rows[wrong], ids)}"
-            )
+    wrong = ~sound | (predicted & off)
+    if wrong.any():
+        raise DataError(
+            "Probabilities must be finite, not negative, and of a prediction "
+            "sum to 1: put a softmax behind logits. Received: others for "
+            f"{first_rows(rows[wrong], ids)}"
+        )
 
 
 def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
@@ -339,18 +280,15 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
             class probabilities `(B, C)`; with `folds` it may be None.
         dataset: The data set that `train_dataset` or `eval_dataset` returned,
             or a pair (images, candidates): all N examples, in the order of
-            the pseudo labels' rows. Candidates are multi-hot `(N, C)` or
-            `CandidateSets`.
-        class_names: C strings. Defaults to those of the sets, if they have
-            any, or the numbers from 0.
-        ids: N strings. Defaults likewise.
+            the pseudo labels' rows.
+        class_names: C strings. Defaults to those of the candidates.
+        ids: N strings. Defaults likewise, or to the numbers from 0.
         folds: Floats `(N, C)`, probabilities from networks that were trained
             without the example they predict, see `noise_rate.out_of_fold`.
-        **options: `votes`, `noise_rate`, `labels`, `known`, `history`,
-            `name`, `review`, `facts`, `as_given`: see `report.examine`.
+        **options: Those of `report.examine`.
 
     Returns:
-        An `Audit`: pandas data frames, `write(folder)` and `to_html(path)`.
+        An `Audit`.
 
     Raises:
         DataError: If the data do not fit the model.
@@ -359,53 +297,41 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
 
     >>> audit = alim_keras.audit(model, train, class_names=["cat", "dog"])
     >>> audit.labels[audit.labels["outside"]]
-    >>> audit.review.head()
     >>> text = audit.to_html("report.html", images)
     """
     images, sets = examples_of(dataset)
-    ratio = None
     if folds is not None:
         kind, probabilities = "folds", np.asarray(folds, "float32")
     elif isinstance(model, PartialLabelModel) and model.keeps_pseudo_labels:
         kind, table = "table", model.pseudo_label_table
-        probabilities, ratio = _table(model, len(sets))
+        if table.num_examples != len(sets):
+            raise DataError(
+                "The data set must hold the examples that the model was "
+                "trained on, in their order. Received: "
+                f"{len(sets)} examples, a table of {table.num_examples}"
+            )
+        probabilities = np.asarray(model.pseudo_labels.numpy(), "float32")
+        ratio = keras.ops.convert_to_numpy(table.candidate_ratio)
         facts = {"lambda": table.lam, "noise_rate": table.noise_rate}
         facts = {name: float(weight) or None for name, weight in facts.items()}
-        options.setdefault("facts", facts)
+        options = {"facts": facts, "ratio": ratio, **options}
     else:
         kind = "prediction"
         probabilities = _predict(model, images, sets.num_classes)
     if ids is None and np.array_equal(sets.ids, row_ids(len(sets))):
         # The sets were given without ids.
         ids = [str(row) for row in range(len(sets))]
-    names = {"ids": ids, "class_names": class_names}
-    names = {name: value for name, value in names.items() if value is not None}
-    sets = dataclasses.replace(sets, **names)
-    return examine(probabilities, sets, kind=kind, ratio=ratio, **options)
-
-
-def _table(model, count):
-    """Returns the pseudo labels and the candidate ratios, NaN if unknown."""
-    table = model.pseudo_label_table
-    if table.num_examples != count:
-        raise DataError(
-            "The data set must hold the examples that the model was trained "
-            f"on, in their order. Received: {count} examples, a table of "
-            f"{table.num_examples}"
-        )
-    ratio = keras.ops.convert_to_numpy(table.candidate_ratio)
-    return np.asarray(model.pseudo_labels.numpy(), "float32"), ratio
+    names = {"class_names": class_names, "ids": ids}
+    return examine(probabilities, sets, kind=kind, **names, **options)
 
 
 def _predict(model, images, num_classes):
     """Returns the model's probabilities for all examples, `(N, C)`."""
     parts = []
     for rows in blocks(len(images), int(np.prod(images.shape[1:]))):
-        part = images[rows]
+        part = image_rows(images, rows)
         if isinstance(model, PartialLabelModel):
             labels = np.zeros(len(rows), "int64")
             part = eval_dataset(part, labels, num_classes)
-        else:
-            part = image_rows(part, np.arange(len(rows)))
         parts.append(np.asarray(model.predict(part, verbose=0), "float32"))
     return np.concatenate(parts)

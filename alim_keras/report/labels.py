@@ -1,26 +1,13 @@
 """Rows of labels: settled ones in labels.csv, and those of `predict`."""
 
 import csv
-import functools
 import json
 
 import numpy as np
+import pandas as pd
 
 from alim_keras.files import write_atomically
 
-COLUMNS = (
-    "id",
-    "candidates",
-    "label",
-    "probability",
-    "runner_up",
-    "margin",
-    "outside",
-    "undecided",
-    "suggested",
-    "source",
-    "suspicion",
-)
 RANKED_HEADER = (
     "id",
     "candidates",
@@ -38,12 +25,7 @@ _BLOCK = 1 << 22
 
 
 def blocks(count, width):
-    """Yields index arrays of about 4 million numbers that cover all rows.
-
-    Args:
-        count: Number of rows.
-        width: Numbers in a row.
-    """
+    """Yields index arrays of about 4 million numbers that cover all rows."""
     step = max(1, _BLOCK // max(width, 1))
     for start in range(0, count, step):
         yield np.arange(start, min(start + step, count))
@@ -52,10 +34,8 @@ def blocks(count, width):
 def settled_labels(weights, candidates):
     """Reads a label off each row of weights, and how sure it is.
 
-    The suggested set is the given one, to which the most probable classes
-    outside are added until it holds half of the row, and so is more likely
-    right than wrong. No class that somebody gave is taken away: the next
-    training weighs the classes of a set itself.
+    The suggested set is the given one, with the most probable classes outside
+    until it holds half of the row. No class that somebody gave is taken away.
 
     Args:
         weights: Array `(N, C)`: pseudo labels or probabilities.
@@ -107,18 +87,14 @@ def settled_labels(weights, candidates):
 def _suggested(weights, candidates):
     suggested = candidates.copy()
     held = np.where(candidates, weights, 0).sum(axis=1)
-    # Few rows lack something: add one class to each at a time.
+    # Few rows lack something.
     rows = np.flatnonzero(held < HALF)
-    while len(rows):
-        rest = np.where(suggested[rows], -1, weights[rows])
-        best = rest.argmax(axis=1)
-        gained = rest[np.arange(len(rows)), best]
-        # Stop where only classes without any weight are left.
-        going = gained > 0
-        rows, best, gained = rows[going], best[going], gained[going]
-        suggested[rows, best] = True
-        held[rows] += gained
-        rows = rows[held[rows] < HALF]
+    outside = np.where(candidates, 0, weights)[rows]
+    order = np.argsort(-outside, axis=1, kind="stable")
+    outside = np.take_along_axis(outside, order, axis=1)
+    before = held[rows, None] + np.cumsum(outside, axis=1) - outside
+    row, place = np.nonzero((before < HALF) & (outside > 0))
+    suggested[rows[row], order[row, place]] = True
     return suggested
 
 
@@ -136,103 +112,64 @@ class LabelRows:
     def __init__(self, ids, class_names):
         self.ids = ids
         self.class_names = [str(name) for name in class_names]
-        count = len(ids)
-        self.settled = {
-            "label": np.zeros(count, "int64"),
-            "probability": np.zeros(count, "float32"),
-            "runner_up": np.full(count, -1, "int64"),
-            "margin": np.zeros(count, "float32"),
-            "outside": np.zeros(count, bool),
-            "undecided": np.zeros(count, bool),
-            "suspicion": np.zeros(count, "float32"),
-        }
-        self._sets = np.empty(count, object)
-        self._suggested = np.empty(count, object)
+        self.settled = {}
+        self._sets = np.empty(len(ids), object)
+        self._suggested = np.empty(len(ids), object)
 
     def add(self, rows, weights, given):
-        """Takes in some rows.
-
-        Args:
-            rows: Integers `(n,)`, row numbers in `ids`.
-            weights: Floats `(n, C)`. A row of zeros, which no epoch has
-                touched yet, counts as uniform over its set.
-            given: Multi-hot `(n, C)`, the sets, none empty.
-        """
+        """Takes in rows, integers `(n,)`, of weights and multi-hot sets."""
         given = np.asarray(given) > 0
         weights = fill_untouched(weights, given)
         block = settled_labels(weights, given)
-        for name, column in self.settled.items():
-            column[rows] = block[name]
-        names = self._names_of(given)
-        # Most sets are suggested as they are: share the list.
-        suggested = list(names)
-        changed = np.flatnonzero((block["suggested"] != given).any(axis=1))
-        longer = self._names_of(block["suggested"][changed])
-        for row, members in zip(changed, longer, strict=True):
-            suggested[row] = members
-        for row, members, more in zip(rows, names, suggested, strict=True):
-            self._sets[row], self._suggested[row] = members, more
+        self._sets[rows] = self._names_of(given)
+        self._suggested[rows] = self._names_of(block.pop("suggested"))
+        for name, values in block.items():
+            column = np.empty(len(self.ids), values.dtype)
+            self.settled.setdefault(name, column)[rows] = values
 
     def frame(self, sources):
-        """Returns labels.csv as a pandas data frame.
+        """Returns the rows of labels.csv as a data frame.
 
-        Args:
-            sources: A string or strings `(N,)`: `table` (learnt pseudo
-                label), `folds` (predicted without it), `prediction` or
-                `known` (a person gave it).
+        Columns: `id`; `candidates`, the given set, and `suggested`, lists of
+        class names; those of `settled_labels`; and `source`, for which
+        `sources` are one of `beliefs.KINDS`, or one for each row.
         """
-        import pandas
-
         names = np.array([*self.class_names, None], object)
-        columns = {
-            **self.settled,
-            "id": np.asarray(self.ids, object),
-            "candidates": self._sets,
-            "suggested": self._suggested,
-            "label": names[self.settled["label"]],
-            "runner_up": names[self.settled["runner_up"]],
-            "source": np.asarray(sources, object),
-        }
-        return pandas.DataFrame({name: columns[name] for name in COLUMNS})
+        settled = self.settled
+        return pd.DataFrame(
+            {
+                "id": np.asarray(self.ids, object),
+                "candidates": self._sets,
+                "label": names[settled["label"]],
+                "probability": settled["probability"],
+                "runner_up": names[settled["runner_up"]],
+                "margin": settled["margin"],
+                "outside": settled["outside"],
+                "undecided": settled["undecided"],
+                "suggested": self._suggested,
+                "source": np.asarray(sources, object),
+                "suspicion": settled["suspicion"],
+            }
+        )
 
     def _names_of(self, sets):
-        """Returns the classes of each row of a multi-hot matrix, by name."""
-        rows, columns = np.nonzero(sets)
-        ends = np.cumsum(np.bincount(rows, minlength=len(sets))).tolist()
-        names = [self.class_names[column] for column in columns.tolist()]
-        return [names[start:end] for start, end in zip([0, *ends], ends)]
+        """Returns the class names of each row of a multi-hot matrix, lists."""
+        names = np.empty(len(sets), object)
+        for row, given in enumerate(sets):
+            names[row] = [self.class_names[c] for c in np.flatnonzero(given)]
+        return names
 
 
 def fill_untouched(weights, sets):
-    """Returns weights `(n, C)` with rows of zeros made uniform over the set."""
+    """Returns weights `(n, C)`, rows of zeros made uniform over their set."""
     weights = np.asarray(weights, "float32")
     uniform = sets / sets.sum(axis=1, keepdims=True, dtype="float32")
     touched = weights.max(axis=1, initial=0, keepdims=True) > 0
     return np.where(touched, weights, uniform)
 
 
-def write_labels(path, frame):
-    """Writes labels.csv, one row per training image in the given order.
-
-    Columns: `id`; `candidates`, the given set as a JSON list of class names;
-    `label`, the settled one; `probability`; `runner_up` and `margin`, the
-    second class and how far behind it is; `outside` (1 if the label is not
-    in the set); `undecided` (1 if its probability is under 0.5, or at a tie);
-    `suggested`, the set to use instead of the given one; `source`;
-    `suspicion`, the probability that the set is wrong. See `settled_labels`.
-
-    Args:
-        path: File to write.
-        frame: Data frame with these columns, see `LabelRows`.
-    """
-    write_table(path, frame[list(COLUMNS)])
-
-
 def write_table(path, frame):
-    """Writes a data frame as CSV: lists as JSON, booleans as 0 and 1.
-
-    Floats have four decimals; what is missing is an empty cell.
-    """
+    """Writes a data frame as CSV: lists as JSON, booleans as 0 and 1."""
     frame = frame.assign(
         **{
             name: column.astype(int)
@@ -245,37 +182,27 @@ def write_table(path, frame):
     options = {"index": False, "float_format": "%.4f", "lineterminator": "\n"}
     text = frame.to_csv(**options)
     if "\r" in text:
-        # Python 3.11 does not quote a lone carriage return, and reads it as
-        # an end of line. To look through all cells first would take longer.
+        # Python 3.11 does not quote a lone carriage return.
         text = frame.to_csv(quoting=csv.QUOTE_ALL, **options)
     write_atomically(path, text)
 
 
 def _json(value):
-    return _dumps(tuple(value)) if isinstance(value, list) else value
-
-
-@functools.lru_cache(maxsize=1 << 16)
-def _dumps(names):
-    return json.dumps(names, ensure_ascii=False)
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
+    return value
 
 
 def top_header(count):
     """Returns the column names of `top_rows`."""
-    more = (
-        name
-        for place in range(2, count + 1)
-        for name in (f"label_{place}", f"probability_{place}")
-    )
-    return ["id", "label", "probability", *more]
+    header = ["id", "label", "probability"]
+    for place in range(2, count + 1):
+        header += [f"label_{place}", f"probability_{place}"]
+    return header
 
 
 def top_rows(ids, probabilities, class_names, count):
-    """Yields the likeliest classes of each item.
-
-    >>> list(top_rows(["a"], np.array([[0.2, 0.5, 0.3]]), "xyz", 2))
-    [['a', 'y', '0.500000', 'z', '0.300000']]
-    """
+    """Yields the likeliest classes of each item, see `top_header`."""
     order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
     for name, places, row in zip(ids, order, probabilities, strict=True):
         cells = [name]
@@ -285,13 +212,11 @@ def top_rows(ids, probabilities, class_names, count):
 
 
 def ranked_rows(ids, probabilities, sets, class_names):
-    """Yields each item's candidates in order of probability.
+    """Yields each item's candidates, the likeliest first, see `RANKED_HEADER`.
 
-    `candidates` is a JSON list of names, the likeliest first, and
-    `probabilities` their shares of what the set holds together, so that they
-    sum to 1. `outside_probability` is what lies outside the set, and
-    `outside` is 1 if the likeliest class of all, `label`, does. `sets` are
-    bool `(B, C)`.
+    `candidates` and `probabilities`, their shares of what the set holds, are
+    JSON lists; `outside` is 1 if `label`, the likeliest class of all, is not
+    in the set. `sets` are bool `(B, C)`.
     """
     probabilities = np.asarray(probabilities, np.float64)
     order = np.argsort(-probabilities, axis=1, kind="stable")

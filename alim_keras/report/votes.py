@@ -12,13 +12,12 @@ from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 
 _STEPS = 6
-# An annotator counts as if this many of its votes on each class fell as all
-# annotators' do, and all as if this many did at random.
+# So many votes on each class are added to an annotator's, of all annotators'
+# habits, and so many to theirs, at random.
 _SHRINKAGE = 20.0
 _COMMON = 2.0
 _START = 0.8
-# Annotators beyond this many numbers, those with the fewest votes, have no
-# confusion matrix of their own.
+# Most numbers in all confusion matrices.
 _LARGEST = 2e7
 
 
@@ -30,35 +29,17 @@ class VoteArrays:
         rows: int64 `(V,)`, the row of the example.
         annotators: int64 `(V,)`, places in `names`.
         classes: int64 `(V,)`.
-        confidences: float64 `(V,)`, NaN where none was given.
         names: The annotators, strings, in the order of appearance.
     """
 
     rows: np.ndarray
     annotators: np.ndarray
     classes: np.ndarray
-    confidences: np.ndarray
     names: np.ndarray
 
     @classmethod
     def of(cls, votes, ids, class_names):
-        """Reads a frame of votes, see `examine`.
-
-        Votes without an annotator or a label, of confidence 0 or about other
-        items than `ids` are left out.
-
-        Raises:
-            DataError: If columns are missing, no vote is about one of the
-                examples, or a label is no class name.
-        """
-        wanted = ["item", "annotator", "label"]
-        missing = set(wanted) - set(getattr(votes, "columns", ()))
-        if missing:
-            raise DataError(
-                f"`votes` must be a data frame with the columns {wanted}, one "
-                f"row for each vote. Received: {type(votes).__name__} "
-                f"without {sorted(missing)}"
-            )
+        """Reads a frame of votes; leaves out confidence 0 and no label."""
         rows = pd.Index(ids).get_indexer(votes["item"])
         if len(votes) and (rows < 0).all():
             raise DataError(
@@ -76,20 +57,13 @@ class VoteArrays:
         if len(unknown):
             raise DataError(
                 "Labels of votes must be class names. Received: "
-                f"{first_five(list(dict.fromkeys(unknown)))}"
+                f"{first_five(list(unknown.unique()))}"
             )
-        confidences = np.full(len(labels), np.nan)
-        if "confidence" in votes:
-            confidences = votes["confidence"][here].to_numpy("float64")
         order = np.argsort(rows[here], kind="stable")
         order = order[classes[order] >= 0]
-        return cls(
-            rows[here][order].astype("int64"),
-            who[order].astype("int64"),
-            classes[order].astype("int64"),
-            confidences[order],
-            np.asarray(names, object),
-        )
+        numbers = (rows[here], who, classes)
+        numbers = (array[order].astype("int64") for array in numbers)
+        return cls(*numbers, np.asarray(names, object))
 
     def __len__(self):
         return len(self.rows)
@@ -102,29 +76,19 @@ class VoteArrays:
         return slice(start, np.searchsorted(self.rows, rows[-1], "right"))
 
     def overlap(self):
-        """Returns whether there are 1.5 votes an example that has some.
-
-        With fewer the habits of annotators are not told from the network's,
-        and `VoteModel` ranks worse than `SetModel`.
-        """
+        # With fewer votes an example `VoteModel` ranks worse than `SetModel`.
         return 0 < 1.5 * len(np.unique(self.rows)) <= len(self)
 
     def disagreements(self, rows, class_names):
-        """Returns the votes of examples that got several classes.
-
-        A dict from some of the `rows` to words such as `"cat 2, dog 1"`.
-        """
+        """Returns "cat 2, dog 1" by row, of rows with votes for two classes."""
         words = {}
         for row in rows:
             labels = self.classes[self.of_rows([row])].tolist()
-            counts = sorted(
-                collections.Counter(labels).items(),
-                key=lambda pair: (-pair[1], pair[0]),
-            )
+            # Of equally many votes the first class comes first.
+            counts = collections.Counter(sorted(labels)).most_common()
             if len(counts) > 1:
-                words[row] = ", ".join(
-                    f"{class_names[c]} {n}" for c, n in counts
-                )
+                texts = (f"{class_names[c]} {number}" for c, number in counts)
+                words[row] = ", ".join(texts)
         return words
 
 
@@ -132,33 +96,29 @@ class VoteModel:
     """P(votes | y): every annotator confuses classes in its own way.
 
     Dawid and Skene's model ([1979](https://doi.org/10.2307/2346806)), with the
-    predictions in place of the classes' frequencies: given the true class the
-    votes are independent, and annotator a says v with probability
-    `pi_a[y, v]`. The E-step is `P(y | x, votes) ~ P(y | x) prod pi_a[y, v]`,
-    the M-step counts. A confusion matrix is drawn to the one of all
-    annotators where somebody gave few votes.
+    predictions in place of the classes' frequencies. The E-step is
+    `P(y | x, votes) ~ P(y | x) prod pi_a[y, v]`, the M-step counts. The
+    confusions of somebody who gave few votes are drawn to those of all.
 
     Args:
         votes: `VoteArrays`.
         blocks: List of ascending index arrays, the examples to learn from.
-        logs: Function from such an array to the logarithms of their
-            probabilities, `(m, C)`, normalised or not.
+        logs: Function from such an array to log P(y | x), `(m, C)`.
         num_classes: C.
 
     Attributes:
-        confusions: Floats `(A, C, C)`, pi: from the true class to the vote.
+        confusions: Floats `(A, C, C)`, pi: from the true class to the vote,
+            those of the annotators with most votes first.
     """
 
     def __init__(self, votes, blocks, logs, num_classes):
         self._num_classes = num_classes
         people = len(votes.names)
-        matrix = np.arange(people)
+        number = np.bincount(votes.annotators, minlength=people)
+        rank = np.argsort(np.argsort(-number, kind="stable"))
+        # Those with the fewest votes share the last matrix.
         own = max(1, int(_LARGEST // num_classes**2) - 1)
-        if people > own:
-            order = np.argsort(-np.bincount(votes.annotators, minlength=people))
-            matrix[order[:own]] = np.arange(own)
-            # The others share the matrix behind these.
-            matrix[order[own:]] = own
+        matrix = np.minimum(rank, own)
         self._votes = votes
         self._keys = matrix[votes.annotators] * num_classes + votes.classes
         count = int(matrix.max(initial=0)) + 1
@@ -174,10 +134,7 @@ class VoteModel:
             self._learn(counts)
 
     def belief(self, rows, logs):
-        """Returns P(y | x, votes) of ascending rows, float32 `(n, C)`.
-
-        `logs` are those of P(y | x), which it is without votes.
-        """
+        """Returns P(y | x, votes) of ascending rows; logs are of P(y | x)."""
         evidence = self._given(rows) @ self._logs
         return softmax(evidence + logs, axis=1).astype("float32")
 
@@ -231,22 +188,16 @@ def annotator_table(votes, label, belief, class_names):
     """Returns a row per annotator, in the order of `votes.names`.
 
     Columns: `annotator`; `votes`; `agreement`, the share of its votes that
-    are the settled label; `expected_agreement`, the mean probability of the
-    classes that it voted for; `chance_corrected`, Cohen's kappa of its votes
-    and the settled labels (1 always right, 0 as good as drawing from its own
-    and their frequencies); `bias`, the class that it gave most too often,
-    compared with the settled labels of the same examples, and its most
+    are the settled label; `expected_agreement`, the mean probability of its
+    votes; `chance_corrected`, Cohen's kappa of its votes and the settled
+    labels; `bias`, the class that it gave most too often, and its most
     frequent confusion; `adds`, the share of its votes that are the settled
     label where nobody else gave it; `alone`, the share of its votes for a
     class that nobody else gave there. What cannot be known is NaN.
 
-    Args:
-        votes: `VoteArrays`.
-        label: int64 `(N,)`, the settled labels.
-        belief: Floats `(V,)`, the probability of the class of each vote.
-        class_names: C strings.
+    `label`, int64 `(N,)`, are the settled labels; `belief`, floats `(V,)`, is
+    the probability of each vote's class.
     """
-    names = np.array([str(name) for name in class_names], object)
     frame = pd.DataFrame(
         {
             "who": votes.annotators,
@@ -272,28 +223,26 @@ def annotator_table(votes, label, belief, class_names):
     kappa = (means.right - chance) / (1 - chance).where(chance < 1 - 1e-12)
     excess = given.sub(settled, fill_value=0)
     wrong = frame[~frame.right].groupby(["who", "true", "given"]).size()
-    words = {who: [] for who in number.index}
+    bias = {who: [] for who in number.index}
     for (who, most), count in _largest(excess[excess > 0]):
-        words[who].append(f"{names[most]} +{count:.0f}")
+        bias[who].append(f"{class_names[most]} +{count:.0f}")
     for (who, true, most), count in _largest(wrong):
-        words[who].append(
-            f"most often {names[most]} for {names[true]} ({count})"
+        bias[who].append(
+            f"most often {class_names[most]} for {class_names[true]} ({count})"
         )
     table = pd.DataFrame(
         {
+            "annotator": pd.Series(votes.names),
             "votes": number,
             "agreement": means.right,
             "expected_agreement": means.belief,
             "chance_corrected": kappa,
-            "bias": {who: "; ".join(texts) for who, texts in words.items()},
+            "bias": {who: "; ".join(texts) for who, texts in bias.items()},
             "adds": means.adds,
             "alone": means.alone,
         }
-    ).reindex(range(len(votes.names)))
-    table["votes"] = table["votes"].fillna(0).astype("int64")
-    table["bias"] = table["bias"].astype(object).fillna("")
-    table.insert(0, "annotator", votes.names)
-    return table
+    )
+    return table.fillna({"votes": 0, "bias": ""}).astype({"votes": "int64"})
 
 
 def _largest(counts):

@@ -30,39 +30,34 @@ def test_labels_of_another_length_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"),
+    ("name", "values"),
     [
-        ("norm", {"norm": "soft", "lam": 0.1}),
-        ("update", {"update": "batch", "lam": 0.1}),
-        ("data", {"update": "epoch", "lam": 0.1}),
-        ("noise_rate", {}),
-        ("noise_rate", {"noise_rate": 1.5}),
-        ("noise_rate", {"noise_rate": -0.1}),
-        ("noise_rate", {"noise_rate": float("nan")}),
-        ("noise_rate", {"noise_rate": "oracle"}),
-        ("lam", {"lam": 1.5}),
-        ("lam", {"lam": -0.5}),
-        ("lam", {"lam": float("nan")}),
-        ("lam", {"lam": "auto"}),
-        ("lam", {"lam": None}),
-        ("scale_factor", {"scale_factor": 0.0, "lam": 0.1}),
-        ("scale_factor", {"scale_factor": -1.0, "lam": 0.1}),
-        ("scale_factor", {"scale_factor": float("inf"), "lam": 0.1}),
-        ("scale_factor", {"scale_factor": "1", "lam": 0.1}),
-        ("pseudo_label_momentum", {"pseudo_label_momentum": 1.5, "lam": 0.1}),
-        (
-            "pseudo_label_momentum",
-            {"pseudo_label_momentum": (0.9, float("nan")), "lam": 0.1},
-        ),
-        (
-            "pseudo_label_momentum",
-            {"pseudo_label_momentum": (0.9, 0.8, 0.7), "lam": 0.1},
-        ),
-        ("warmup_epochs", {"warmup_epochs": -1, "lam": 0.1}),
-        ("warmup_epochs", {"warmup_epochs": float("nan"), "lam": 0.1}),
-        ("warmup_epochs", {"warmup_epochs": "80", "lam": 0.1}),
+        ("norm", ["soft"]),
+        ("update", ["batch"]),
+        ("noise_rate", [None, 1.5, -0.1, np.nan, "oracle"]),
+        ("lam", [1.5, -0.5, np.nan, "auto", None]),
+        ("scale_factor", [0.0, -1.0, np.inf, "1"]),
+        ("pseudo_label_momentum", [1.5, (0.9, np.nan), (0.9, 0.8, 0.7)]),
+        ("warmup_epochs", [-1, np.nan, "80"]),
     ],
 )
-def test_arguments_out_of_range_are_named(name, arguments):
-    with pytest.raises(ValueError, match=name):
+def test_arguments_out_of_range_are_named(name, values):
+    for value in values:
+        with pytest.raises(ValueError, match=f"`?{name}.*{name}="):
+            ALIM(**{"noise_rate": 0.2, name: value})
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("data=None", {"update": "epoch", "lam": 0.1}),
+        ("lam=0.5", {"per_class": True, "lam": 0.5}),
+        (
+            "ambiguity=None",
+            {"lam": "instance", "noise_rate": 0.2, "protocol": "pico"},
+        ),
+    ],
+)
+def test_arguments_that_need_others_are_named(words, arguments):
+    with pytest.raises(ValueError, match=words):
         ALIM(**arguments)

@@ -16,14 +16,8 @@ def plain(**options):
 
 
 def fit(model, alim, epochs=1, batch_size=7, start=0):
-    images, candidates, _ = tiny.examples(24)
-    tiny.fit(
-        model,
-        tiny.batches(images, candidates, batch_size),
-        epochs=epochs,
-        initial_epoch=start,
-        callbacks=[alim],
-    )
+    data = tiny.batches(*tiny.examples(24)[:2], batch_size)
+    tiny.fit(model, data, epochs, initial_epoch=start, callbacks=[alim])
 
 
 def _slow_algorithm_1(p, candidates, epoch, warmup, eta, norm, factor):

@@ -1,15 +1,11 @@
 """ALIM on other tables than the dense, exact one."""
 
-import contextlib
-
 import keras
 import numpy as np
 import pytest
 import tiny
 
-import alim_keras
 from alim_keras import backend
-from alim_keras.callbacks import ALIM
 from alim_keras.layers import PseudoLabelTable
 from alim_keras.layers import SparsePseudoLabelTable
 
@@ -32,41 +28,22 @@ def sparse(num_others=1, **options):
     return SparsePseudoLabelTable(COUNT, CLASSES, 2, num_others, **options)
 
 
-def train(table, update="step", epochs=4, norm="onehot", scope=None, **options):
+def train(table, update="step", epochs=4, norm="onehot", scope=None):
     """Returns the model and its history."""
     images, sets, labels = examples()
-    with scope or contextlib.nullcontext():
-        keras.utils.set_random_seed(1)
-        model = tiny.Plain(
-            tiny.backbone(), CLASSES, COUNT, table=table(), **options
-        )
-        model.compile(
-            keras.optimizers.SGD(0.02),
-            run_eagerly=False,
-            jit_compile=False,
-        )
-    data = None
-    if update == "epoch":
-        data = alim_keras.data.eval_dataset(images, sets, CLASSES, 7)
-    alim = ALIM(
-        norm,
-        noise_rate=0.4,
-        warmup_epochs=1,
-        update=update,
-        data=data,
-        labels=labels,
-        pseudo_label_momentum=0.5,
-    )
-    history = tiny.fit(
-        model, tiny.batches(images, sets, 8), epochs=epochs, callbacks=[alim]
-    )
-    return model, history
+    options = {
+        "noise_rate": 0.4,
+        "labels": labels,
+        "pseudo_label_momentum": 0.5,
+    }
+    options |= {"update": update, "epochs": epochs, "norm": norm}
+    return tiny.fit_with_alim(images, sets, table, scope=scope, **options)
 
 
 @pytest.mark.parametrize("update", ["step", "epoch"])
 def test_a_sparse_table_that_suffices_gives_the_dense_run(update):
     # 2 + 3 slots are all classes.
-    exact, first = train(lambda: "dense", update)
+    exact, first = train("dense", update)
     model, second = train(lambda: sparse(3), update)
     assert max(first["outside"]) > 0.0
     assert all(0.0 < lam < 1.0 for lam in first["lambda"])
@@ -76,17 +53,6 @@ def test_a_sparse_table_that_suffices_gives_the_dense_run(update):
         )
     np.testing.assert_allclose(
         model.pseudo_labels.numpy(), exact.pseudo_labels.numpy(), atol=1e-6
-    )
-
-
-def test_the_onehot_update_of_an_epoch_is_exact_with_one_other():
-    # Unblended: at most one class outside the set has weight at any time.
-    exact, first = train(lambda: "dense", "epoch")
-    model, second = train(lambda: sparse(1), "epoch")
-    assert max(first["outside"]) > 0.0
-    assert first["pseudo_label_accuracy"] == second["pseudo_label_accuracy"]
-    np.testing.assert_array_equal(
-        model.pseudo_labels.numpy(), exact.pseudo_labels.numpy()
     )
 
 

@@ -88,20 +88,6 @@ def test_unfinished_epochs_are_dropped_from_the_file(tmp_path):
     assert len(callbacks.MetricsLog(path, 3).rows) == 3
 
 
-def test_selection_chooses_among_evaluated_epochs():
-    marked = []
-    checkpoint = types.SimpleNamespace(state={})
-
-    def mark_best(epoch, value, logs):
-        marked.append((epoch + 1, value))
-        checkpoint.state["best"] = {"value": value}
-
-    checkpoint.mark_best = mark_best
-    _epochs(2, 5, callbacks.Selection(checkpoint, "test"))
-    # Values 1, 1/2, 1/3 in the epochs 2, 4, 5.
-    assert marked == [(2, 1.0)]
-
-
 class _Broken:
     """What `NonFiniteGuard` reads of a model."""
 

@@ -13,11 +13,8 @@ import pytest
 from alim_keras.data import CandidateSets
 from alim_keras.data import known_data
 from alim_keras.data import load
-from alim_keras.data import long_tailed_subset
-from alim_keras.data import simulate_candidates
 from alim_keras.data.images import channel_statistics
 from alim_keras.data.known_data import KNOWN
-from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
 
@@ -209,21 +206,6 @@ def test_idx_files(tmp_path, monkeypatch, ending, folder):
         load("mnist", data_dir=tmp_path, download=False)
 
 
-def test_superclass_protocol_needs_superclasses(tmp_path):
-    path = tmp_path / "own.npz"
-    np.savez(path, **arrays())
-    data = load(path)
-    with pytest.raises(ConfigError, match="data set with superclasses"):
-        simulate_candidates(
-            data.labels,
-            data.num_classes,
-            ambiguity=0.5,
-            noise_level=0.2,
-            protocol="superclass",
-            superclasses=data.superclasses,
-        )
-
-
 def test_digits():
     data = load("digits")
     assert data.images.shape == (1437, 8, 8, 1)
@@ -280,13 +262,6 @@ def test_channel_statistics_of_floats_and_constant_channels():
     assert np.allclose(as_bytes, (mean, std))
 
 
-def test_statistics_in_blocks(monkeypatch):
-    images = pictures(9, 8)
-    whole = channel_statistics(images)
-    monkeypatch.setattr("alim_keras.data.images._BLOCK", 400)
-    assert np.allclose(channel_statistics(images), whole)
-
-
 def test_image_size_of_a_loaded_set(tmp_path):
     path = tmp_path / "own.npz"
     np.savez(path, **arrays())
@@ -295,20 +270,3 @@ def test_image_size_of_a_loaded_set(tmp_path):
     assert data.test_images.shape == (2, 4, 4, 3)
     same = load(path, image_size=8)
     assert np.array_equal(same.images, arrays()["train_images"])
-
-
-@pytest.mark.parametrize("size", [0, -3, 2.5, True])
-def test_sizes_that_are_none(size):
-    with pytest.raises(ConfigError, match="image_size"):
-        load("digits", image_size=size)
-
-
-def test_a_long_tail_of_the_digits():
-    data = load("digits")
-    tail = data.long_tailed(20, seed=1)
-    keep = long_tailed_subset(data.labels, 10, 20, seed=1)
-    assert tail.ids.tolist() == data.ids[keep].tolist()
-    np.testing.assert_array_equal(tail.images, data.images[keep])
-    np.testing.assert_array_equal(tail.labels, data.labels[keep])
-    np.testing.assert_array_equal(tail.test_images, data.test_images)
-    assert (tail.mean, tail.std) == (data.mean, data.std)

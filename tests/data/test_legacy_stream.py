@@ -82,7 +82,7 @@ def test_full_size_sets(protocol, count, num_classes, q, eta, seed, expected):
 def test_drawing_in_blocks_changes_nothing(protocol, monkeypatch):
     labels = np.arange(500) % 7
     whole = legacy(labels, 7, protocol, 0.2, 0.7, 3)
-    monkeypatch.setattr("alim_keras.data.legacy_stream._BLOCK", 70)
+    monkeypatch.setattr("alim_keras.data.simulate._BLOCK", 70)
     assert np.array_equal(legacy(labels, 7, protocol, 0.2, 0.7, 3), whole)
 
 

@@ -1,6 +1,5 @@
 """Folders of images, and the files that ids of a table mean."""
 
-import os
 import unicodedata
 
 import numpy as np
@@ -24,38 +23,6 @@ def folder(tmp_path):
         return str(tmp_path)
 
     return make
-
-
-def test_natural_order():
-    names = ["b1", "a10", "a2", "A1", "a02", "a2b", "10", "9", "a", "1.5"]
-    assert sorted(names, key=matching.natural) == [
-        "1.5",
-        "9",
-        "10",
-        "a",
-        "A1",
-        "a02",
-        "a2",
-        "a2b",
-        "a10",
-        "b1",
-    ]
-
-
-def test_a_flat_folder(folder):
-    found = list_images(
-        folder("10.png", "2.png", "1.JPG", "x2.jpeg", "x10.gif")
-    )
-    assert found.files == ["1.JPG", "2.png", "10.png", "x2.jpeg", "x10.gif"]
-    assert len(found) == 5
-    assert found.class_names is found.classes is None
-    assert list(found) == found.files
-
-
-def test_all_endings_count_whatever_their_case(folder):
-    endings = "jpg jpeg jpe png gif bmp webp tif tiff ppm pgm".split()
-    names = [f"a.{one}" for one in endings] + ["b.PNG", "b.TiFF"]
-    assert sorted(list_images(folder(*names)).files) == sorted(names)
 
 
 def test_hidden_and_other_files_are_passed_over(folder):
@@ -152,12 +119,6 @@ def test_rules(folder, ids, rule):
     assert rule in found
 
 
-def test_absolute_paths_inside_the_folder(folder):
-    top = folder(*FILES)
-    ids = [os.path.join(top, "a", "2.jpg"), os.path.join(top, "a", "1.png")]
-    assert match_ids(ids, top)[0] == ["a/2.jpg", "a/1.png"]
-
-
 @pytest.mark.parametrize("table", ["NFC", "NFD"])
 @pytest.mark.parametrize("disk", ["NFC", "NFD"])
 def test_accents_are_taken_apart_on_macos(folder, table, disk):
@@ -186,22 +147,6 @@ def test_a_name_with_dots_keeps_them(folder):
     top = folder(*FILES)
     assert match_ids(["b/x.y"], top)[0] == ["b/x.y.png"]
     assert match_ids(["x.y"], top)[0] == ["b/x.y.png"]
-
-
-def test_repeated_ids_mean_one_file(folder):
-    assert match_ids(["1", "10", "1"], folder(*FILES))[0] == [
-        "a/1.png",
-        "b/10.png",
-        "a/1.png",
-    ]
-
-
-def test_one_rule_holds_for_all(folder):
-    # "1" would do by its name and "b/10.png" as a path.
-    top = folder(*FILES)
-    files, rule = match_ids(["1", "b/10.png"], top)
-    assert files == ["a/1.png", "b/10.png"]
-    assert "without folder and ending" in rule
 
 
 def test_ids_without_an_image_are_named(folder):

@@ -9,7 +9,6 @@ from alim_keras.data import decoding
 from alim_keras.data import images
 from alim_keras.data import load
 from alim_keras.data import load_table
-from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
 
@@ -150,15 +149,6 @@ def test_class_folders_are_sets_of_one(tmp_path):
         load_table(tmp_path, class_names=("1", "2"))
 
 
-def test_class_folders_hold_their_images(folder, tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        Image.new("L", (4, 4)).save(tmp_path / name / f"{name}.png")
-    assert len(load_table(tmp_path, tmp_path).ids) == 2
-    with pytest.raises(ConfigError, match="is a folder of images already"):
-        load_table(tmp_path, folder / "photos")
-
-
 def test_one_class_is_nothing_to_tell_apart(tmp_path):
     Image.new("L", (4, 4)).save(tmp_path / "a.png")
     path = own.write_rows(
@@ -168,21 +158,6 @@ def test_one_class_is_nothing_to_tell_apart(tmp_path):
         load_table(path)
     found = load_table(path, class_names=("cat", "dog"))
     assert found.sets.dense().tolist() == [[True, False]]
-
-
-def test_tested_items_must_leave_some_to_train_on(tmp_path):
-    Image.new("L", (4, 4)).save(tmp_path / "a.png")
-    path = own.write_rows(
-        tmp_path / "t.csv", [("id", "candidates"), ("a.png", "cat|dog")]
-    )
-    test = own.write_rows(tmp_path / "v.csv", [("id", "label"), ("a.png", "1")])
-    with pytest.raises(DataError, match="v.csv: names every item of"):
-        load_table(path, test_labels=test)
-
-
-def test_a_flat_folder_needs_a_table(folder):
-    with pytest.raises(DataError, match="says nothing about their classes"):
-        load_table(folder / "photos")
 
 
 def test_images_in_the_table_itself(tmp_path):
@@ -223,14 +198,6 @@ def test_feature_vectors_need_no_picture(tmp_path):
     # A feature that says nothing is left at its own scale.
     expected = [features[:, 0].std(), 1.0, features[:, 2].std()]
     np.testing.assert_allclose(std * 255, expected, rtol=1e-6)
-
-
-def test_a_class_folder_of_two_lines_is_refused(tmp_path):
-    for name in ("a\nb", "c"):
-        (tmp_path / name).mkdir()
-        Image.new("L", (4, 4)).save(tmp_path / name / f"{len(name)}.png")
-    with pytest.raises(ConfigError, match="a line of text"):
-        load_table(tmp_path)
 
 
 def cut_short(path):
@@ -282,10 +249,17 @@ def test_pictures_decoded_for_their_mean_are_looked_at(twelve, monkeypatch):
     assert found.std[0] == pytest.approx(pixels.std() / 255, abs=1e-9)
 
 
+def damage(path):
+    """Leaves head and end of a picture sound, and breaks its pixels."""
+    content = bytearray(path.read_bytes())
+    content[60:70] = bytes(10)
+    path.write_bytes(content)
+
+
 def test_a_picture_that_fails_later(twelve, monkeypatch):
     photos = twelve.parent / "photos"
-    cut_short(photos / "4.png")
-    cut_short(photos / "11.png")
+    damage(photos / "4.png")
+    damage(photos / "11.png")
     # 0, 3, 7 and 11 stand for all.
     monkeypatch.setattr(images, "_SAMPLE", 4)
     with pytest.raises(DataError, match="1 of 12 images .*: 11.png"):
@@ -295,7 +269,7 @@ def test_a_picture_that_fails_later(twelve, monkeypatch):
     assert "1 of 4 images that were decoded are damaged, of 12" in " ".join(
         found.notes
     )
-    with pytest.raises(DataError, match="4.png.*cut short; mend it"):
+    with pytest.raises(DataError, match="4.png.*damaged.*mend it"):
         found.images.read()
 
 

@@ -73,21 +73,6 @@ def test_a_tested_file_is_not_trained_on(name, skip, make, tmp_path):
     assert told.known.tolist() == [names.index("dog"), -1, -1]
 
 
-def test_ids_in_two_ways_within_a_table_are_no_missing_files(make, tmp_path):
-    # Without their ending most are found; b/1.png then seemed not to be there.
-    folder = make("a/1.png", "b/1.png", "c/2.png")
-    path = rows(
-        tmp_path, "t.csv", *((n, "cat|dog") for n in ("a/1", "c/2", "b/1.png"))
-    )
-    with pytest.raises(DataError, match=r"b/1.png.*in one way"):
-        load_table(path, folder, on_bad_image="error")
-    with pytest.raises(
-        DataError,
-        match=r"1 of 3 ids .*another way.*b/1.png \(b/1.png\); write all in",
-    ):
-        load_table(path, folder, on_bad_image="skip")
-
-
 def test_files_that_are_no_images_of_the_folder_are_left_out(make, tmp_path):
     folder = make("1.png", "2.png", "3.png")
     Image.new("L", (4, 4)).save(tmp_path / "outside.png")
@@ -108,21 +93,6 @@ def test_files_that_are_no_images_of_the_folder_are_left_out(make, tmp_path):
         3: "there is no such file",
     }
     assert found.scan.width.tolist() == [4, 0, 4, 0]
-
-
-def test_two_spellings_of_a_file_are_refused(make, tmp_path):
-    folder = make("1.png", "2.png")
-    cells = [("./1.png", "cat"), ("2.png", "dog"), ("1.png", "dog")]
-    path = rows(tmp_path, "t.csv", *cells)
-    for policy in ("error", "union", "first"):
-        with pytest.raises(
-            DataError, match=r"1 files .*'./1.png' and '1.png' \(1.png\).*one"
-        ):
-            load_table(path, folder, duplicates=policy)
-    test = labels(tmp_path, "v.csv", ("./1.png", "0"), ("1.png", "1"))
-    path = rows(tmp_path, "t.csv", ("1.png", "cat"), ("2.png", "dog"))
-    with pytest.raises(DataError, match="v.csv: 1 files are named in several"):
-        load_table(path, folder, test_labels=test)
 
 
 def test_an_image_of_its_own_column(make, tmp_path):

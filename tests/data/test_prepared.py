@@ -161,13 +161,6 @@ def test_examples_come_in_official_order_with_official_ids(prepared):
     assert data.class_names == tuple(NAMES)
 
 
-def test_a_resized_prepared_set(prepared):
-    data = load("cifar10", data_dir=prepared, image_size=8)
-    assert data.images.shape == (20, 8, 8, 3)
-    # Shrinking keeps the mean of random pixels.
-    assert abs(data.images.mean() - IMAGES.mean()) < 2
-
-
 def test_the_folder_of_the_set_or_version_will_do(prepared):
     for folder in ("cifar10", "cifar10/3.0.2"):
         found = source.find("cifar10", str(prepared / folder))
@@ -177,11 +170,6 @@ def test_the_folder_of_the_set_or_version_will_do(prepared):
     assert source.find("cifar100", str(prepared)) is None
     assert source.find("cifar10:3.0.1", str(prepared)) is None
     assert source.find("cifar10:3.0.2", str(prepared)) is not None
-
-
-def test_the_default_folder_of_tfds_is_looked_at(prepared, monkeypatch):
-    monkeypatch.setenv("TFDS_DATA_DIR", str(prepared))
-    assert load("cifar10", download=False).source.startswith(str(prepared))
 
 
 def test_versions_and_configurations(tmp_path):
@@ -294,18 +282,6 @@ def test_sets_of_another_kind_are_refused(tmp_path):
         load("lonely", data_dir=tmp_path, download=False)
 
 
-def test_hashed_order_is_that_of_tfds():
-    hasher = tfds.core.hashing.Hasher("test")
-    expected = sorted(range(2000), key=hasher.hash_key)
-    assert source.hashed_order("test", 2000) == expected
-
-
-def test_hashed_order_is_that_of_the_real_cifar10(shared):
-    with np.load(shared / "data" / "cifar10n_labels.npz") as file:
-        expected = file["image_order_tfds"]
-    assert np.array_equal(source.hashed_order("train", 50000), expected)
-
-
 def test_mnist_gets_its_official_places_back(tmp_path):
     features = tfds.features.FeaturesDict(
         {
@@ -389,17 +365,6 @@ def failed(error, tmp_path, monkeypatch, kind=DataError):
     return str(caught.value)
 
 
-def test_the_download_is_announced_first(
-    tmp_path, monkeypatch, connected, capsys
-):
-    failed(OSError("x"), tmp_path, monkeypatch)
-    assert capsys.readouterr().err == (
-        "cifar10: not on this machine; downloading 162.2 MiB from "
-        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz to "
-        f"{tmp_path} (--nodownload forbids it)\n"
-    )
-
-
 def test_a_wrong_checksum(tmp_path, monkeypatch, connected):
     from tensorflow_datasets.core.download import download_manager
 
@@ -415,15 +380,6 @@ def test_a_refused_certificate(tmp_path, monkeypatch, connected):
     text = failed(error, tmp_path, monkeypatch)
     assert "certificate of the host was refused" in text
     assert "REQUESTS_CA_BUNDLE" in text
-
-
-def test_any_other_failure(tmp_path, monkeypatch, connected):
-    text = failed(ValueError("first\nsecond"), tmp_path, monkeypatch)
-    assert "ValueError: first. Nothing half-finished" in text
-
-
-def test_an_interrupted_download(tmp_path, monkeypatch, connected):
-    failed(KeyboardInterrupt(), tmp_path, monkeypatch, KeyboardInterrupt)
 
 
 def test_a_finished_download_is_read(tmp_path, monkeypatch, connected, capsys):
@@ -480,13 +436,6 @@ def test_a_forbidden_download_touches_nothing(tmp_path):
     with pytest.raises(DataError, match="downloading is forbidden. Put its"):
         load("mnist", data_dir=tmp_path, download=False)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_birds_need_opencv(tmp_path, monkeypatch, connected):
-    monkeypatch.setattr(source.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(EnvironmentLacksError) as caught:
-        load("cub200", data_dir=tmp_path)
-    assert "pip install opencv-python-headless" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import references
 from compiling import updating
 
 from alim_keras.layers import PseudoLabelTable
@@ -66,27 +65,6 @@ def test_a_refresh_with_lambda_and_scale_by_hand():
     np.testing.assert_allclose(rows, expected, rtol=1e-6)
 
 
-def test_onehot_with_lambda_leaves_the_set():
-    layer = table(lam=0.4)  # .28 > .2
-    rows = numpy(layer.refresh(INDEX, P, S))
-    # Row 1: (.3, .3, .16).
-    np.testing.assert_array_equal(rows, [[1, 0, 0], [0.5, 0.5, 0]])
-
-
-@pytest.mark.parametrize("norm", ["onehot", "scale"])
-@pytest.mark.parametrize("lam", [0.0, 0.3])
-@pytest.mark.parametrize("factor", [0.1, 2.0])
-def test_labels_from_equal_the_loop(norm, lam, factor):
-    layer = table(
-        lam=lam, scale_factor=factor, use_onehot=float(norm == "onehot")
-    )
-    np.testing.assert_allclose(
-        layer.labels_from(INDEX, P, S),
-        references.pseudo_labels(P, S, lam, norm, factor),
-        atol=1e-5,
-    )
-
-
 def test_the_candidate_ratio_is_recorded():
     layer = table()
     assert np.isnan(layer.candidate_ratio.numpy()).all()
@@ -116,33 +94,6 @@ def test_rows_can_be_held(how):
     )
 
 
-def test_a_held_row_that_was_never_touched_stays_uniform():
-    layer = table(momentum=0.5)
-    rows = layer.refresh(INDEX, P, S, active=False)
-    np.testing.assert_array_equal(rows, [[0, 0.5, 0.5], [0.5, 0.5, 0]])
-    np.testing.assert_array_equal(layer.rows(INDEX, S), rows)
-
-
-def test_dead_probabilities_leave_no_nan():
-    # Case 24.
-    layer = table(momentum=0.5, use_onehot=0.0)
-    dead = np.array([[1.0, 0, 0], [0, 0, 0]], "float32")
-    rows = layer.refresh(INDEX, dead, S)
-    np.testing.assert_allclose(rows, [[0, 0.5, 0.5], [0.5, 0.5, 0]])
-    assert np.isfinite(layer.candidate_ratio.numpy()[INDEX]).all()
-
-
-def test_rows_sum_to_one_through_many_refreshes():
-    stream = np.random.default_rng(0)
-    layer = table(momentum=0.8, lam=0.2, use_onehot=0.0, scale_factor=0.1)
-    for _ in range(30):
-        p = stream.dirichlet(np.ones(3) * 0.2, 2).astype("float32")
-        layer.refresh(INDEX, p, S)
-    np.testing.assert_allclose(
-        layer.table.numpy()[INDEX].sum(axis=1), 1.0, rtol=1e-5
-    )
-
-
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_a_compiled_refresh_is_the_same(jit_compile):
     first, second = table(momentum=0.9, lam=0.3), table(momentum=0.9, lam=0.3)
@@ -158,18 +109,3 @@ def test_a_compiled_refresh_is_the_same(jit_compile):
     second.momentum.assign(0.0)
     rows = compiled(INDEX, P, S)
     np.testing.assert_array_equal(rows, [[1, 0, 0], [0, 0, 1]])
-
-
-def test_weights_are_frozen_and_float32():
-    layer = PseudoLabelTable(4, 3, dtype="mixed_float16")
-    assert not layer.trainable_weights and len(layer.weights) == 13
-    assert {v.dtype for v in layer.weights} == {"float32"}
-    layer.refresh(INDEX[1:], P[:1].astype("float16"), S[:1].astype("float16"))
-    assert layer.table.dtype == "float32"
-
-
-def test_it_serialises():
-    layer = PseudoLabelTable(4, 3, name="table")
-    again = PseudoLabelTable.from_config(layer.get_config())
-    assert (again.num_examples, again.num_classes) == (4, 3)
-    assert again.name == "table"

@@ -9,13 +9,8 @@ P = np.array([[0.5, 0.1, 0.3, 0.1], [0.0, 1.0, 0.0, 0.0]])
 
 
 def test_the_likeliest_classes():
-    assert predictions.top_header(2) == [
-        "id",
-        "label",
-        "probability",
-        "label_2",
-        "probability_2",
-    ]
+    header = predictions.top_header(2)
+    assert header == "id label probability label_2 probability_2".split()
     # Of equals the first come first.
     assert list(predictions.top_rows(["x", "y"], P, NAMES, 3)) == [
         ["x", "ant", "0.500000", "cow", "0.300000", "bee", "0.100000"],
@@ -27,15 +22,8 @@ def test_ranked_rows_by_hand():
     s = np.array([[False, True, True, False], [True, False, False, True]])
     first, second = predictions.ranked_rows(["x", "y"], P, s, NAMES)
     # 0.3 and 0.1 of 0.4; 0.6 outside, and the likeliest, ant, is there.
-    assert first == [
-        "x",
-        '["cow", "bee"]',
-        "[0.75, 0.25]",
-        "0.600000",
-        "1",
-        "ant",
-        "0.500000",
-    ]
+    assert first[:3] == ["x", '["cow", "bee"]', "[0.75, 0.25]"]
+    assert first[3:] == ["0.600000", "1", "ant", "0.500000"]
     # Nothing inside: all alike, in the order of the classes.
     assert second[1:5] == ['["ant", "döner"]', "[0.5, 0.5]", "1.000000", "1"]
     full = np.ones((1, 4), bool)
