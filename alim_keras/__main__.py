@@ -32,8 +32,7 @@ def main():
     lines += [f"  {name:<10} {what}" for name, what in COMMANDS.items()]
     lines += ["", "alim-keras COMMAND --help shows the flags that matter most."]
     if word in ("--help", "-h"):
-        print("\n".join(lines))
-        return 0
+        return process.print_whole("\n".join(lines) + "\n")
     print(
         f"alim_keras: error: There is no command {word}; there are "
         f"{', '.join(COMMANDS)}",

@@ -49,13 +49,13 @@ def run(command, main, arguments=None, keras=True):
             line = command.parse(arguments)
             values, verbose = line.values, line.values["verbose"]
             if values["help"] or values["helpfull"]:
-                return _print(command.help(values["helpfull"]))
+                return print_whole(command.help(values["helpfull"]))
             if values["version"]:
-                return _print(f"alim_keras {alim_keras.__version__}\n")
+                return print_whole(f"alim_keras {alim_keras.__version__}\n")
             for warning in line.warnings:
                 report(name, f"warning: {warning}")
             if values["print_config"]:
-                return _print(line.describe())
+                return print_whole(line.describe())
             is_asked = line.origins.get("backend", "default") != "default"
             backend = values["backend"] if is_asked else None
             set_environment(backend, verbose)
@@ -243,7 +243,8 @@ def _plain_warnings(name):
         warnings.showwarning = usual
 
 
-def _print(content):
+def print_whole(content):
+    """Prints a text, whose reader may leave early; returns 0."""
     try:
         sys.stdout.write(content)
         sys.stdout.flush()

@@ -128,6 +128,7 @@ def test_the_list_of_commands_is_whole(repository):
 
 @pytest.mark.slow
 def test_an_installed_package_works_in_any_folder(repository, tmp_path):
+    pytest.importorskip("setuptools", minversion="77.0.3")
     wheels = tmp_path / "wheels"
     options = ("--no-deps", "--no-build-isolation", "-w", str(wheels))
     done = python(repository, "-m", "pip", "wheel", *options, str(repository))
