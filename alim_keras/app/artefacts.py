@@ -67,7 +67,7 @@ def export_on_tensorflow(folder):
     if done.returncode:
         *_, last = ["no message", *done.stderr.strip().splitlines()]
         print(
-            f"saved_model is left out. TensorFlow writes it, and said: {last}\n"
+            f"saved_model is left out. TensorFlow writes it, and said: {last} "
             "To try again: KERAS_BACKEND=tensorflow python "
             f"{' '.join(command)}",
             flush=True,
