@@ -169,7 +169,7 @@ class SlowPiCO:
         return self._label_loss(a * target + (1 - a) * other, logits)
 
     def _weighted(self, score, candidates):
-        weights = references.candidate_weights([candidates], self.lam)[0]
+        weights = [1.0 if inside else self.lam for inside in candidates]
         return weights * score
 
     def _move_row(self, index, score, candidates):

@@ -20,7 +20,6 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 from alim_keras.errors import first_rows
-from alim_keras.errors import one_line
 
 # Rows of a multi-hot matrix are handled in blocks of about this many entries.
 _BLOCK = 1 << 24
@@ -74,25 +73,23 @@ class CandidateSets:
                 f"{self.source}: one id for each set was expected, and at "
                 f"least one. Received: {ids.size} ids, {len(sizes)} sets"
             )
-        for kind, texts in (("ids", ids), ("class names", names)):
-            checks.check_names(np.array(texts, str), self.source, kind)
-        empty = np.flatnonzero(sizes == 0)
-        if len(empty):
-            raise DataError(
-                f"{self.source}: {len(empty)} candidate sets are empty, "
-                f"{first_rows(empty, ids)}; give each at least one class"
-            )
+        checks.check_names(ids, self.source)
+        checks.check_names(np.array(names, str), self.source, "class names")
         falls = np.diff(indices, prepend=-1) <= 0
         # A row's first class may be below the last class of the row before.
-        falls[indptr[:-1]] = False
+        falls[indptr[:-1][sizes > 0]] = False
         wrong = falls | (indices < 0) | (indices >= len(names))
-        if wrong.any():
-            rows = np.searchsorted(indptr, np.flatnonzero(wrong), "right") - 1
-            raise DataError(
-                f"{self.source}: classes must lie in 0..{len(names) - 1} and "
-                "rise within a set. Received: others in "
-                f"{first_rows(np.unique(rows), ids)}"
-            )
+        for rows, why in (
+            (np.flatnonzero(sizes == 0), "candidate sets are empty"),
+            (
+                np.unique(np.repeat(np.arange(len(ids)), sizes)[wrong]),
+                f"sets are no rising classes in 0..{len(names) - 1}",
+            ),
+        ):
+            if len(rows):
+                raise DataError(
+                    f"{self.source}: {len(rows)} {why}, {first_rows(rows, ids)}"
+                )
         self._fill(ids, names, indptr, indices)
 
     def _fill(self, ids, names, indptr, indices):
@@ -116,33 +113,27 @@ class CandidateSets:
             **named: These.
         """
         sets = np.asarray(sets)
-        if sets.ndim != 2:
+        if sets.ndim != 2 or sets.dtype.kind not in "biuf":
             raise DataError(
-                f"Expected a multi-hot matrix (N, C). Received: {sets.shape}"
+                "Expected a multi-hot matrix (N, C). Received: "
+                f"dtype={sets.dtype}, shape={sets.shape}"
+            )
+        ids = checks.row_ids(len(sets)) if ids is None else ids
+        names = range(sets.shape[1]) if class_names is None else class_names
+        if len(names) != sets.shape[1]:
+            raise DataError(
+                f"The multi-hot candidate sets have {sets.shape[1]} columns, "
+                f"but there are {len(names)} classes"
             )
         step = _rows_at_once(sets.shape[1])
-        blocks = (sets[i : i + step] for i in range(0, len(sets), step))
-        return cls._from_blocks(
-            blocks, sets.shape, ids, class_names, *more, **named
-        )
-
-    @classmethod
-    def _from_blocks(cls, blocks, shape, ids, names, *more, **named):
-        ids = checks.row_ids(shape[0]) if ids is None else ids
-        names = range(shape[1]) if names is None else names
-        if len(names) != shape[1]:
-            raise DataError(
-                f"The multi-hot candidate sets have {shape[1]} columns, but "
-                f"there are {len(names)} classes"
-            )
-        parts, start = [np.zeros((2, 0), np.int32)], 0
-        for block in blocks:
+        parts = [np.zeros((2, 0), np.int32)]
+        for start in range(0, len(sets), step):
+            block = sets[start : start + step]
             checks.check_zero_one(block, start, ids)
             rows, columns = np.nonzero(block)
             parts.append(np.array([rows + start, columns], np.int32))
-            start += len(block)
         rows, classes = np.concatenate(parts, axis=1)
-        indptr = _indptr(rows, shape[0])
+        indptr = _indptr(rows, len(sets))
         return cls(ids, names, indptr, classes, *more, **named)
 
     @classmethod
@@ -157,9 +148,8 @@ class CandidateSets:
             *more: `provenance` and `source`; also by name.
             **named: These.
         """
-        rows, classes = np.asarray(rows, int), np.asarray(classes, int)
-        width = max(len(class_names), 1)
-        checks.check_range(classes, rows, width, ids, 0)
+        rows, width = np.asarray(rows, int), max(len(class_names), 1)
+        classes = checks.class_numbers(classes, rows, ids, width)
         keys = np.unique(rows * width + classes)
         indptr = _indptr(keys // width, len(ids))
         classes = keys % width
@@ -320,59 +310,48 @@ class CandidateSets:
     def statistics(self, labels=None):
         """Returns a dict of counts and shares: what the sets give away.
 
-        Values are None where they are not known; `left_clean` is how many
-        sets could not be made noisy. `labels` are integers `(N,)`, the true
+        `left_clean` is how many sets could not be made noisy. Values are None
+        where they are not known. `labels` are integers `(N,)`, the true
         classes, -1 where not known; for reporting only.
         """
         noise = self.provenance.get("realised_noise")
-        if labels is not None:
-            rows = np.flatnonzero(np.asarray(labels) >= 0)
-            if len(rows):
-                inside = self.contains(rows, np.asarray(labels)[rows])
-                noise = 1.0 - float(inside.mean())
+        labels = np.full(len(self), -1) if labels is None else labels
+        rows = np.flatnonzero(np.asarray(labels) >= 0)
+        if len(rows):
+            inside = self.contains(rows, np.asarray(labels)[rows])
+            noise = 1.0 - float(inside.mean())
         return {
-            "num_examples": len(self),
-            "num_classes": self.num_classes,
             "size_min": int(self.sizes.min()),
             "size_mean": float(self.sizes.mean()),
             "size_max": int(self.sizes.max()),
             "share_single": float(np.mean(self.sizes == 1)),
             "share_full": float(np.mean(self.sizes == self.num_classes)),
-            "asked_ambiguity": self.provenance.get("ambiguity"),
-            "asked_noise": self.provenance.get("noise_level"),
             "realised_noise": noise,
             "left_clean": self.provenance.get("left_clean"),
         }
 
     def describe(self, labels=None):
         """Returns the statistics, the settings and the hash as text."""
-        counts, origin = self.statistics(labels), self.provenance.get
-
-        def show(name, form=".4f"):
-            value = counts[name]
-            return "not known" if value is None else format(value, form)
-
-        made = [origin(name) for name in ("protocol", "stream", "seed")]
+        counts, origin = self.statistics(labels), self.provenance
+        asked = ("protocol", "stream", "seed", "ambiguity", "noise_level")
+        noise = counts["realised_noise"]
         lines = {
             "candidate sets": f"{len(self)} examples, {self.num_classes} "
             f"classes, from {self.source}",
-            "made by": "protocol {}, stream {}, seed {}".format(*made),
+            "made by": ", ".join(f"{n} {origin.get(n)}" for n in asked),
             "set size": f"min {counts['size_min']}, mean "
             f"{counts['size_mean']:.3f}, max {counts['size_max']}",
             "one class only": f"{counts['share_single']:.2%} (right or wrong, "
             "the label is given away)",
             "all classes": f"{counts['share_full']:.2%} (they say nothing)",
-            "ambiguity q": f"asked {show('asked_ambiguity')}",
-            "noise eta": f"asked {show('asked_noise')}, realised "
-            f"{show('realised_noise')}",
-            "left clean": f"{show('left_clean', '')} (all classes in the "
-            "set, so no class could be swapped in)",
+            "noise eta": "realised "
+            + ("not known" if noise is None else f"{noise:.4f}"),
+            "left clean": f"{counts['left_clean']} (all classes in the set, "
+            "so no class could be swapped in)",
             "content hash": self.content_hash,
         }
-        if made[0] is None:
-            for name in ("made by", "ambiguity q", "left clean"):
-                lines.pop(name)
-            lines["noise eta"] = f"realised {show('realised_noise')}"
+        if "protocol" not in origin:
+            del lines["made by"], lines["left clean"]
         return "\n".join(f"{name:<16}{value}" for name, value in lines.items())
 
     def save(self, path):
@@ -414,39 +393,27 @@ class CandidateSets:
         Raises:
             DataError: The file is missing, damaged or does not fit its hash.
         """
-        arrays = checks.open_npz(path, but=("sets",))
-        if "ids" not in arrays or "sets" not in arrays:
+        arrays = checks.open_npz(path)
+        ids, sets = arrays.get("ids", np.zeros(0)), arrays.get("sets")
+        if sets is None or ids.dtype.kind not in "US" or not ids.size:
             raise DataError(
-                f"{path}: the arrays 'ids' and 'sets' were expected. "
-                f"Received: {sorted(arrays)}"
-            )
-        ids = arrays["ids"]
-        if ids.ndim != 1 or ids.dtype.kind not in "US" or not len(ids):
-            raise DataError(
-                f"{path}: 'ids' must be a list of strings, and not empty. "
-                f"Received: dtype={ids.dtype}, shape={ids.shape}"
+                f"{path}: 'ids', strings, at least one, and 'sets' were "
+                f"expected. Received: {sorted(arrays)}, ids {ids.dtype}, "
+                f"{ids.shape}"
             )
         names = arrays.get("class_names")
-        try:
-            with zipfile.ZipFile(path) as archive:
-                with archive.open("sets.npy") as file:
-                    loaded = cls._from_blocks(
-                        *_read_blocks(file),
-                        ids.astype(str),
-                        None if names is None else names.tolist(),
-                        json.loads(str(arrays.get("provenance", "{}"))),
-                        str(path),
-                    )
-        except Exception as error:
-            # zlib, zipfile and json all mean the same to the user.
-            text = one_line(error).removeprefix(f"{path}: ")
-            raise DataError(f"{path}: {text}") from error
-        stored = str(arrays.get("content_hash", loaded.content_hash))
-        if stored != loaded.content_hash:
-            raise DataError(
-                f"{path}: the contents do not fit the stored hash, the file "
-                "was changed or damaged; write it again"
+        names = None if names is None else names.tolist()
+        provenance = str(arrays.get("provenance", "{}"))
+        with checks.in_file(path):
+            loaded = cls.from_dense(
+                sets, ids.astype(str), names, json.loads(provenance), str(path)
             )
+            stored = arrays.get("content_hash", loaded.content_hash)
+            if stored != loaded.content_hash:
+                raise DataError(
+                    "the contents do not fit the stored hash, the file was "
+                    "changed or damaged; write it again"
+                )
         return loaded
 
 
@@ -475,26 +442,3 @@ def _add(archive, name, blocks, shape):
         member.write(head.getvalue())
         for block in itertools.chain([block], blocks):
             member.write(np.ascontiguousarray(block).tobytes())
-
-
-def _read_blocks(file):
-    """Returns the row blocks and the shape of a matrix in an open .npy."""
-    np.lib.format.read_magic(file)
-    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    if len(shape) != 2 or dtype.kind not in "biuf":
-        raise DataError(
-            "'sets' must be a matrix of 0 and 1 with a row for each id. "
-            f"Received: dtype={dtype}, shape={shape}"
-        )
-    if is_fortran:
-        values = np.frombuffer(file.read(), dtype)
-        return [values.reshape(shape[::-1]).T], shape
-    step = _rows_at_once(shape[1])
-
-    def blocks():
-        for start in range(0, shape[0], step):
-            rows = min(step, shape[0] - start)
-            content = file.read(rows * shape[1] * dtype.itemsize)
-            yield np.frombuffer(content, dtype).reshape(rows, shape[1])
-
-    return blocks(), shape

@@ -4,6 +4,7 @@ A wrong label is silent further on (`one_hot` of an unknown class is an empty
 set), so everything is checked once, with the row and the remedy named.
 """
 
+import contextlib
 import os
 import warnings
 import zlib
@@ -21,6 +22,17 @@ from alim_keras.errors import one_line
 PADDING = -1
 # Images are looked at in parts of about this many numbers.
 _BLOCK = 1 << 24
+
+
+@contextlib.contextmanager
+def in_file(path):
+    """Puts the name of a file before the `DataError`s of its reading."""
+    try:
+        yield
+    except DataError as error:
+        # A cell may hold line ends; a message is one line.
+        text = str(error).removeprefix(f"{path}: ")
+        raise DataError(" ".join(f"{path}: {text}".split())) from error
 
 
 def default_ids(places, split="train"):
@@ -65,13 +77,25 @@ def to_array(values):
 
 def check_names(texts, where, kind="ids"):
     """Raises `DataError` for names that come twice or are no UTF-8 text."""
-    check_text(where, kind, texts)
     if len(set(texts.tolist())) < len(texts):
         values, counts = np.unique(texts, return_counts=True)
         twice = values[counts > 1]
         raise DataError(
             f"{where}: {len(twice)} {kind} occur more than once: "
             f"{first_five(twice)}; all must differ"
+        )
+    if not texts.size or not texts.dtype.itemsize:
+        return
+    points = np.ascontiguousarray(texts).view(np.uint32)
+    if points.max(initial=0) < 0xD800:
+        return  # As nearly always, and quick for a million.
+    # Half of a surrogate pair, which no file holds.
+    halves = (points.reshape(len(texts), -1) >> 11 == 0xD800 >> 11).any(1)
+    if halves.any():
+        shown = first_five([ascii(str(text)) for text in texts[halves][:6]])
+        raise DataError(
+            f"{where}: {halves.sum()} {kind} are no UTF-8 text: {shown}; "
+            "rename them"
         )
 
 
@@ -87,69 +111,45 @@ def check_ids(path, ids, count):
     return ids.tolist()
 
 
-def check_text(source, kind, texts):
-    """Raises for strings with half of a surrogate pair: no file holds them."""
-    if not texts.size or not texts.dtype.itemsize:
-        return
-    points = np.ascontiguousarray(texts).view(np.uint32)
-    if points.max(initial=0) < 0xD800:
-        return  # As nearly always, and quick for a million.
-    points = points.reshape(len(texts), -1)
-    rows = np.flatnonzero((points >> 11 == 0xD800 >> 11).any(1))
-    if len(rows):
-        shown = [ascii(str(text)) for text in texts[rows[:6]]]
+def _check_all(sound, values, rows, ids, expected):
+    """Raises for values of rows that are not what was expected."""
+    wrong = np.flatnonzero(~sound)
+    if len(wrong):
         raise DataError(
-            f"{source}: {len(rows)} {kind} are no UTF-8 text: "
-            f"{first_five(shown)}; rename them"
+            f"{expected}: {len(wrong)} are not, "
+            f"{first_rows(np.unique(rows[wrong]), ids)}; the first is "
+            f"{values[wrong[0]]}"
         )
 
 
 def check_zero_one(block, start, ids):
     """Raises for multi-hot rows, from row `start` on, that hold others."""
-    if block.dtype.kind == "b":
-        return
-    rows, columns = np.nonzero(~((block == 0) | (block == 1)))
-    if len(rows):
-        value = block[rows[0], columns[0]]
-        shown = "blank (NaN)" if np.isnan(value) else f"{value}"
-        raise DataError(
-            f"Multi-hot candidate sets must hold only 0 and 1: {len(rows)} "
-            f"other values, {first_rows(np.unique(rows) + start, ids)}; the "
-            f"first is {shown} in column {columns[0]}"
-        )
+    if block.dtype.kind != "b":
+        rows = np.repeat(np.arange(start, start + len(block)), block.shape[1])
+        values = block.reshape(-1)
+        sound = (values == 0) | (values == 1)
+        _check_all(sound, values, rows, ids, "multi-hot values must be 0 or 1")
 
 
-def class_numbers(values, rows, ids):
-    """Returns whole numbers `(n,)` as int64; `rows` and `ids` name them."""
+def class_numbers(values, rows, ids, num_classes=None):
+    """Returns whole numbers `(n,)` in 0..C-1 as int64.
+
+    `rows` and `ids` name them in messages.
+    """
     values = to_array(values)
     if values.dtype.kind not in "iuf":
         raise DataError(
             f"Class numbers must be whole numbers. Received: {values.dtype}"
         )
-    broken = np.flatnonzero(values != np.round(values))
-    if len(broken):
-        value = values[broken[0]]
-        shown = "blank (NaN)" if np.isnan(value) else f"{value}"
-        raise DataError(
-            f"{len(broken)} class numbers are not whole, "
-            f"{first_rows(np.unique(rows[broken]), ids)}; the first is {shown}"
-        )
+    is_whole = values == np.round(values)
+    _check_all(is_whole, values, rows, ids, "class numbers must be whole")
+    if num_classes is not None and len(values):
+        expected = f"labels must not be outside 0..{num_classes - 1}"
+        if values.min() == 1 and values.max() == num_classes:
+            expected += " (they look 1-based)"
+        inside = (values >= 0) & (values < num_classes)
+        _check_all(inside, values, rows, ids, expected)
     return values.astype(np.int64)
-
-
-def check_range(numbers, rows, num_classes, ids, lowest):
-    """Raises for numbers outside `lowest`..C-1, with a hint where it helps."""
-    wrong = np.flatnonzero((numbers < lowest) | (numbers >= num_classes))
-    if len(wrong):
-        real = numbers[numbers != PADDING] if lowest < 0 else numbers
-        hint = ""
-        if real.min() == 1 and real.max() == num_classes:
-            hint = "; they look 1-based: do the labels start at 0?"
-        raise DataError(
-            f"{len(wrong)} labels are outside 0..{num_classes - 1}, "
-            f"{first_rows(np.unique(rows[wrong]), ids)}; the first is "
-            f"{numbers[wrong[0]]}{hint}"
-        )
 
 
 def validate_labels(labels, num_classes, ids=None):
@@ -164,10 +164,7 @@ def validate_labels(labels, num_classes, ids=None):
             "`labels` must have the shape (num_examples,), one class number "
             f"each. Received: shape={labels.shape}"
         )
-    rows = np.arange(len(labels))
-    numbers = class_numbers(labels, rows, ids)
-    check_range(numbers, rows, num_classes, ids, 0)
-    return numbers
+    return class_numbers(labels, np.arange(len(labels)), ids, num_classes)
 
 
 def warn_of_odd_sets(sets):
@@ -178,33 +175,31 @@ def warn_of_odd_sets(sets):
     full = int(np.sum(sets.sizes == num_classes))
     share = np.bincount(sets.indices, minlength=num_classes) / count
     common = np.flatnonzero(share > 0.99)
+    odd = []
     if full > 0.05 * count:
-        warnings.warn(
+        odd.append(
             f"{full} of {count} candidate sets hold all {num_classes} "
-            "classes and say nothing",
-            DataWarning,
-            stacklevel=3,
+            "classes and say nothing"
         )
     # Sets that are all full say nothing about padding.
     if 0 < len(common) < num_classes:
-        warnings.warn(
+        odd.append(
             f"Class {common[0]} is in {share[common[0]]:.1%} of the candidate "
-            "sets: is it used to fill rows up? Use -1 for that",
-            DataWarning,
-            stacklevel=3,
+            "sets: is it used to fill rows up? Use -1 for that"
         )
+    for text in odd:
+        warnings.warn(text, DataWarning, stacklevel=3)
 
 
 def check_truth_inside(sets, labels, noise_rate):
-    """Warns when sets said to be clean leave out the true label.
+    """Returns in how many sets the true class is missing.
+
+    It warns of these where the noise rate was given as 0.
 
     Args:
         sets: `CandidateSets`.
         labels: Integers `(N,)`, the true classes; -1 is unknown.
         noise_rate: Float, the claim.
-
-    Returns:
-        Integer, in how many sets the true class is missing.
     """
     rows = np.flatnonzero(np.asarray(labels) >= 0)
     outside = int(np.sum(~sets.contains(rows, np.asarray(labels)[rows])))
@@ -236,17 +231,13 @@ def validate_images(images, ids=None):
     """
     images = to_array(images)
     shape = images.shape
-    hint = ""
-    if len(shape) == 3:
-        hint = "; grey images need a last axis, images[..., None]"
-    elif len(shape) == 4 and shape[3] not in (1, 3) and shape[1] in (1, 3):
-        hint = "; the channels go last, images.transpose(0, 2, 3, 1)"
     is_image = len(shape) == 4 and shape[3] in (1, 3) and 0 not in shape
     if images.dtype.kind not in "iuf" or not is_image:
         raise DataError(
             "Images must be numbers of the shape (num_examples, height, width, "
-            f"channels) with 1 or 3 channels{hint}. Received: "
-            f"dtype={images.dtype}, shape={shape}"
+            "channels) with 1 or 3 channels, which go last: images[..., None] "
+            "for grey ones, images.transpose(0, 2, 3, 1) if they come first. "
+            f"Received: dtype={images.dtype}, shape={shape}"
         )
     if ids is not None and len(ids) != len(images):
         raise DataError(f"There are {len(images)} images but {len(ids)} ids")
@@ -261,13 +252,9 @@ def validate_images(images, ids=None):
         wrong = ~((part >= 0) & (part <= 255))
         if wrong.any():
             rows = np.flatnonzero(wrong.any(axis=(1, 2, 3))) + start
-            value = part[wrong][0]
-            kind = (
-                "outside [0, 255]" if np.isfinite(value) else "NaN or infinite"
-            )
             raise DataError(
-                f"{len(rows)} images have pixels {kind}, "
-                f"{first_rows(rows, ids)}; the first value is {value}"
+                f"{len(rows)} images have pixels outside [0, 255] or NaN, "
+                f"{first_rows(rows, ids)}; the first value is {part[wrong][0]}"
             )
         largest = max(largest, float(part.max()))
         result[start : start + step] = part
@@ -303,38 +290,25 @@ def validate_features(features, ids=None):
     return result
 
 
-def open_npz(path, only=None, but=()):
-    """Returns the arrays of an .npz file as a dict, without pickles.
+def open_npz(path, only=None):
+    """Returns the arrays of an .npz file, or `only` those, without pickles.
 
-    Args:
-        path: The file.
-        only: Names of the arrays that are read. Defaults to all.
-        but: Names of arrays that are not read: None stands for each.
-
-    Raises:
-        DataError: The file is missing, empty, no .npz or damaged.
+    It raises `DataError` for a file that is missing, empty, no .npz or damaged.
     """
     try:
-        if not os.path.getsize(path):
-            raise DataError(f"{path}: the file is empty; write it again")
         # numpy does not close a file it fails to read.
         with open(path, "rb") as file:
+            if not os.path.getsize(path):
+                raise DataError("the file is empty; write it again")
             archive = np.load(file, allow_pickle=False)
             if isinstance(archive, np.ndarray):
-                raise DataError(f"{path}: holds one array, not several")
-            return {
-                name: None if name in but else archive[name]
-                for name in archive.files
-                if only is None or name in only
-            }
-    except DataError:
-        raise
-    except OSError as error:
-        why = error.strerror or one_line(error)
-        raise DataError(f"{path}: cannot be read: {why}") from error
+                raise DataError("it holds one array, not several")
+            names = archive.files
+            return {n: archive[n] for n in names if only is None or n in only}
     except Exception as error:
         # A damaged archive shows itself as almost any exception.
+        why = getattr(error, "strerror", None) or one_line(error)
         raise DataError(
-            f"{path}: holds pickled objects, is damaged or no .npz file; save "
-            f"plain arrays with numpy.savez ({one_line(error)})"
+            f"{path}: cannot be read as arrays that numpy.savez wrote, "
+            f"without pickled objects: {why}"
         ) from error

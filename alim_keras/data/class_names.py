@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from alim_keras.data.checks import PADDING
+from alim_keras.data.checks import in_file
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
@@ -26,16 +27,6 @@ _NO_NAME = re.compile("[\0\n\r\ud800-\udfff]")
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.0*)?")
 _DIGITS = re.compile("[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-
-
-@contextlib.contextmanager
-def in_file(path):
-    """Puts the name of a file before the `DataError`s of its reading."""
-    try:
-        yield
-    except DataError as error:
-        # A cell may hold line ends; a message is one line.
-        raise DataError(" ".join(f"{path}: {error}".split())) from error
 
 
 def read_class_names(text):

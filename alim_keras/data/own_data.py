@@ -1,20 +1,24 @@
 """Labels and images of one's own: a table beside a folder, or arrays."""
 
+import collections
+import contextlib
 import dataclasses
-import functools
 import os
 
 import numpy as np
+import pandas as pd
 
 from alim_keras.data import formats
 from alim_keras.data import images as disk
 from alim_keras.data import tables
 from alim_keras.data.candidates import CandidateSets
+from alim_keras.data.checks import in_file
 from alim_keras.data.checks import open_npz
 from alim_keras.data.checks import validate_features
 from alim_keras.data.checks import validate_images
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.images import DiskImages
+from alim_keras.data.matching import ImageListing
 from alim_keras.data.matching import list_images
 from alim_keras.data.matching import match_ids
 from alim_keras.data.training_set import UNKNOWN
@@ -90,18 +94,20 @@ def load_table(
     else:
         answered = known_labels if known_as_sets else None
         table = _read_file(path, images, answered, reading, skip)
-    notes, sets, truths = table.notes, table.sets, table.truths
+    notes, sets = table.notes, table.sets
     names = sets.class_names
     if len(names) < 2:
         raise DataError(
             f"{path}: {names[0]!r} is the only class, so there is nothing to "
             "tell apart; give the other classes with --class_names"
         )
-    known, num_given = table.known(known_labels)
+    known = None
+    if known_labels is not None:
+        known, num_given = _known(table, known_labels)
     test_ids, test = np.array([], str), np.array([], np.int64)
     if test_labels is not None:
         test_ids, test = tables.read_known_labels(test_labels, names)
-    kept, items, tested = table.resolve(test_ids, test_labels)
+    kept, items, tested = _resolve(table, test_ids.tolist(), test_labels)
     if not len(kept):
         raise DataError(
             f"{test_labels}: names every item of {path}, so that nothing "
@@ -123,18 +129,17 @@ def load_table(
         good = fields.pop("tested")
         test_ids, test = test_ids[good], test[good]
         kept = kept[fields["file_rows"]]
+    truths = table.truths
     if known is not None:
         count = int(np.sum(known[kept] != UNKNOWN))
-        others = np.full(len(known), UNKNOWN) if truths is None else truths
+        others = UNKNOWN if truths is None else truths
         truths = np.where(known == UNKNOWN, others, known)
-        notes.append(f"{count} true labels are known, from {known_labels}")
-        if num_given > count:
-            notes.append(
-                f"{num_given - count} further true labels are of items that "
-                "are left out or tested on"
-            )
-        if known_as_sets:
-            notes.append("they are trained on in place of their items' sets")
+        notes.append(
+            f"{count} of the {num_given} true labels in {known_labels} are of "
+            "items that are trained on"
+            + ", in place of their sets"
+            * known_as_sets
+        )
     sets, votes = sets.take(kept), table.votes
     if votes is not None:
         votes = votes[votes["item"].isin(sets.ids)]
@@ -158,136 +163,103 @@ def load_table(
 
 @dataclasses.dataclass
 class _Table:
-    """What a table or a folder says, before its images are opened."""
+    """A table or a folder, before its images are opened."""
 
     path: str
-    # All items, also those left out.
-    items: list
-    folder: str
-    skip: bool = False
-    # From an item to the path that a column gives, if there is one.
-    named: dict = dataclasses.field(default_factory=dict)
+    listing: ImageListing | None
+    skip: bool
+    # Paths by item, also of those that an empty set left out.
+    paths: dict
+    sets: CandidateSets
+    notes: list
     # "files", or of a table that holds the pixels: "images" and "features"
     # (arrays in the order of the items), "encoded" (a list of bytes).
     holds: str = "files"
     pixels: object = None
-    sets: CandidateSets = None
     votes: object = None
     truths: np.ndarray = None
-    notes: list = dataclasses.field(default_factory=list)
 
-    @functools.cached_property
-    def listing(self):
-        """The `ImageListing` of the folder."""
-        return list_images(self.folder)
 
-    def files(self, items):
-        """Returns the files of items, and the rule by which they are found."""
-        paths = [self.named.get(item, item) for item in items]
-        return match_ids(paths, self.listing, self.path, self.skip)
+def _items_of(ids, paths, listing, path, skip):
+    """Returns a dict from ids to items, by id or else by their one file."""
+    items = {name: name for name in ids if name in paths}
+    rest = [name for name in ids if name not in items]
+    if rest and listing is not None:
+        owners = collections.defaultdict(list)
+        files, _ = match_ids(list(paths.values()), listing, path, skip)
+        for item, file in zip(paths, files, strict=True):
+            owners[file].append(item)
+        with contextlib.suppress(DataError):
+            files, _ = match_ids(rest, listing, keep_missing=True)
+            for name, file in zip(rest, files, strict=True):
+                if len(owners[file]) == 1:
+                    items[name] = owners[file][0]
+    return items
 
-    def rows_of(self, ids):
-        """Returns a dict from ids to rows of `items`, by id or else by file.
 
-        Unknown ids are not in it.
-        """
-        places = {item: row for row, item in enumerate(self.items)}
-        rows = {name: places[name] for name in ids if name in places}
-        rest = [name for name in ids if name not in rows]
-        if not rest or self.holds != "files":
-            return rows
-        try:
-            files, _ = match_ids(rest, self.listing, keep_missing=True)
-        except DataError:
-            return rows
-        owners = {}
-        for row, file in enumerate(self.files(self.items)[0]):
-            # Of several items with one file none is meant.
-            owners[file] = None if file in owners else row
-        pairs = zip(rest, files, strict=True)
-        more = {name: owners.get(file) for name, file in pairs}
-        return rows | {k: row for k, row in more.items() if row is not None}
+def _known(table, path):
+    """Returns the true labels in a file, `UNKNOWN` elsewhere, and a count."""
+    ids, labels = tables.read_known_labels(path, table.sets.class_names)
+    ids = ids.tolist()
+    items = _items_of(ids, table.paths, table.listing, table.path, table.skip)
+    owners = {}
+    for name in ids:
+        owners.setdefault(items.get(name), name)
+    wrong = [n for n in ids if n not in items or owners[items[n]] != n]
+    if wrong:
+        raise DataError(
+            f"{path}: {len(wrong)} ids are not of the training set, or name "
+            f"an item again: {first_five(list(map(repr, wrong)))}; expected "
+            f"ids such as {first_five(table.sets.ids[:6])}, each once"
+        )
+    # Items that an empty set left out have no row.
+    known = pd.Series(labels, map(items.get, ids)).reindex(table.sets.ids)
+    return known.fillna(UNKNOWN).to_numpy(np.int64), len(ids)
 
-    def known(self, path):
-        """Returns the true labels of a file, int64 `(N,)`, and their number.
 
-        They are `UNKNOWN` where it gives none, and None without a file.
-        """
-        if path is None:
-            return None, 0
-        ids, labels = tables.read_known_labels(path, self.sets.class_names)
-        rows, ids = self.rows_of(ids.tolist()), ids.tolist()
-        unknown = [repr(name) for name in ids if name not in rows]
+def _resolve(table, test_ids, test_labels):
+    """Finds the images of items and of those that are tested on.
+
+    An item is tested on if it has the id, or the file, of one of the test:
+    ids may be written in another way there.
+
+    Returns the rows of the items that are trained on, and the images of these
+    and of the tested ones: files, or rows of `pixels`.
+    """
+    items, listing = table.sets.ids.tolist(), table.listing
+    unknown = [name for name in test_ids if name not in table.paths]
+    is_tested = np.isin(items, test_ids)
+    if listing is None:
         if unknown:
             raise DataError(
-                f"{path}: {len(unknown)} ids are not of the training set: "
-                f"{first_five(unknown)}; expected ids such as "
-                f"{first_five(self.sets.ids[:6])}"
+                f"{test_labels}: {len(unknown)} ids are not in {table.path}, "
+                "which holds the images or features itself: "
+                f"{first_five(unknown)}; name ids of the table, such as "
+                f"{first_five(list(table.paths)[:6])}"
             )
-        owners = {}
-        twice = [n for n in ids if owners.setdefault(rows[n], n) != n]
-        if twice:
-            raise DataError(
-                f"{path}: {len(twice)} ids name an item again: "
-                f"{first_five(list(map(repr, twice)))}; give one line for each"
-            )
-        places = {item: row for row, item in enumerate(self.sets.ids.tolist())}
-        known = np.full(len(self.sets), UNKNOWN, np.int64)
-        for name, label in zip(ids, labels, strict=True):
-            place = places.get(self.items[rows[name]])
-            if place is not None:  # Else an empty set left the item out.
-                known[place] = label
-        return known, len(ids)
-
-    def resolve(self, test_ids, test_labels):
-        """Finds the images of items and of those that are tested on.
-
-        An item is tested on if it has the id, or the file, of one of the
-        test: ids may be written in another way there.
-
-        Returns:
-            The rows of the items that are trained on; and the images of
-            these and of the tested ones: files, or rows of `pixels`.
-        """
-        is_tested = np.isin(self.sets.ids, test_ids)
-        test_ids, items = test_ids.tolist(), self.sets.ids.tolist()
-        places = {item: row for row, item in enumerate(self.items)}
-        unknown = [name for name in test_ids if name not in places]
-        if self.holds != "files":
-            if unknown:
-                raise DataError(
-                    f"{test_labels}: {len(unknown)} ids are not in "
-                    f"{self.path}, which holds the images or features itself: "
-                    f"{first_five(unknown)}; name ids of the table, such as "
-                    f"{first_five(self.items)}"
-                )
-            kept = np.flatnonzero(~is_tested)
-            trained = [places[items[row]] for row in kept]
-            return kept, trained, [places[name] for name in test_ids]
-        files, rule = self.files(items)
-        tested, more = [], rule
-        if test_ids and self.named and not unknown:
-            # The table's names of the items come before those of the files.
-            tested, _ = self.files(test_ids)
-        elif test_ids:
-            tested, more = match_ids(
-                test_ids, self.listing, test_labels, self.skip
-            )
-        used = set(tested)
-        is_tested |= np.array([file in used for file in files], bool)
+        rows = {item: row for row, item in enumerate(table.paths)}
         kept = np.flatnonzero(~is_tested)
-        count = len(kept) + len(tested)
-        self.notes.append(f"{count} images in {self.folder}: {rule}")
-        if more != rule:
-            self.notes.append(f"in {test_labels} {more}")
-        used.update(files)
-        unused = [file for file in self.listing if file not in used]
-        if unused:
-            self.notes.append(
-                f"{len(unused)} images there are in no row of {self.path}: "
-                f"{first_five(unused)}"
-            )
-        return kept, [files[row] for row in kept], tested
+        trained = [rows[items[row]] for row in kept]
+        return kept, trained, [rows[name] for name in test_ids]
+    paths = [table.paths[item] for item in items]
+    files, rule = match_ids(paths, listing, table.path, table.skip)
+    # The table's names of the items come before those of the files.
+    paths = test_ids if unknown else [table.paths[name] for name in test_ids]
+    where = test_labels if unknown else table.path
+    tested = match_ids(paths, listing, where, table.skip)[0] if paths else []
+    used = set(tested)
+    is_tested |= np.array([file in used for file in files], bool)
+    kept = np.flatnonzero(~is_tested)
+    count = len(kept) + len(tested)
+    table.notes.append(f"{count} images in {listing.folder}: {rule}")
+    used.update(files)
+    unused = [file for file in listing if file not in used]
+    if unused:
+        table.notes.append(
+            f"{len(unused)} images there are in no row of {table.path}: "
+            f"{first_five(unused)}"
+        )
+    return kept, [files[row] for row in kept], tested
 
 
 def _read_folder(path, images, class_names, skip):
@@ -313,9 +285,7 @@ def _read_folder(path, images, class_names, skip):
             f"{first_five(unknown)}; expected some of {first_five(names)}"
         )
     classes = np.array([names.index(name) for name in own])[listing.classes]
-    table = _Table(path, listing.files, path, skip)
-    table.listing = listing
-    table.sets = CandidateSets.from_pairs(
+    sets = CandidateSets.from_pairs(
         np.arange(len(listing)),
         classes,
         listing.files,
@@ -323,8 +293,9 @@ def _read_folder(path, images, class_names, skip):
         provenance={"file": path, "layout": "folders"},
         source=path,
     )
-    table.notes = [f"{len(listing)} images in {len(own)} class folders"]
-    return table
+    notes = [f"{len(listing)} images in {len(own)} class folders"]
+    paths = dict(zip(listing, listing))
+    return _Table(path, listing, skip, paths, sets, notes)
 
 
 def _read_file(path, images, answered, reading, skip):
@@ -332,37 +303,43 @@ def _read_file(path, images, answered, reading, skip):
     how = {name: reading.pop(name) for name in _RULES if name in reading}
     votes = tables.read_votes(path, **reading)
     first = votes[~votes["item"].duplicated()]
-    items = first["item"].tolist()
-    folder = os.fspath(images or os.path.dirname(os.path.abspath(path)))
-    table = _Table(path, items, folder, skip)
-    if "image" in votes:
-        table.named = dict(zip(items, first["image"], strict=True))
-    held = _held(path, first.index.to_numpy())
-    if held is not None:
-        table.holds, table.pixels = held
+    column = "image" if "image" in first else "item"
+    paths = dict(zip(first["item"], first[column], strict=True))
+    holds, pixels = _held(path, first.index.to_numpy())
+    listing = None
+    if holds == "files":
+        listing = list_images(images or os.path.dirname(os.path.abspath(path)))
     if answered is not None:
         cells = formats.read(answered, formats.format_of(answered), ("id",))
         if "id" in cells:  # Otherwise refused as the labels are read.
             ids = [str(cell).strip() for cell in cells["id"]]
-            rows = table.rows_of(ids).values()
-            how["answered"] = {items[row] for row in rows}
-    table.sets, counted = sets_of_votes(
+            items = _items_of(ids, paths, listing, path, skip)
+            how["answered"] = set(items.values())
+    sets, counted = sets_of_votes(
         votes, class_names=reading.get("class_names"), source=path, **how
     )
-    table.truths = true_labels(votes, table.sets)
-    table.notes = list(counted.attrs["notes"])
-    if counted["annotator"].notna().any():
-        table.votes = counted
-    return table
+    return _Table(
+        path,
+        listing,
+        skip,
+        paths,
+        sets,
+        list(counted.attrs["notes"]),
+        holds,
+        pixels,
+        counted if counted["annotator"].notna().any() else None,
+        true_labels(votes, sets),
+    )
 
 
 def _held(path, rows):
-    """Returns the pair (`holds`, `pixels`) of a `_Table`, or None for files."""
+    """Returns `holds` and `pixels` of a `_Table`."""
     if path.endswith(".parquet"):
         column = _encoded(path)
-        return column and ("encoded", [column[row] for row in rows])
+        if column is not None:
+            return "encoded", [column[row] for row in rows]
     if not path.endswith(".npz"):
-        return None
+        return "files", None
     arrays = open_npz(path, only=("images", "features"))
     if len(arrays) == 2:
         raise DataError(
@@ -372,17 +349,15 @@ def _held(path, rows):
     for name, values in arrays.items():
         if name == "images" and values.ndim == 3:
             values = values[..., None]
-        if len(values) <= rows.max():
-            raise DataError(
-                f"{path}: {name!r} must have a row for each set. "
-                f"Received: shape={values.shape}"
-            )
         check = validate_images if name == "images" else validate_features
-        try:
+        with in_file(path):
+            if len(values) <= rows.max():
+                raise DataError(
+                    f"{name!r} must have a row for each set. Received: "
+                    f"shape={values.shape}"
+                )
             return name, check(values)[rows]
-        except DataError as error:
-            raise DataError(f"{path}: {error}") from error
-    return None
+    return "files", None
 
 
 def _encoded(path):
@@ -406,9 +381,6 @@ def _encoded(path):
 def _open(files, names, count, table, image_size, progress):
     """Looks at images, and returns those that can be read.
 
-    A part of the items is decoded, for mean and deviation; what fails there
-    is a problem like any other.
-
     Args:
         files: Paths, or encoded images: of `count` items, then of the test.
         names: Strings, their names in messages.
@@ -421,32 +393,31 @@ def _open(files, names, count, table, image_size, progress):
         Dict with fields of `TrainingSet`, and `tested`: which of the test can
         be read.
     """
-    looked = disk.scan(files, progress, table.folder, names)
-    if table.skip and table.holds == "files":
+    folder = table.listing and table.listing.folder
+    looked = disk.scan(files, progress, folder, names)
+    if table.skip and table.listing is not None:
         listed = set(table.listing)
         why = "it is not among the images of the folder"
         missing = [row for row, file in enumerate(files) if file not in listed]
         looked = looked.with_problems(dict.fromkeys(missing, why))
 
-    size, channels = image_size or _USUAL, looked.unified_channels()
+    def decode(images, rows, looked):
+        bad = {}
+        pixels = images[rows].read(problems=bad)
+        more = {int(rows[place]): bad[place] for place in bad}
+        pixels = np.delete(pixels, list(bad), axis=0)
+        return pixels, looked.with_problems(more)
+
     # Images that differ from the others decide the size of all, so they must
     # be sound, and what seems to be cut short often is.
-    odd, bad = np.union1d(looked.odd_rows(), looked.cut_rows()), {}
-    part = [files[row] for row in odd]
-    DiskImages(part, size, channels, table.folder).read(problems=bad)
-    looked = looked.with_problems({int(odd[n]): bad[n] for n in bad})
+    form = (image_size or _USUAL, looked.unified_channels(), folder)
+    odd = np.union1d(looked.odd_rows(), looked.cut_rows())
+    _, looked = decode(DiskImages(files, *form), odd, looked)
     size = image_size or looked.unified_size()
-    channels = looked.unified_channels()
-    everything = DiskImages(files, size, channels, table.folder)
+    images = DiskImages(files, size, looked.unified_channels(), folder)
     rows = np.setdiff1d(np.arange(count), list(looked.problems))
-    sample, bad = rows[disk.sample_places(len(rows))], {}
-    pixels = np.delete(everything[sample].read(problems=bad), list(bad), axis=0)
-    looked = looked.with_problems({int(sample[n]): bad[n] for n in bad})
-    if bad and len(rows) > len(sample):
-        table.notes.append(
-            f"{len(bad)} of {len(sample)} images that were decoded are "
-            f"damaged, of {len(rows)}"
-        )
+    sample = rows[disk.sample_places(len(rows))]
+    pixels, looked = decode(images, sample, looked)
     problems = [(names[n], why) for n, why in looked.problems.items()]
     if problems:
         shown = first_five([f"{name} ({why})" for name, why in problems])
@@ -468,18 +439,17 @@ def _open(files, names, count, table, image_size, progress):
         )
     both = [rows for rows in looked.identical if rows[0] < count <= rows[-1]]
     if both:
-        number = sum(int(np.sum(rows >= count)) for rows in both)
-        shown = [f"{names[rows[-1]]} ({names[rows[0]]})" for rows in both[:6]]
+        shown = first_five([f"{names[n]} ({names[k]})" for k, *_, n in both])
         table.notes.append(
-            f"{number} images are tested on that show the same as one that is "
-            f"trained on: {first_five(shown)}; leave one of them out"
+            f"{len(both)} images are tested on that show the same as one that "
+            f"is trained on: {shown}; leave one of them out"
         )
     mean, std = disk.channel_statistics(pixels)
     good = np.setdiff1d(np.arange(len(files)), list(looked.problems))
     kept, tested = good[good < count], good[good >= count]
     return {
-        "images": everything[kept],
-        "test_images": everything[tested],
+        "images": images[kept],
+        "test_images": images[tested],
         "mean": mean,
         "std": std,
         "scan": looked,

@@ -8,6 +8,7 @@ import numpy as np
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import check_names
 from alim_keras.data.checks import generator
+from alim_keras.data.checks import in_file
 from alim_keras.data.checks import validate_features
 from alim_keras.data.checks import validate_images
 from alim_keras.data.checks import validate_labels
@@ -94,9 +95,8 @@ class TrainingSet:
 
     def __post_init__(self):
         names = tuple(str(name) for name in self.class_names)
-        new = {"class_names": names}
-        for prefix in ("", "test_"):
-            new |= self._checked(prefix, len(names))
+        new = {"class_names": names, **self._checked("", len(names))}
+        new |= self._checked("test_", len(names))
         shape, test_shape = new["images"].shape, new["test_images"].shape
         if shape[1:] != test_shape[1:]:
             raise DataError(
@@ -125,9 +125,9 @@ class TrainingSet:
 
     def _checked(self, prefix, num_classes):
         where = f"{self.source} ({'test' if prefix else 'train'})"
-        ids = np.asarray(getattr(self, f"{prefix}ids"), str)
-        images = getattr(self, f"{prefix}images")
-        labels = getattr(self, f"{prefix}labels")
+        names = [f"{prefix}{name}" for name in ("ids", "images", "labels")]
+        ids, images, labels = (getattr(self, name) for name in names)
+        ids = np.asarray(ids, str)
         num_labels = len(ids) if labels is None else len(labels)
         if not len(images) == num_labels == len(ids):
             raise DataError(
@@ -136,25 +136,23 @@ class TrainingSet:
                 f"{len(ids)} ids"
             )
         check_names(ids, where)
-        try:
+        with in_file(where):
             # Files were looked at by whoever listed them.
             if len(images) and not isinstance(images, DiskImages):
                 is_features = self.kind == "features"
                 check = validate_features if is_features else validate_images
                 images = check(images, ids)
             if labels is not None:
-                rows = np.arange(len(ids))
-                if not prefix:
-                    rows = np.flatnonzero(np.asarray(labels) != UNKNOWN)
-                checked = np.full(len(ids), UNKNOWN, np.int64)
-                checked[rows] = validate_labels(
-                    np.asarray(labels)[rows], num_classes, ids[rows]
+                labels = np.array(labels)
+                is_given = bool(prefix) | (labels != UNKNOWN)
+                rows = np.flatnonzero(is_given)
+                labels[rows] = validate_labels(
+                    labels[rows], num_classes, ids[rows]
                 )
-                labels = checked if len(rows) or not len(ids) else None
-        except DataError as error:
-            raise DataError(f"{where}: {error}") from error
-        values = {"ids": ids, "images": images, "labels": labels}
-        return {f"{prefix}{name}": value for name, value in values.items()}
+                labels = labels.astype(np.int64)
+                if len(ids) and not len(rows):
+                    labels = None
+        return dict(zip(names, (ids, images, labels), strict=True))
 
     def __len__(self):
         return len(self.ids)
@@ -187,8 +185,7 @@ class TrainingSet:
     def stamps(self):
         """Returns a list of (id, bytes, time of change in ns) of the files.
 
-        They show whether images changed under the same names. None where the
-        images are no files.
+        None where the images are no files.
         """
         if self.scan is None:
             return None
@@ -243,17 +240,11 @@ class TrainingSet:
 
         They are stratified if all true labels are known, and random if not.
         """
-        if self.all_labels_known:
-            return self.take(stratified_subset(self.labels, size, seed))
-        size = check_number("size", size, 1, len(self), whole=True)
-        order = generator(seed, "subset").permutation(len(self))
-        return self.take(np.sort(order[:size]))
+        labels = self.labels if self.all_labels_known else np.zeros(len(self))
+        return self.take(stratified_subset(labels, size, seed))
 
     def long_tailed(self, ratio, seed=0):
-        """Returns the data with training classes of falling size.
-
-        See `long_tailed_subset`.
-        """
+        """Returns the data cut by `long_tailed_subset`."""
         if not self.all_labels_known:
             raise ConfigError(
                 "A long tail is cut by true labels, and not all of "
@@ -325,35 +316,13 @@ def _drawn(labels, classes, sizes, rng):
     return np.sort(np.concatenate(chosen)).astype(np.int64)
 
 
-def long_tailed_sizes(largest, num_classes, ratio):
-    """Returns how many examples each class is to keep, int64 `(C,)`.
-
-    Class c of C keeps `largest * ratio**(-c / (C - 1))` examples, rounded
-    down, but at least one.
-
-    Args:
-        largest: Integer, the size of the first class.
-        num_classes: Integer C.
-        ratio: Float >= 1, the first class's size over the last one's.
-
-    Example:
-
-    >>> long_tailed_sizes(100, 3, 100).tolist()
-    [100, 10, 1]
-    """
-    ratio = check_number("ratio", ratio, 1)
-    share = np.arange(num_classes) / max(num_classes - 1, 1)
-    # A whole number must not be rounded down because of its last bit.
-    sizes = np.floor(largest * ratio**-share + 1e-6)
-    return np.maximum(sizes, 1).astype(np.int64)
-
-
 def long_tailed_subset(labels, num_classes, ratio, seed=0):
     """Returns the places of a subset with exponentially falling classes.
 
-    The sizes are those of `long_tailed_sizes`, where the largest class of
-    `labels` gives `largest`; a class that has fewer examples keeps them all.
-    Class 0 is the head. Like `stratified_subset` it prepares a benchmark.
+    Class c of C keeps `largest * ratio**(-c / (C - 1))` examples, rounded
+    down, but at least one, where the largest class of `labels` gives
+    `largest`; a class that has fewer examples keeps them all. Class 0 is the
+    head. Like `stratified_subset` it prepares a benchmark.
 
     Args:
         labels: Integers `(N,)` in [0, C).
@@ -370,9 +339,11 @@ def long_tailed_subset(labels, num_classes, ratio, seed=0):
     Reference:
     - [Cui et al., 2019](https://arxiv.org/abs/1901.05555)
     """
-    labels = np.asarray(labels)
-    largest = np.bincount(labels).max()
-    sizes = long_tailed_sizes(largest, num_classes, ratio)
+    labels, ratio = np.asarray(labels), check_number("ratio", ratio, 1)
+    share = np.arange(num_classes) / max(num_classes - 1, 1)
+    # A whole number must not be rounded down because of its last bit.
+    sizes = np.bincount(labels).max() * ratio**-share + 1e-6
+    sizes = np.maximum(np.floor(sizes), 1).astype(np.int64)
     rng = generator(seed, "imbalance")
     return _drawn(labels, range(num_classes), sizes, rng)
 

@@ -41,30 +41,27 @@ def checked_votes(votes, class_names=None, notes=()):
     attrs = {"layout": "long", "class_names": None, "provenance": {}}
     attrs |= {**votes.attrs, "notes": notes}
     votes = votes.reindex(columns=[*votes, *{*VOTES} - {*votes}])
-    votes["item"] = converted(votes, "item", _id_of)
+
+    def name_of(cell):
+        return None if is_blank(cell, names) else text_of(cell, NO_TEXT)
+
+    votes["item"] = converted(votes, "item", lambda c: text_of(c, NO_TEXT))
     votes["label"] = converted(votes, "label", lambda c: answers(c, names))
     is_list = votes["confidence"].map(type).eq(list)
     lengths = votes[is_list][["label", "confidence"]].map(len)
-    differs = lengths["label"] != lengths["confidence"]
-    if differs.any():
-        raise DataError(
-            "candidates and their scores must be equally many. Received: "
-            f"others in {places(votes[is_list], differs)}"
-        )
+    _refuse(
+        votes[is_list],
+        lengths["label"] != lengths["confidence"],
+        "candidates and their scores must be equally many",
+    )
     votes = votes.explode(["label", "confidence"] if len(lengths) else "label")
     votes["label"] = votes["label"].where(votes["label"].notna(), None)
-    votes["annotator"] = converted(
-        votes, "annotator", lambda c: None if is_blank(c) else _id_of(c)
-    )
+    votes["annotator"] = converted(votes, "annotator", name_of)
     given, is_named = votes["confidence"], votes["label"].notna()
     votes["confidence"] = pd.to_numeric(given, errors="coerce").astype(float)
     wrong = is_named & given.notna() & ~np.isfinite(votes["confidence"])
-    if wrong.any():
-        name = attrs.get("confidence_column", "confidence")
-        raise DataError(
-            f"the confidence in column {name!r} must be a number. Received: "
-            f"{shown(given[wrong].iloc[0])} in {places(votes, wrong)}"
-        )
+    name = attrs.get("confidence_column", "confidence")
+    _refuse(votes, wrong, f"the confidence {name!r} must be a number", given)
     if "verdict" in votes:
         votes.loc[votes["verdict"] == "reject", "confidence"] = 0.0
         votes.loc[votes["verdict"] == "ignore", "label"] = None
@@ -72,23 +69,22 @@ def checked_votes(votes, class_names=None, notes=()):
         notes.append(f"answers that were accepted, rejected, ignored: {counts}")
     more = [name for name in ("image", "truth") if name in votes]
     for name in more:
-        votes[name] = converted(
-            votes, name, lambda c: None if is_blank(c, names) else _id_of(c)
-        )
+        votes[name] = converted(votes, name, name_of)
         first = votes.groupby("item", sort=False)[name].transform("first")
         differs = votes[name].notna() & (votes[name] != first)
-        if differs.any():
-            raise DataError(
-                f"two values of {name!r} for one item in "
-                f"{places(votes, differs)}"
-            )
+        _refuse(votes, differs, f"an item must not have two values of {name!r}")
     votes = votes[[*VOTES, *more]]
     votes.attrs = attrs
     return votes
 
 
-def _id_of(cell):
-    return text_of(cell, NO_TEXT)
+def _refuse(votes, wrong, expected, values=None):
+    if wrong.any():
+        value = "" if values is None else f"{shown(values[wrong].iloc[0])} in "
+        raise DataError(
+            f"{expected}. Received: {value or 'others in '}"
+            f"{places(votes, wrong)}"
+        )
 
 
 def sets_of_votes(

@@ -266,9 +266,6 @@ def test_a_picture_that_fails_later(twelve, monkeypatch):
         load_table(twelve, photos)
     found = load_table(twelve, photos, on_bad_image="skip")
     assert len(found.ids) == 11
-    assert "1 of 4 images that were decoded are damaged, of 12" in " ".join(
-        found.notes
-    )
     with pytest.raises(DataError, match="4.png.*damaged.*mend it"):
         found.images.read()
 

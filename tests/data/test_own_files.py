@@ -66,7 +66,7 @@ def test_a_tested_file_is_not_trained_on(name, skip, make, tmp_path):
     assert found.test_images.read().max() == 0
     assert found.images.read()[:, 0, 0, 0].tolist() == [10, 20]
     assert "1 items are tested on, not trained on" in found.notes
-    assert found.notes[-2].startswith("in ") or "3 images" in found.notes[-2]
+    assert "3 images" in found.notes[-2]
     known = labels(tmp_path, "k.csv", (spelt, "dog"))
     told = load_table(path, folder, known_labels=known, on_bad_image=skip)
     names = told.class_names
@@ -122,7 +122,7 @@ def test_known_ids_are_items_and_each_once(make, tmp_path):
         ([("9", "cat")], "1 ids are not .*'9'"),
         (
             [("1.png", "cat"), ("./1.png", "dog")],
-            "1 ids name an item again: './1.png'",
+            "1 ids .*name an item again: './1.png'",
         ),
     ):
         known = labels(tmp_path, "k.csv", *cells)
@@ -150,9 +150,7 @@ def test_labels_of_items_that_are_left_out_are_counted(spelt, make, tmp_path):
     )
     assert found.ids.tolist() == ["0.png", "4.png", "5.png"]
     assert found.known.tolist() == [1, 1, -1]
-    text = " ".join(found.notes)
-    assert "2 true labels are known" in text
-    assert "3 further true labels are of items that are left out" in text
+    assert "2 of the 5 true labels" in " ".join(found.notes)
 
 
 @pytest.mark.parametrize("spelt", ["{}.png", "./{}.png"])
