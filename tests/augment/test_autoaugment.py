@@ -74,22 +74,14 @@ def one_by_one(image, steps):
             continue
         image = moved(image)
         maps.clear()
-        factor = 1 + sign * 0.9 * level / 9
-        others = {
-            "Brightness": lambda image: 0.0,
-            "Contrast": lambda image: references_augment.gray(image).mean(),
-            "Color": lambda image: references_augment.gray(image)[..., None],
-            "Sharpness": references_augment.smooth,
-        }
-        if name in others:
-            other = others[name](image)
-            image = references_augment.blend(image, other, factor)
-        elif name == "Invert":
-            image = 255 - np.round(image)
-        else:
-            bits = round(8 - 4 * level / 9)
-            u = (bits - 4) / 4 if name == "Posterize" else 1 - level / 9
-            image = references_augment.pixel_operation(image, name, u)
+        # The magnitude with which the reference does the same.
+        u = {
+            "Invert": 0.0,
+            "Solarize": 1 - level / 9,
+            "Posterize": (round(8 - 4 * level / 9) - 4) / 4,
+        }.get(name, (0.95 + sign * 0.9 * level / 9) / 0.9)
+        name = "Solarize" if name == "Invert" else name
+        image = references_augment.pixel_operation(image, name, u)
     return moved(image)
 
 
