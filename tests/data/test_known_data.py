@@ -10,13 +10,14 @@ import sys
 import numpy as np
 import pytest
 
-from alim_keras.data import CandidateSets
+from alim_keras.data import CIFAR100_SUPERCLASSES
 from alim_keras.data import known_data
 from alim_keras.data import load
+from alim_keras.data import superclasses_of
 from alim_keras.data.images import channel_statistics
 from alim_keras.data.known_data import KNOWN
+from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.errors import EnvironmentLacksError
 
 
 @pytest.fixture(autouse=True)
@@ -158,14 +159,6 @@ def test_names_by_place_are_told(tmp_path):
     np.savez(tmp_path / "own.npz", **arrays())
     data = load(tmp_path / "own.npz")
     assert "has no train_ids" in data.notes[0]
-    sets = CandidateSets.from_lists([[0], [1], [0, 2], [0]], ids=[*"abcd"])
-    with pytest.raises(DataError, match="6 of the 6 examples"):
-        data.with_candidates(sets)
-    lists = [[0]] * 6 + [[1, 2]] * 2
-    sets = CandidateSets.from_lists(lists, [*data.ids, "x", "y"])
-    joined = data.subset(3).with_candidates(sets)
-    assert joined.sets.shape == (3, 3)
-    assert joined.notes[-1].startswith("2 of 8 sets in the candidate sets have")
 
 
 IDX = {
@@ -228,27 +221,6 @@ def test_digits():
     assert np.abs(pixels - bunch.images[rows] * 255 / 16).max() <= 0.5
     labels = np.concatenate([data.labels, data.test_labels])
     assert np.array_equal(labels, bunch.target[rows])
-    again = load("Digits", data_dir="nowhere", download=False)
-    assert np.array_equal(again.test_ids, data.test_ids)
-
-
-def test_digits_without_scikit_learn(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(EnvironmentLacksError, match="install scikit-learn"):
-        load("digits")
-
-
-def test_subset_keeps_the_constants():
-    data = load("digits")
-    part = data.subset(100, seed=1)
-    assert len(part.images) == len(part.labels) == len(part.ids) == 100
-    assert np.abs(np.bincount(part.labels) - 10).max() <= 1
-    assert part.mean == data.mean
-    place = data.ids.tolist().index(part.ids[7])
-    assert np.array_equal(part.images[7], data.images[place])
-    assert part.labels[7] == data.labels[place]
 
 
 def test_channel_statistics_of_floats_and_constant_channels():
@@ -260,6 +232,19 @@ def test_channel_statistics_of_floats_and_constant_channels():
     assert std == pytest.approx((0.5, 1.0, 1.0))
     as_bytes = channel_statistics(images.astype(np.uint8))
     assert np.allclose(as_bytes, (mean, std))
+
+
+def test_superclasses_are_joined_by_name():
+    names = [n for members in CIFAR100_SUPERCLASSES.values() for n in members]
+    assert superclasses_of(names).tolist() == [n // 5 for n in range(100)]
+    assert superclasses_of(["Maple tree", "sweet-pepper"]).tolist() == [17, 4]
+    # The coarse label of the first and last fine labels in CIFAR-100.
+    first = ["apple", "aquarium_fish", "baby", "bear", "beaver"]
+    assert superclasses_of(first).tolist() == [4, 1, 14, 8, 0]
+    last = ["willow_tree", "wolf", "woman", "worm"]
+    assert superclasses_of(last).tolist() == [17, 8, 14, 13]
+    with pytest.raises(ConfigError, match="1 of 2 classes.*: digit"):
+        superclasses_of(["apple", "digit"])
 
 
 def test_image_size_of_a_loaded_set(tmp_path):
