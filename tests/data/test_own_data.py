@@ -115,7 +115,7 @@ def test_bad_images_are_named_or_left_out_with_their_votes(tmp_path):
         load_folder(tmp_path, **files)
     Image.new("L", (8, 8)).save(photos / "0009.png")
     with pytest.raises(
-        DataError, match="3 of 14 images cannot.*0003.png .*zero.*on_bad_image"
+        DataError, match="3 of 14 images cannot.*0003.png .*known.*on_bad_image"
     ):
         load_folder(tmp_path, **files)
     (photos / "0009.png").unlink()
