@@ -258,7 +258,7 @@ def _places(known, plain, data_dir, size):
     if data_dir is not None:
         places.append((tfds, data_dir))
         if known.idx:
-            for part in (plain, ".", "downloads", "downloads/manual"):
+            for part in (plain, "."):
                 folder = os.path.normpath(os.path.join(data_dir, part))
                 places.append((idx, folder))
         places.append((npz, data_dir))

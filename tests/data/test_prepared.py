@@ -1,9 +1,7 @@
 """Prepared TFDS folders, read without the network; what is not found."""
 
-import dataclasses
 import os
 import shutil
-import socket
 import sys
 import urllib.error
 
@@ -12,7 +10,6 @@ import pytest
 
 from alim_keras.data import load
 from alim_keras.data import prepared as module
-from alim_keras.data.known_data import KNOWN
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
@@ -20,34 +17,7 @@ from alim_keras.errors import EnvironmentLacksError
 tfds = pytest.importorskip("tensorflow_datasets")
 
 
-@pytest.fixture(autouse=True)
-def nothing_installed(monkeypatch, tmp_path_factory):
-    """Hides the data sets and the network that this machine may have."""
-
-    def refuse(*args, **_):
-        raise AssertionError(f"the network is asked for {args}")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    folder = tmp_path_factory.mktemp("no_tfds")
-    monkeypatch.setenv("TFDS_DATA_DIR", str(folder))
-    for name, known in KNOWN.items():
-        hidden = dataclasses.replace(known, system_folder=None)
-        monkeypatch.setitem(KNOWN, name, hidden)
-
-
-@pytest.fixture
-def no_tfds(monkeypatch):
-    """Makes `import tensorflow_datasets` fail."""
-    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
-
-
-def pictures(count, size=32, channels=3, seed=0):
-    rng = np.random.default_rng(seed)
-    shape = (count, size, size, channels)
-    return rng.integers(0, 256, shape, dtype=np.uint8)
-
-
+pytestmark = pytest.mark.usefixtures("nothing_installed")
 BIRDS = (
     ("001.Black_footed_Albatross", "Black_Footed_Albatross_0046_18", True),
     ("001.Black_footed_Albatross", "Black_Footed_Albatross_0009_34", False),
@@ -57,7 +27,7 @@ BIRDS = (
 )
 
 
-IMAGES = pictures(20)
+IMAGES = np.random.default_rng(0).integers(0, 256, (20, 32, 32, 3), np.uint8)
 LABELS = np.arange(20) % 10
 NAMES = [f"class {n}" for n in range(10)]
 
@@ -241,18 +211,19 @@ def test_mnist_gets_its_official_places_back(tmp_path):
         }
     )
     # More than TFDS would read from one of the files before the next.
-    pixels = pictures(90, 28, 1)
+    pixels = np.full((90, 28, 28, 1), 0, np.uint8)
+    pixels[:] = np.arange(90)[:, None, None, None]
     rows = [{"image": one, "label": n % 10} for n, one in enumerate(pixels)]
     maker = make_builder("Mnist", features, rows, rows[:5])
     build(maker, tmp_path, num_shards=3)
-    assert len(list(tmp_path.glob("mnist/*/mnist-train.tfrecord*"))) == 3
     data = load("mnist", data_dir=tmp_path, download=False)
     assert data.ids.tolist() == [f"train_{n:05d}" for n in range(90)]
     assert np.array_equal(data.images, pixels)
     assert np.array_equal(data.test_images, pixels[:5])
 
 
-def test_not_installed(prepared, no_tfds):
+def test_not_installed(prepared, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
     for name, folder in (("cifar10", prepared), ("some_tfds_set", None)):
         with pytest.raises(EnvironmentLacksError) as caught:
             load(name, data_dir=folder)
@@ -343,7 +314,5 @@ def test_a_forbidden_download_touches_nothing(tmp_path):
     ],
 )
 def test_unknown_names(name, text):
-    with pytest.raises(ConfigError, match=text) as caught:
+    with pytest.raises(ConfigError, match=text):
         load(name)
-    assert len(str(caught.value)) < 300
-    assert "\n" not in str(caught.value)
