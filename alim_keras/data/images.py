@@ -326,6 +326,11 @@ def channel_statistics(images):
 
     Returns:
         Two tuples of floats. A constant channel has a deviation of 1.
+
+    Example:
+
+    >>> channel_statistics(np.array([[[[0], [255]]]], np.uint8))
+    ((0.5,), (0.5,))
     """
     if isinstance(images, DiskImages):
         images = images.read(sample_places(len(images)))
