@@ -6,7 +6,6 @@ Without any flag the built-in digits run is measured.
 """
 
 import dataclasses
-import itertools
 import json
 import math
 import re
@@ -63,9 +62,6 @@ COMMAND = cli.Command(
 # grain and a cold cache do not count.
 TURN_SECONDS = 0.2
 _MOST_CALLS = 200
-# Batches that are read before a turn of the pipeline begins, so that what it
-# made in advance does not count.
-_AHEAD = 4
 
 
 def main(line):
@@ -136,15 +132,17 @@ def training_set(config, options):
 
 
 def make_turns(config, training):
-    """Returns a dict from a name to a function that times it once.
+    """Returns a dict from a name to a function that times it once, in seconds.
 
-    Each returns seconds for a step, a call, a batch or the end of an epoch.
+    They are ALIM's step; an ordinary step of its network on one batch of
+    normalised images that is on the device already; and its forward pass.
     """
     import keras
     import numpy as np
 
     from alim_keras import backend
     from alim_keras.app import build
+    from alim_keras.networks import classifier_head
 
     backend.set_random_seed(config.run.seed)
     keras.config.set_dtype_policy(config.machine.precision)
@@ -153,52 +151,60 @@ def make_turns(config, training):
     batches = build.train_batches(config, training)
     steps = len(training.trained) // config.train.batch_size
 
-    def data(calls):
-        reader = iter(batches)
-        if isinstance(batches, keras.utils.PyDataset):
-            reader = (batches[step] for step in range(steps))
-        list(itertools.islice(reader, min(_AHEAD, steps - 1)))
-        began = time.perf_counter()
-        for x, _ in itertools.islice(reader, calls):
-            pass
-        keras.ops.convert_to_numpy(x["index"])
-        return time.perf_counter() - began
+    backbone, *_ = build.backbone_of(config, training)
+    width, classes = backbone.output_shape[-1], training.num_classes
+    network = keras.Sequential([backbone, classifier_head(width, classes)])
+    network.compile(
+        keras.optimizers.SGD(
+            config.train.learning_rate,
+            momentum=config.train.momentum,
+            weight_decay=config.train.weight_decay or None,
+        ),
+        keras.losses.CategoricalCrossentropy(from_logits=True),
+        jit_compile=config.machine.jit_compile
+        or keras.config.backend() == "jax",
+    )
+    stream = np.random.default_rng(config.run.seed)
+    size = config.train.batch_size
+    images = stream.normal(size=(size, *build.image_shape(config, training)))
+    images = keras.ops.convert_to_tensor(images, "float32")
+    labels = stream.integers(0, classes, size)
+    labels = keras.ops.one_hot(labels, classes, dtype="float32")
 
-    # Any rate above 0 takes as long.
-    (callback,) = build.alim(config, training, 0.2)
-    callback.set_model(model)
-    callback.set_params({"epochs": config.train.epochs})
-    callback.on_train_begin()
-    pseudo_labels = model.pseudo_label_table
-    ratios = np.random.default_rng(0).lognormal(size=len(training.trained))
-    # The first epoch at whose end lambda is chosen.
-    epoch = max(config.alim.warmup_epochs - 1, 0)
+    class OneBatch(keras.utils.PyDataset):
+        """The same batch again and again."""
 
-    def epoch_end(_):
-        # As after a whole epoch, in which each example has its ratio.
-        pseudo_labels.candidate_ratio.assign(ratios)
+        def __len__(self):
+            return 10**6
+
+        def __getitem__(self, step):
+            return images, labels
+
+    run_forward = backend.compiled(
+        lambda images: network(images, training=True),
+        network.variables,
+        config.machine.jit_compile,
+    )
+
+    def forward(calls):
         began = time.perf_counter()
-        callback.on_epoch_end(epoch, {})
-        model.enter_epoch(epoch + 1, config.train.epochs)
-        callback.on_epoch_begin(epoch + 1)
-        pseudo_labels.lam.numpy()
+        for _ in range(calls):
+            logits = run_forward(images)
+        keras.ops.convert_to_numpy(logits)
         return time.perf_counter() - began
 
     execution = config.machine.steps_per_execution
     return {
         "alim": _turn(*_steps(model, batches, steps, execution)),
-        **_plain_turns(config, training),
-        "data": _turn(data, max(1, steps - _AHEAD)),
-        "epoch_end": _turn(epoch_end, 1),
+        "plain": _turn(*_steps(network, OneBatch(), len(OneBatch()))),
+        "forward": _turn(forward),
     }
 
 
 def _turn(run, most=_MOST_CALLS):
     """Returns a function that times as many calls as take `TURN_SECONDS`.
 
-    Args:
-        run: Function of a number of calls: returns the seconds they took.
-        most: Most calls of a turn.
+    `run` returns the seconds of a number of calls, at most `most` of them.
     """
     run(1)  # Compiles.
     calls = math.ceil(TURN_SECONDS / max(run(1), 1e-9))
@@ -238,79 +244,12 @@ def _steps(model, data, steps, execution=1):
     return run, (steps // execution - 1) // 2
 
 
-def _plain_turns(config, training):
-    """Returns the floor: an ordinary step of the network, and its forward pass.
-
-    Backbone, linear classifier, cross-entropy, SGD, on one batch of images
-    that is normalised and on the device already.
-    """
-    import keras
-    import numpy as np
-
-    from alim_keras import backend
-    from alim_keras.app import build
-    from alim_keras.networks import classifier_head
-
-    backbone, *_ = build.backbone_of(config, training)
-    width, classes = backbone.output_shape[-1], training.num_classes
-    network = keras.Sequential([backbone, classifier_head(width, classes)])
-    on_jax = keras.config.backend() == "jax"
-    network.compile(
-        keras.optimizers.SGD(
-            config.train.learning_rate,
-            momentum=config.train.momentum,
-            weight_decay=config.train.weight_decay or None,
-        ),
-        keras.losses.CategoricalCrossentropy(from_logits=True),
-        jit_compile=config.machine.jit_compile or on_jax,
-    )
-    stream = np.random.default_rng(config.run.seed)
-    size = config.train.batch_size
-    images = stream.normal(size=(size, *build.image_shape(config, training)))
-    images = keras.ops.convert_to_tensor(images, "float32")
-    labels = stream.integers(0, classes, size)
-    labels = keras.ops.one_hot(labels, classes, dtype="float32")
-
-    class OneBatch(keras.utils.PyDataset):
-        """The same batch again and again."""
-
-        def __len__(self):
-            return 10**6
-
-        def __getitem__(self, step):
-            return images, labels
-
-    run_forward = backend.compiled(
-        lambda images: network(images, training=True),
-        network.variables,
-        config.machine.jit_compile,
-    )
-
-    def forward(calls):
-        began = time.perf_counter()
-        for _ in range(calls):
-            logits = run_forward(images)
-        keras.ops.convert_to_numpy(logits)
-        return time.perf_counter() - began
-
-    return {
-        "plain": _turn(*_steps(network, OneBatch(), len(OneBatch()))),
-        "forward": _turn(forward),
-    }
-
-
 def measure(turns, rounds, seconds, clock=time.perf_counter):
     """Times the turns one after the other, so that a disturbance meets all.
 
-    Args:
-        turns: Dict from a name to a function that returns seconds.
-        rounds: Integer, how many rounds at most.
-        seconds: No round but the first begins that, at the last one's pace,
-            would end later than this.
-        clock: Function that returns seconds.
-
-    Returns:
-        Dict from a name to a list of seconds, one for each round.
+    Returns a dict from a name to a list of seconds, one for each round. No
+    round but the first begins that, at the last one's pace, would end later
+    than `seconds`.
     """
     samples = {name: [] for name in turns}
     began = clock()
@@ -334,26 +273,22 @@ def summary(samples):
     return {"median": median, "lower": lower, "upper": upper}
 
 
-def efficiencies(seconds, passes, forwards=1):
+def efficiencies(seconds, passes):
     """Returns how close ALIM's step comes to plain steps of its network.
 
-    The limit is `passes` forward and backward passes and `forwards` forward
-    ones. `efficiency` takes a forward pass for a third of a plain step, so
+    The limit is `passes` passes forward and backward and one forward, the key
+    encoder's. `efficiency` takes the latter for a third of a plain step, so
     with mixup it is ALIM's images/s over 3/7 of the plain images/s;
     `efficiency_measured` takes the forward pass that was measured.
-    `views_and_bookkeeping` is the share of the step beyond that limit.
 
     Args:
         seconds: Dict with the seconds of `alim`, `plain` and `forward`.
         passes: Forward and backward passes of a step.
-        forwards: Forward passes alone. Defaults to `1`, the key encoder's.
     """
     plain, alim = seconds["plain"], seconds["alim"]
-    limit = passes * plain + forwards * seconds["forward"]
     return {
-        "efficiency": plain * (passes + forwards / 3) / alim,
-        "efficiency_measured": limit / alim,
-        "views_and_bookkeeping": (alim - limit) / alim,
+        "efficiency": plain * (passes + 1 / 3) / alim,
+        "efficiency_measured": (passes * plain + seconds["forward"]) / alim,
     }
 
 
@@ -367,10 +302,6 @@ def record(config, training, samples):
     seconds = {name: summary(values) for name, values in samples.items()}
     medians = {name: values["median"] for name, values in seconds.items()}
     passes = 2 if build.mixup_weight(config) else 1
-    rounds = [
-        efficiencies(dict(zip(samples, values)), passes)
-        for values in zip(*samples.values())
-    ]
     return {
         "command": shlex.join(sys.orig_argv),
         "settings": config.as_dict(),
@@ -381,18 +312,15 @@ def record(config, training, samples):
         "image_shape": list(build.image_shape(config, training)),
         "num_classes": training.num_classes,
         "num_examples": len(training.trained),
-        "rounds": len(rounds),
+        "rounds": len(samples["alim"]),
         "samples": samples,
         "seconds": seconds,
         "images_per_second": {
             name: config.train.batch_size / medians[name]
             for name in ("plain", "alim")
         },
-        "passes": {"forward_backward": passes, "forward": 1},
+        "passes": passes,
         **efficiencies(medians, passes),
-        "by_round": {
-            name: summary([each[name] for each in rounds]) for name in rounds[0]
-        },
     }
 
 
@@ -403,20 +331,19 @@ def table(result):
         f"{result['num_examples']:,} examples, {result['backend']}; medians of "
         f"{result['rounds']} rounds [quartiles]"
     ]
-    for scale, unit, group in (
-        (1e3, " ms", result["seconds"]),
-        (1, "", result["by_round"]),
-    ):
-        for name, values in group.items():
-            middle, low, high = (scale * value for value in values.values())
-            shown = f"{middle:>10.3f} [{low:.3f}, {high:.3f}]{unit}"
-            lines.append(f"{name:<24}{shown}")
-    rates, passes = result["images_per_second"], result["passes"]
-    limit = passes["forward_backward"] + passes["forward"] / 3
-    return "\n".join(lines) + (
-        f"\nimages/s: plain {rates['plain']:.2f}, limit "
-        f"{rates['plain'] / limit:.2f}, ALIM {rates['alim']:.2f}"
+    for name, values in result["seconds"].items():
+        middle, low, high = (1e3 * value for value in values.values())
+        shown = f"{middle:>10.3f} [{low:.3f}, {high:.3f}] ms"
+        lines.append(f"{name:<24}{shown}")
+    for name in ("efficiency", "efficiency_measured"):
+        lines.append(f"{name:<24}{result[name]:>10.3f}")
+    rates = result["images_per_second"]
+    limit = rates["plain"] / (result["passes"] + 1 / 3)
+    lines.append(
+        f"images/s: plain {rates['plain']:.2f}, limit {limit:.2f}, ALIM "
+        f"{rates['alim']:.2f}"
     )
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

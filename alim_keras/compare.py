@@ -123,8 +123,8 @@ def main(line):
     status = write(cells, out).status
     print(
         f"{(status == 'finished').sum()} of {len(cells)} cells are finished, "
-        f"{(status == 'failed').sum()} failed. In {out}: table.md, the same "
-        "in table.csv and differences.csv; every run in cells.csv"
+        f"{(status == 'failed').sum()} failed. In {out}: table.md, and every "
+        "run in cells.csv"
     )
     return code
 
@@ -135,8 +135,7 @@ def main(line):
 def make_cells(line, out):
     """Returns the grid of a `cli.Line` in the folder `out`: a list of `Cell`.
 
-    The seeds come last to change: after the first of them the table has a
-    number in every place.
+    The first seed comes first, with every row and column.
 
     Raises:
         ConfigError: For whatever cannot work, before anything has run.
@@ -154,11 +153,6 @@ def make_cells(line, out):
     # Commas within brackets belong to a value.
     names = re.split(r",(?![^\[]*\])", line.options.methods)
     rows = {name.strip(): make_row(name.strip(), line.config) for name in names}
-    if len(set(map(_effect, rows.values()))) < len(names):
-        raise ConfigError(
-            "Two rows are the same run; leave one out. Received: "
-            f"--methods={line.options.methods}"
-        )
     seeds = _values(line, "seeds", "seed")
     if "," not in line.options.seeds:
         seeds = range(seeds[0])
@@ -183,12 +177,7 @@ def make_cells(line, out):
 
 
 def make_row(name, config):
-    """Returns the `Config` of a row such as `"rc+alim[lam=0.3]"`.
-
-    Args:
-        name: String, a part of `--methods`.
-        config: The `Config` of all rows.
-    """
+    """Returns the `Config` of a row such as `"rc+alim[lam=0.3]"`."""
     from alim_keras.app import build
 
     match = _ROW.fullmatch(name)
@@ -216,8 +205,9 @@ def make_row(name, config):
         own.setdefault("norm", None)
     config = config.replace(method=_parse("method", match[1], name), **own)
     build.check(config)
-    adjusts = config.alim.lam and build.keeps_pseudo_labels(config)
-    if "alim" in marks and not adjusts:
+    # Also refuses an unknown method.
+    keeps_labels = build.keeps_pseudo_labels(config)
+    if "alim" in marks and not (config.alim.lam and keeps_labels):
         raise ConfigError(
             f"ALIM has nothing to adjust in {name}: it needs a method that "
             "keeps pseudo labels, and another lambda than 0. Received: "
@@ -237,9 +227,10 @@ def _given(config):
     """Returns the file of sets that are not simulated, or None."""
     from alim_keras.data import known_data
 
-    is_table = known_data.is_table(config.data.dataset)
-    own = config.data.dataset if is_table else None
-    return config.candidates.candidates_file or own
+    if config.candidates.candidates_file:
+        return config.candidates.candidates_file
+    dataset = config.data.dataset
+    return dataset if known_data.is_table(dataset) else None
 
 
 def _check_flags(line):
@@ -268,13 +259,10 @@ def _values(line, own, flag):
         return [line.values[flag]]
     parts = given.strip().removesuffix(",").split(",")
     values = [_parse(flag, part, f"--{own}={given}") for part in parts]
-    if len(set(values)) < len(values):
-        raise ConfigError(f"A value stands twice in --{own}={given}")
-    return values
+    return list(dict.fromkeys(values))
 
 
 def _parse(flag, value, where):
-    """Returns the value of one of training's flags."""
     try:
         return train.COMMAND.parse([f"--{flag}={value}"]).values[flag]
     except ConfigError as error:
@@ -319,11 +307,7 @@ def run(cells, out):
 
 
 def train_cell(cell):
-    """Trains a cell, or goes on with it; returns its results.
-
-    Raises:
-        BusyError: Another process trains it.
-    """
+    """Trains a cell, or goes on with it; returns its results."""
     import keras
 
     from alim_keras import backend
@@ -361,24 +345,21 @@ def write(cells, out):
 
     frame = pd.DataFrame([_numbers(cell) for cell in cells])
     frame = frame.astype({"test_accuracy": float})
-    values = frame[["row", "column", "test_accuracy"]].to_numpy().tolist()
-    spread, changes = _spread(values, "std"), _differences(cells, frame)
+    changes = _differences(cells, frame)
     seeds = frame.seed.nunique()
     tables = (
         "Test accuracy after the last epoch in percent: mean ± standard "
         f"deviation over {seeds} seed(s); (n) where only n are finished.\n\n"
-        f"{_markdown(spread, seeds)}\n"
-        "What a plug-in changes, in points of percent: mean over the seeds ± "
-        "standard error of that mean, from the differences within each seed."
-        f"\n\n{_markdown(changes, seeds, '+')}"
+        + _markdown(frame, "std", seeds)
     )
-    for name, content in (
-        ("cells.csv", frame.to_csv(index=False)),
-        ("table.csv", spread.to_csv()),
-        ("differences.csv", changes.to_csv()),
-        ("table.md", tables),
-    ):
-        write_atomically(os.path.join(out, name), content)
+    if len(changes):
+        tables += (
+            "\nWhat a plug-in changes, in points of percent: mean over the "
+            "seeds ± standard error of that mean, from the differences within "
+            f"each seed.\n\n{_markdown(changes, 'sem', seeds, '+')}"
+        )
+    write_atomically(os.path.join(out, "cells.csv"), frame.to_csv(index=False))
+    write_atomically(os.path.join(out, "table.md"), tables)
     if frame.test_accuracy.notna().any() and not _given(cells[0].config):
         axis = Figure((8, 4.5), layout="constrained").subplots()
         place = ("test_accuracy", "noise_level", ["row", "ambiguity"])
@@ -406,13 +387,15 @@ def _numbers(cell):
 
 
 def _differences(cells, frame):
-    """Returns mean, error and count of paired differences, by row and column.
+    """Returns a frame of differences of accuracy between pairs of runs.
 
     Both runs of a pair differ in one plug-in and share sets and draws, so the
     error is that of the differences within the seeds.
     """
+    import pandas as pd
+
     runs = [_effect(cell.config).replace(run_dir=None) for cell in cells]
-    runs = dict(zip(runs, frame.itertuples(), strict=True))
+    runs = dict(zip(runs, frame.itertuples()))
     pairs = []
     for config, one in runs.items():
         for plug_in, without in (
@@ -424,34 +407,22 @@ def _differences(cells, frame):
                 name = f"{plug_in}: {one.row} against {base.row}"
                 change = one.test_accuracy - base.test_accuracy
                 pairs.append((name, one.column, change))
-    return _spread(pairs, "sem")
+    return pd.DataFrame(pairs, columns=["row", "column", "test_accuracy"])
 
 
-def _spread(values, error):
-    """Returns mean, error and count of triples (row, column, value).
+def _markdown(frame, error, seeds, sign=""):
+    """Returns mean and error of each row and column, as a table of percent."""
 
-    Rows and columns stay in their order; NaN is not counted.
-    """
-    import pandas as pd
-
-    frame = pd.DataFrame(values, columns=["row", "column", "value"])
-    groups = frame.groupby(["row", "column"], sort=False).value
-    return groups.agg(["mean", error, "count"])
-
-
-def _markdown(frame, seeds, sign=""):
-    """Returns mean, error and count of each row and column as a table."""
-
-    def show(place):
-        mean, error, count = place
-        if not count:
+    def show(values):
+        values = 100 * values.dropna()
+        if not len(values):
             return "–"
-        shown = f"{100 * mean:{sign}.2f}"
-        shown += f" ± {100 * error:.2f}" if count > 1 else ""
-        return shown if count == seeds else f"{shown} ({count:.0f})"
+        shown = f"{values.mean():{sign}.2f}"
+        shown += f" ± {values.agg(error):.2f}" if len(values) > 1 else ""
+        return shown if len(values) == seeds else f"{shown} ({len(values)})"
 
-    texts = frame.apply(show, axis=1, result_type="reduce")
-    texts = texts.unstack("column", sort=False)
+    groups = frame.groupby(["row", "column"], sort=False).test_accuracy
+    texts = groups.agg(show).unstack("column", sort=False)
     lines = [["method", *texts.columns], ["---"] * (1 + len(texts.columns))]
     lines += [list(line) for line in texts.itertuples()]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -48,26 +48,11 @@ def crop_box(draws, size, scale, ratio):
     return (width - w) // 2, (height - h) // 2, w, h
 
 
-def crop_resize(image, box, size, flip=False):
-    """Bilinear, half-pixel centres, clamped at the border of the crop."""
-    left, top, w, h = box
-    crop = image[top : top + h, left : left + w].astype("float64")
-    rows, columns = size
-    result = np.zeros((rows, columns, image.shape[2]))
-    for row, column in itertools.product(range(rows), range(columns)):
-        y = min(max((row + 0.5) * h / rows - 0.5, 0.0), h - 1.0)
-        x = min(max((column + 0.5) * w / columns - 0.5, 0.0), w - 1.0)
-        y0, x0 = int(y), int(x)
-        y1, x1 = min(y0 + 1, h - 1), min(x0 + 1, w - 1)
-        above = (1 - x + x0) * crop[y0, x0] + (x - x0) * crop[y0, x1]
-        below = (1 - x + x0) * crop[y1, x0] + (x - x0) * crop[y1, x1]
-        place = columns - 1 - column if flip else column
-        result[row, place] = (1 - y + y0) * above + (y - y0) * below
-    return result
+def affine(image, box, size, flip=False, maps=()):
+    """Crop, flip and then `maps` of six numbers each, the first one first.
 
-
-def affine(image, box, size, flip, maps):
-    """Crop, flip and then `maps` of six numbers each, the first one first."""
+    Bilinear, half-pixel centres, clamped at the border of the crop.
+    """
     left, top, w, h = box
     rows, columns = size
     crop = image[top : top + h, left : left + w].astype("float64")

@@ -39,22 +39,19 @@ def make_checkout(folder):
     return folder
 
 
-def path_with_this_python(folder):
-    """A PATH whose python3 is the one that runs the tests."""
-    folder.mkdir(parents=True, exist_ok=True)
-    base = pathlib.Path(sys.base_prefix) / "bin" / "python3"
-    if not (folder / "python3").exists():
-        (folder / "python3").symlink_to(base)
-    return f"{folder}:/usr/bin:/bin"
-
-
 def start(checkout, script, *arguments, cwd, **variables):
+    # A PATH whose python3 is the one that runs the tests.
+    folder = checkout.parent / "bin"
+    folder.mkdir(exist_ok=True)
+    if not (folder / "python3").exists():
+        base = pathlib.Path(sys.base_prefix) / "bin" / "python3"
+        (folder / "python3").symlink_to(base)
     environment = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("PYTHON")
     }
-    environment["PATH"] = path_with_this_python(checkout.parent / "bin")
+    environment["PATH"] = f"{folder}:/usr/bin:/bin"
     return subprocess.Popen(
         [checkout / "scripts" / script, *arguments],
         stdin=subprocess.DEVNULL,
@@ -94,24 +91,17 @@ def test_from_any_folder_with_the_callers_paths(ready, tmp_path):
     assert out.splitlines() == [str(tmp_path), str(words), str(ready)]
 
 
-def test_through_a_symbolic_link(ready, tmp_path):
-    link = tmp_path / "train"
-    link.symlink_to(ready / "scripts" / "train")
-    result = subprocess.run(
-        [link], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
-    assert (result.returncode, result.stderr) == (0, "")
-
-
 def test_the_callers_python_path_is_kept(ready, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("print('custom')\n")
-    _, out, _ = call(ready, "train", cwd="/", PYTHONPATH=str(tmp_path))
-    assert "custom" in out.splitlines()
+    # Through a symbolic link, too.
+    shutil.rmtree(tmp_path / "scripts", ignore_errors=True)
+    (tmp_path / "scripts").symlink_to(ready / "scripts")
+    code, out, _ = call(tmp_path, "train", cwd="/", PYTHONPATH=str(tmp_path))
+    assert code == 0 and "custom" in out.splitlines()
 
 
-@pytest.mark.parametrize("code", [2, 6, 130])
-def test_exit_codes_pass_through(ready, code):
-    assert call(ready, "train", cwd="/", CODE=str(code))[0] == code
+def test_exit_codes_pass_through(ready):
+    assert call(ready, "train", cwd="/", CODE="130")[0] == 130
 
 
 def test_new_requirements_are_installed_once(ready):
@@ -119,35 +109,25 @@ def test_new_requirements_are_installed_once(ready):
     requirements.write_text("pip>=1\n")
     code, _, err = call(ready, "train", cwd="/")
     assert code == 0 and "Requirement already satisfied: pip>=1" in err
-    assert call(ready, "train", cwd="/")[2] == ""
     # A comment is no requirement.
     requirements.write_text("# Why.\npip>=1\n")
     assert call(ready, "train", cwd="/")[2] == ""
+    requirements.write_text("./there-is-no-such-folder\n")
+    code, out, err = call(ready, "train", cwd="/")
+    assert code == 6 and out == ""
+    last = err.splitlines()[-1]
+    assert last.startswith("alim_keras set-up: error: pip install failed")
+    # It was not taken for installed, and the environment is still good.
+    requirements.write_text("pip>=1\n")
+    assert call(ready, "train", cwd="/")[0] == 0
 
 
 def test_the_test_script_installs_its_extra_too(ready):
-    (ready / "pyproject.toml").write_text(PYPROJECT.replace("pip", "./nowhere"))
-    code, _, err = call(ready, "test", cwd="/")
-    assert code == 6 and "./nowhere" in err
-    (ready / "pyproject.toml").write_text(PYPROJECT)
     code, _, err = call(ready, "test", cwd="/")
     # The small environment has no pytest: the script came as far as calling.
     assert code == 1 and "No module named pytest" in err
     # What the extra brings is enough for training.
     assert call(ready, "train", cwd="/")[2] == ""
-
-
-def test_a_failed_install_is_one_line_and_six(ready):
-    requirements = ready / "requirements.txt"
-    kept = requirements.read_text()
-    requirements.write_text("./there-is-no-such-folder\n")
-    code, out, err = call(ready, "train", cwd="/")
-    requirements.write_text(kept)
-    assert code == 6 and out == ""
-    last = err.splitlines()[-1]
-    assert last.startswith("alim_keras set-up: error: pip install failed")
-    # It was not taken for installed, and the environment is still good.
-    assert call(ready, "train", cwd="/")[0] == 0
 
 
 def test_no_python_is_one_line_and_six(tmp_path):

@@ -1,6 +1,7 @@
 """From the configuration to a `TrainingSet`."""
 
 import dataclasses
+import os
 
 import numpy as np
 
@@ -139,7 +140,7 @@ def check_use(line):
     dataset, sets = config.data.dataset, config.candidates.candidates_file
     is_table = known_data.is_table(dataset)
     unread = [] if is_table else list(_OF_IMAGES)
-    if not (known_data.is_table_file(dataset) if is_table else sets):
+    if not (not os.path.isdir(dataset) if is_table else sets):
         unread += _OF_TABLES
     defaults, values = Config().as_dict(), config.as_dict()
     for name in unread:

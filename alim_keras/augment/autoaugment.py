@@ -54,8 +54,8 @@ SUB_POLICIES = (
     ("TranslateY", 0.7, 9, "AutoContrast", 0.9, 1),
 )
 
-# What level 9 means, growing in equal steps from nothing at level 0. The sign
-# of a geometric operation and of a blend's distance from 1 is drawn.
+# What level 9 means; level 0 is nothing. The sign of a geometric operation and
+# of a blend's distance from 1 is drawn.
 _LARGEST = {
     "Rotate": math.radians(30.0),
     "ShearX": 0.3,
@@ -68,7 +68,6 @@ _FARTHEST = 0.9
 
 
 def _row(name, probability, level):
-    """What a tensor needs to know of one operation, 6 floats."""
     share = level / 9.0
     threshold = 256.0 * (1.0 - share) if name == "Solarize" else 0.0
     # To invert is to solarise from level 0 on.
@@ -153,11 +152,10 @@ class AutoAugmentViews(RandomViews):
         drawn = draw(_POLICY + POLICY_DRAWS)
         planes = self._crop(images, drawn)
         if self.cutout > 1:
-            planes = planes * self._uncovered(planes.shape[2:], drawn)
+            planes = self._cut_out(planes, drawn)
         return pixels.from_planes(apply_policy(planes, drawn[:, _POLICY:]))
 
     def _crop(self, images, drawn):
-        """Size, flip and crop, as planes."""
         ops = keras.ops
         planes = geometry.resample(images, self.image_size)
         height, width = planes.shape[2:]
@@ -178,39 +176,35 @@ class AutoAugmentViews(RandomViews):
         return ops.transpose(planes, (0, 1, 3, 2))
 
     def _lines(self, drawn, size):
-        """The image's lines that the crop takes, whole floats `(B, n)`."""
         ops = keras.ops
         start = ops.floor(drawn * (2.0 * self.padding + 1.0)) - self.padding
         line = ops.arange(size, dtype="float32") + ops.expand_dims(start, 1)
-        # Mirrored at the first and the last pixel, which are not repeated.
+        # Mirrored at the border pixels, which are not repeated.
         last = size - 1.0
         return last - ops.abs(last - ops.abs(line))
 
-    def _uncovered(self, size, drawn):
-        """0 within the square and 1 elsewhere, `(B, H, W)`."""
-        ops = keras.ops
+    def _cut_out(self, planes, drawn):
         half = self.cutout // 2
+        size = planes.shape[2:]
 
-        def span(drawn, size):
-            pixel = ops.expand_dims(ops.arange(size, dtype="float32"), 0)
-            centre = ops.expand_dims(ops.floor(drawn * float(size)), 1)
-            covered = (pixel >= centre - half) & (pixel < centre + half)
-            return ops.cast(covered, "float32")
+        def span(drawn, count):
+            centre = keras.ops.floor(drawn * float(count))
+            return centre - half, centre + half
 
-        columns = ops.expand_dims(span(drawn[:, _CENTRE_X], size[1]), 1)
-        rows = ops.expand_dims(span(drawn[:, _CENTRE_Y], size[0]), 2)
-        return 1.0 - rows * columns
+        covered = operations.inside_rectangle(
+            span(drawn[:, _CENTRE_X], size[1]),
+            span(drawn[:, _CENTRE_Y], size[0]),
+            size,
+        )
+        return keras.ops.where(covered, 0.0, planes)
 
 
 def apply_policy(planes, draws):
     """Applies to each example of `(C, B, H, W)` one sub-policy of its own.
 
-    `draws` `(B, POLICY_DRAWS)`, uniform in [0, 1), decide which, whether its
-    two operations are applied, and their signs (below 0.5 negative).
-
-    Geometric operations come first, as one resampling. In this policy that
-    is their order, except where Color comes before TranslateX, which Color
-    leaves alone: neither moves what the other changes.
+    Draws `(B, POLICY_DRAWS)` in [0, 1) decide which, whether its operations
+    are applied, and their signs. Geometric ones come first, as one resampling:
+    Color before TranslateX is the only other order, and they commute.
     """
     ops = keras.ops
     count = len(SUB_POLICIES)

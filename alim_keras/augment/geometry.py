@@ -20,20 +20,12 @@ CROP_DRAWS = 2 * CROP_TRIES + 2
 
 
 def random_boxes(draws, size, scale=(0.2, 1.0), ratio=(3 / 4, 4 / 3)):
-    """Draws the crop of every example: torchvision's RandomResizedCrop.
+    """RandomResizedCrop of torchvision of draws `(B, CROP_DRAWS)` in [0, 1).
 
-    Ten candidates (area uniform in `scale`, aspect ratio log-uniform in
+    Ten candidates (area uniform in `scale`, width over height log-uniform in
     `ratio`, sides rounded) are drawn at once; the first that fits into the
     image is taken, else the largest centred crop with an allowed ratio.
-
-    Args:
-        draws: Float tensor `(B, CROP_DRAWS)`, uniform in [0, 1).
-        size: Height and width of the images, in pixels.
-        scale: The crop's area as share of the image's, lowest and highest.
-        ratio: Width over height, lowest and highest.
-
-    Returns:
-        Float32 tensor `(B, 4)` of whole numbers: left, top, width, height.
+    Returns left, top, width and height, whole float32 numbers `(B, 4)`.
     """
     ops = keras.ops
     height, width = size
@@ -55,23 +47,18 @@ def random_boxes(draws, size, scale=(0.2, 1.0), ratio=(3 / 4, 4 / 3)):
     chosen = ops.one_hot(first, CROP_TRIES + 1, dtype="float32")
     box_width = ops.sum(chosen * widths, axis=1)
     box_height = ops.sum(chosen * heights, axis=1)
-    free_x, free_y = width - box_width, height - box_height
     centred = ops.equal(first, CROP_TRIES)
-    left = ops.where(
-        centred,
-        ops.floor(free_x * 0.5),
-        ops.floor(draws[:, -2] * (free_x + 1.0)),
-    )
-    top = ops.where(
-        centred,
-        ops.floor(free_y * 0.5),
-        ops.floor(draws[:, -1] * (free_y + 1.0)),
-    )
+
+    def start(free, drawn):
+        drawn = ops.floor(drawn * (free + 1.0))
+        return ops.where(centred, ops.floor(free * 0.5), drawn)
+
+    left = start(width - box_width, draws[:, -2])
+    top = start(height - box_height, draws[:, -1])
     return ops.stack([left, top, box_width, box_height], axis=1)
 
 
 def _largest_box(height, width, ratio):
-    """Width and height of the largest box with a ratio within `ratio`."""
     if width / height < ratio[0]:
         return width, min(height, round(width / ratio[0]))
     if width / height > ratio[1]:
@@ -104,13 +91,11 @@ def resample(images, image_size=None, box=None, flip=None, matrix=None):
     mapped by `matrix`, as if these were three steps; but each pixel of the
     result is interpolated once, from the given pixels. A pixel that `matrix`
     takes outside the frame is black. The crop never looks beyond its border.
-    There is no antialiasing. Without any change the result equals the input
-    exactly.
+    There is no antialiasing. Without any change the result equals the input.
 
     Args:
         images: Tensor `(B, h, w, C)`, any dtype, values in [0, 255].
-        image_size: Height and width of the result in pixels. Defaults to
-            `None`, the size of `images`.
+        image_size: Height and width of the result, or None: as `images`.
         box: Crops `(B, 4)`, see `random_boxes`, or None: the whole image.
         flip: Boolean tensor `(B,)`, which images to mirror, or None.
         matrix: Affine maps `(B, 6)` of the resized crop, or None.
@@ -140,42 +125,34 @@ def resample(images, image_size=None, box=None, flip=None, matrix=None):
         slope = ops.where(mirrored, -box_width, box_width)
         start = ops.where(mirrored, size[1] * box_width, 0.0)
     across = (slope, start - 0.5 * size[1], box_width, left, size[1])
-    if matrix is None:
-        return _resample_axes(images, across, down)
-    return _resample_points(images, across, down, matrix)
+    if matrix is not None:
+        return _resample_points(images, across, down, matrix)
+    planes = ops.transpose(images, (3, 0, 2, 1))
+    planes = _resample_axis(planes, *across)
+    return _resample_axis(ops.transpose(planes, (0, 1, 3, 2)), *down)
 
 
 def _centres(size):
-    """The centres of a row of pixels, float32 `(size,)`."""
     return keras.ops.arange(size, dtype="float32") + 0.5
-
-
-def _resample_axes(images, across, down):
-    """A crop and a flip: first along the rows, then along the columns."""
-    planes = keras.ops.transpose(images, (3, 0, 2, 1))
-    planes = _resample_axis(planes, *across)
-    planes = keras.ops.transpose(planes, (0, 1, 3, 2))
-    return _resample_axis(planes, *down)
 
 
 def _resample_axis(planes, slope, start, length, first, size):
     """Interpolates `(C, B, n, m)` along n, float32 `(C, B, size, m)`."""
     ops = keras.ops
-    column = lambda values: ops.expand_dims(values, 1)  # noqa: E731
-    channels, _, old, other = planes.shape
-    batch = ops.shape(planes)[1]
-    place = column(slope) * _centres(size) + column(start)
-    pixel, share = _pixel_and_share(place, column(length), size)
-    pixel = ops.cast(pixel + column(first), backend.INTEGER)
-    row = ops.cast(ops.arange(channels * batch), backend.INTEGER)
-    row = ops.reshape(row * old, (channels, -1, 1))
-    lines = ops.reshape(planes, (-1, other))
-
-    def take(pixel):
-        return ops.cast(backend.take_rows(lines, row + pixel), "float32")
-
-    share = ops.expand_dims(share, -1)
-    return _between(take(pixel), take(ops.minimum(pixel + 1, old - 1)), share)
+    last = planes.shape[2] - 1
+    slope, start, length, first = (
+        ops.expand_dims(each, 1) for each in (slope, start, length, first)
+    )
+    place = slope * _centres(size) + start
+    pixel, share = _pixel_and_share(place, length, size)
+    pixel = ops.cast(pixel + first, backend.INTEGER)
+    lines = take_lines(planes, pixel)
+    following = take_lines(planes, ops.minimum(pixel + 1, last))
+    return _between(
+        ops.cast(lines, "float32"),
+        ops.cast(following, "float32"),
+        ops.expand_dims(share, -1),
+    )
 
 
 def _resample_points(images, across, down, matrix):
@@ -227,7 +204,7 @@ def _resample_points(images, across, down, matrix):
 
 
 def take_lines(planes, lines):
-    """Rows `lines` `(B, k)` of each example of `(C, B, n, m)`."""
+    """Takes rows `lines` `(B, k)` of each example of `(C, B, n, m)`."""
     ops = keras.ops
     channels, _, old, other = planes.shape
     batch = ops.shape(planes)[1]
@@ -241,9 +218,7 @@ def inside_frame(matrix, size):
     """Which pixels affine maps `(B, 6)` leave within the frame, `(B, H, W)`."""
     ops = keras.ops
     height, width = size
-    a, b, c, d, e, f = [
-        pixels.per_image(part) for part in ops.unstack(matrix, axis=1)
-    ]
+    a, b, c, d, e, f = map(pixels.per_image, ops.unstack(matrix, axis=1))
     x = ops.reshape(_centres(width), (1, 1, -1))
     y = ops.reshape(_centres(height), (1, -1, 1))
     column, row = a * x + b * y + c, d * x + e * y + f
@@ -256,10 +231,9 @@ def _between(first, second, share):
 
 
 def _pixel_and_share(numerator, length, size):
-    """Splits `numerator / size` into a pixel of a crop and the rest.
+    """Splits `numerator / size` into a crop's pixel and the next one's weight.
 
-    The numerator is clipped to the crop's `length` pixels; `size` is the
-    view's. The rest is the weight of the next pixel.
+    The numerator is clipped to the crop's `length` pixels.
     """
     ops = keras.ops
     # A crop and a flip keep the numerator and the rest a multiple of 0.5 and

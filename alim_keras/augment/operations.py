@@ -1,8 +1,7 @@
 """The fourteen operations of the strong view, and its cutout.
 
-Every example draws its own operations. The five geometric ones become one
-affine map; the others are applied in the drawn order. A step does to the whole
-batch what is cheap, and the rest to the examples that drew it.
+The five geometric ones become one affine map. A step does to the whole batch
+what is cheap, and the rest to the examples that drew it.
 
 Reference:
 - [Cubuk et al., 2019](https://arxiv.org/abs/1909.13719)
@@ -42,31 +41,21 @@ CUTOUT_DRAWS = 3
 
 
 def choose(draws):
-    """Numbers in [0, 1) to numbers of `OPERATIONS`, int32."""
-    count = float(len(OPERATIONS))
-    return keras.ops.cast(keras.ops.floor(draws * count), "int32")
+    """Returns numbers of `OPERATIONS`, int32, of draws in [0, 1)."""
+    return keras.ops.cast(draws * float(len(OPERATIONS)), "int32")
 
 
 def _chosen(operation, name):
-    """1.0 where the operation is the one called `name`, else 0.0."""
     number = OPERATIONS.index(name)
     return keras.ops.cast(keras.ops.equal(operation, number), "float32")
 
 
 def affine_maps(operation, angle, share, size):
-    """The affine map of each operation; the identity for pixel operations.
+    """Returns the affine map `(B, n, 6)` of each operation `(B, n)`.
 
-    Rotate turns about the centre, ShearX and ShearY lean about the top left
-    corner, TranslateX and TranslateY move.
-
-    Args:
-        operation: Integers `(B, n)`, numbers of `OPERATIONS`.
-        angle: Radians `(B, n)` of Rotate, counter-clockwise.
-        share: Shares `(B, n)` of the size, for the others.
-        size: Height and width, in pixels.
-
-    Returns:
-        Float32 tensor `(B, n, 6)`, see `geometry`.
+    Rotate turns by `angle` `(B, n)`, radians counter-clockwise, about the
+    centre; ShearX and ShearY lean about the top left corner and TranslateX
+    and TranslateY move, by `share` `(B, n)` of `size`. Others do nothing.
     """
     ops = keras.ops
     height, width = size
@@ -76,7 +65,6 @@ def affine_maps(operation, angle, share, size):
     shear_y = share * _chosen(operation, "ShearY")
     move_x = share * _chosen(operation, "TranslateX") * width
     move_y = share * _chosen(operation, "TranslateY") * height
-    # A rotation about the centre: p -> centre + R (p - centre).
     x, y = 0.5 * width, 0.5 * height
     return ops.stack(
         [
@@ -108,13 +96,11 @@ def combined_map(operations, magnitudes, size):
 
 
 def apply_operations(planes, operations, magnitudes):
-    """Applies to each example its pixel operations; geometric ones are idle.
+    """Applies the pixel operations with magnitudes `(B, n)` in [0, 1).
 
-    Brightness, Color, Contrast and Sharpness blend by 0.05 to 0.95; Posterize
-    keeps 4 to 7 bits; Solarize inverts from a level of 0 to 256 on, as the
-    magnitudes `(B, n)` in [0, 1) say. For the rest see `apply_changes`.
+    They stand for a blend by 0.05 to 0.95, 4 to 7 bits of Posterize and
+    Solarize from a level of 0 to 256 on. Geometric operations are idle.
     """
-    magnitudes = keras.ops.convert_to_tensor(magnitudes)
     return apply_changes(
         planes,
         operations,
@@ -125,18 +111,11 @@ def apply_operations(planes, operations, magnitudes):
 
 
 def apply_changes(planes, operations, away, bits, threshold, limit=False):
-    """Applies pixel operations with the numbers of each spelt out.
+    """Applies pixel operations with the numbers of each, all `(B, n)`.
 
-    Args:
-        planes: Float32 tensor `(C, B, H, W)` in [0, 255].
-        operations: Integers `(B, n)`, numbers of `OPERATIONS`; the first
-            comes first.
-        away: `(B, n)`: Brightness, Color, Contrast and Sharpness blend by the
-            factor `1 - away`.
-        bits: Whole numbers `(B, n)`, for Posterize.
-        threshold: `(B, n)`, for Solarize; 0 inverts all.
-        limit: Whether to limit to [0, 255] after each operation, which blends
-            with a factor above 1 need. Defaults to `False`.
+    Brightness, Color, Contrast and Sharpness blend by the factor `1 - away`,
+    Posterize keeps `bits`, Solarize inverts from `threshold` on. With `limit`
+    each operation ends in [0, 255], which a factor above 1 needs.
     """
     ops = keras.ops
     auto = _chosen(operations, "AutoContrast")
@@ -162,10 +141,7 @@ def apply_changes(planes, operations, away, bits, threshold, limit=False):
 
 
 def _tone(planes, auto, factor, contrast, color):
-    """AutoContrast and three blends: all are linear in the pixels.
-
-    The numbers of an example are `(B, 1, 1)`.
-    """
+    """AutoContrast and three blends: all are linear in the pixels."""
     ops = keras.ops
     scale, offset = pixels.stretch(planes)
     gray = pixels.luminance(planes)
@@ -178,19 +154,19 @@ def _tone(planes, auto, factor, contrast, color):
 def _blur_or_look_up(planes, numbers):
     """Sharpness, Equalize, Posterize or Solarize, as `numbers` `(B, 6)` say."""
     ops = keras.ops
-    columns = ops.expand_dims(ops.transpose(numbers), -1)
-    sharpness, equalize, posterize, solarize, bits, threshold = ops.unstack(
-        columns
+    sharpness, equalize, posterize, solarize, bits, threshold = ops.split(
+        numbers, 6, axis=1
     )
     # Sharpness: v + away (smooth - v), where smooth - v = smoothing / 13.
     away = ops.expand_dims(sharpness * (1.0 / 13.0), -1)
     planes = planes + away * pixels.smoothing(planes)
     levels = pixels.levels(planes)
-    table = ops.where(
-        posterize > 0,
-        pixels.posterize_table(bits[:, 0]),
-        pixels.solarize_table(threshold[:, 0]),
-    )
+    level = ops.arange(256, dtype="float32")
+    # Powers of two by name: `power` is not exact on every device.
+    powers = ops.convert_to_tensor([2.0**n for n in range(9)], "float32")
+    step = backend.take_rows(powers, ops.cast(8.0 - bits, "int32"))
+    inverted = ops.where(level < threshold, level, 255.0 - level)
+    table = ops.where(posterize > 0, ops.floor(level / step) * step, inverted)
     table = ops.where(equalize > 0, pixels.equalize_table(levels), table)
     use = ops.expand_dims(equalize + posterize + solarize, -1)
     return ops.where(use > 0, pixels.look_up(levels, table), planes)
@@ -199,19 +175,15 @@ def _blur_or_look_up(planes, numbers):
 def where_needed(planes, needed, numbers, change):
     """Changes the examples `needed` `(B,)`, in as many blocks as they fill.
 
-    The shapes stay static, as XLA wants them: a block is an eighth of the
-    batch, the loop runs as often as the count of `needed` asks for. `change`
-    is a function of the planes of some examples and their rows of `numbers`
-    `(B, n)`; it leaves those as they are that are not `needed`.
+    A block is an eighth of the batch, so that shapes are static, as XLA wants
+    them. `change` takes the planes of some examples and their rows of
+    `numbers` `(B, n)`; it leaves those as they are that are not `needed`.
     """
     ops = keras.ops
     channels, _, height, width = planes.shape
     batch = ops.shape(planes)[1]
-    block = (
-        ops.maximum(batch // 8, 16)
-        if keras.ops.is_tensor(batch)
-        else max(batch // 8, 16)
-    )
+    larger = ops.maximum if ops.is_tensor(batch) else max
+    block = larger(batch // 8, 16)
     count = ops.sum(ops.cast(needed, "int32"))
     order = ops.cast(ops.argsort(ops.cast(~needed, "int32")), "int32")
     first = ops.expand_dims(ops.arange(channels, dtype="int32") * batch, 1)
@@ -238,11 +210,10 @@ def where_needed(planes, needed, numbers, change):
 def cutout_planes(planes, draws, largest, color):
     """Paints a square over each example.
 
-    The side is uniform up to `largest` of the width and the centre uniform
-    over the image. Its left and top edges are moved into the image before
-    the right and bottom edges are measured from them, so a square near the
-    left or the top keeps its size; the last row and column are painted too.
-    One channel gets the mean of the three numbers of `color`.
+    The side is uniform up to `largest` of the width, the centre over the
+    image. The left and top edges are moved into the image before the others
+    are measured from them; the last row and column are painted too. One
+    channel gets the mean of `color`.
     """
     ops = keras.ops
     channels, _, height, width = planes.shape
@@ -251,15 +222,27 @@ def cutout_planes(planes, draws, largest, color):
     def span(center, size):
         first = ops.floor(ops.maximum(center * size - 0.5 * side, 0.0))
         last = ops.floor(ops.minimum(first + side, float(size)))
-        place = ops.expand_dims(ops.arange(size, dtype="float32"), 0)
-        first = ops.expand_dims(first, 1)
-        covered = (place >= first) & (place <= ops.expand_dims(last, 1))
-        return ops.cast(covered, "float32")
+        return first, last + 1.0
 
-    columns = ops.expand_dims(span(draws[:, 0], width), 1)
-    rows = ops.expand_dims(span(draws[:, 1], height), 2)
-    mask = rows * columns
+    covered = inside_rectangle(
+        span(draws[:, 0], width), span(draws[:, 1], height), (height, width)
+    )
     if channels == 1:
         color = (sum(color) / len(color),)
     paint = ops.reshape(ops.convert_to_tensor(color, "float32"), (-1, 1, 1, 1))
-    return ops.where(mask > 0, paint, planes)
+    return ops.where(covered, paint, planes)
+
+
+def inside_rectangle(columns, rows, size):
+    """Which pixels `(B, H, W)` lie in rectangles.
+
+    `columns` and `rows` are pairs: the first pixel and that behind the last.
+    """
+
+    def within(ends, count):
+        first, end = (keras.ops.expand_dims(each, 1) for each in ends)
+        pixel = keras.ops.arange(count, dtype="float32")
+        return (pixel >= first) & (pixel < end)
+
+    across = keras.ops.expand_dims(within(columns, size[1]), 1)
+    return keras.ops.expand_dims(within(rows, size[0]), 2) & across

@@ -47,12 +47,12 @@ def per_image(values):
 
 
 def clip(planes):
-    """Limits to the range of a pixel."""
+    """Limits pixels to [0, 255]."""
     return keras.ops.clip(planes, 0.0, 255.0)
 
 
 def luminance(planes):
-    """The grey version, `(B, H, W)`."""
+    """Returns the grey version, `(B, H, W)`."""
     if planes.shape[0] == 1:
         return planes[0]
     red, green, blue = LUMA
@@ -60,15 +60,14 @@ def luminance(planes):
 
 
 def mean(gray):
-    """The mean of a grey batch, `(B, 1, 1)`."""
+    """Returns the mean of a grey batch, `(B, 1, 1)`."""
     return keras.ops.mean(gray, axis=(1, 2), keepdims=True)
 
 
 def smoothing(planes):
-    """What PIL's SMOOTH filter adds to every pixel, times 13.
+    """Returns what PIL's SMOOTH filter adds to every pixel, times 13.
 
-    The filter is the 3x3 mean with the centre counted five times; PIL leaves
-    the outermost pixels as they are, so they get 0 here.
+    PIL leaves the outermost pixels as they are.
     """
     height, width = planes.shape[2:]
     if height < 3 or width < 3:
@@ -94,36 +93,26 @@ def stretch(planes):
 def shift_hue(planes, turns):
     """Turns the hue of three planes, by whole turns `(B, 1, 1)`."""
     ops = keras.ops
-    red, green, blue = planes[0], planes[1], planes[2]
+    red, green, blue = ops.unstack(planes)
     high = ops.maximum(ops.maximum(red, green), blue)
     low = ops.minimum(ops.minimum(red, green), blue)
     chroma = high - low
     # The place on the circle in sixths of it, times the chroma: nothing is
     # divided, and a grey pixel, which has no hue, stays grey. From -1 to 5.
     double = 2.0 * chroma
-    place = ops.where(
-        ops.equal(high, red),
-        green - blue,
-        ops.where(
-            ops.equal(high, green),
-            double + (blue - red),
-            2.0 * double + (red - green),
-        ),
-    )
+    place = 2.0 * double + (red - green)
+    place = ops.where(ops.equal(high, green), double + (blue - red), place)
+    place = ops.where(ops.equal(high, red), green - blue, place)
     place = place + 6.0 * (turns - ops.floor(turns)) * chroma
     place = ops.where(place > 5.0 * chroma, place - 6.0 * chroma, place)
 
     def rising(distance):
         return low + ops.minimum(ops.relu(distance), chroma)
 
-    return ops.stack(
-        [
-            rising(ops.abs(place - 3.0 * chroma) - chroma),
-            rising(double - ops.abs(place - double)),
-            rising(ops.abs(place - chroma) - chroma),
-        ],
-        axis=0,
-    )
+    red = rising(ops.abs(place - 3.0 * chroma) - chroma)
+    green = rising(double - ops.abs(place - double))
+    blue = rising(ops.abs(place - chroma) - chroma)
+    return ops.stack([red, green, blue])
 
 
 def levels(planes):
@@ -132,7 +121,7 @@ def levels(planes):
 
 
 def _cells(pixels):
-    """The place of every level in tables laid end to end, and their number."""
+    """Places of levels in tables laid end to end, and how many tables."""
     ops = keras.ops
     channels, _, height, width = pixels.shape
     tables = ops.shape(pixels)[1] * channels
@@ -174,37 +163,13 @@ def equalize_table(pixels):
     return ops.where(step > 0, ops.minimum(table, 255.0), identity)
 
 
-def posterize_table(bits):
-    """The table `(B, 256)` that keeps the highest `bits` `(B,)` bits."""
-    ops = keras.ops
-    level = ops.arange(256, dtype="float32")
-    # Powers of two by name: `power` is not exact on every device.
-    powers = ops.convert_to_tensor([2.0**n for n in range(9)], "float32")
-    size = backend.take_rows(powers, 8 - ops.cast(bits, "int32"))
-    size = ops.expand_dims(size, 1)
-    return ops.floor(level / size) * size
-
-
-def solarize_table(threshold):
-    """The table `(B, 256)` that inverts levels from `threshold` `(B,)` on."""
-    ops = keras.ops
-    level = ops.arange(256, dtype="float32")
-    threshold = ops.expand_dims(ops.cast(threshold, "float32"), 1)
-    return ops.where(level < threshold, level, 255.0 - level)
-
-
 def jitter(planes, draws, strength, probability):
     """Changes brightness, contrast, saturation and hue in a random order.
 
-    torchvision's ColorJitter, with an order of its own for each example.
-
-    Args:
-        planes: Float32 tensor `(C, B, H, W)`.
-        draws: Float tensor `(B, JITTER_DRAWS)`, uniform in [0, 1).
-        strength: Four floats: brightness, contrast and saturation factors
-            are uniform in `[max(0, 1 - s), 1 + s]`, the hue turns by a share
-            of the circle uniform in `[-s, s]`.
-        probability: Float. The share of examples that are changed.
+    torchvision's ColorJitter, with an order of its own for each example and
+    draws `(B, JITTER_DRAWS)` in [0, 1). Of the four numbers of `strength`
+    three are of factors in `[max(0, 1 - s), 1 + s]`, and the hue turns by a
+    share of the circle in `[-s, s]`.
     """
     ops = keras.ops
     colored = planes.shape[0] == 3
@@ -242,30 +207,25 @@ def jitter(planes, draws, strength, probability):
             color=kinds[:, step, _SATURATION],
         )
 
-    steps = range(len(blends))
-    if not hue:
-        for step in steps:
-            planes = blend_step(planes, step, None)
-        return planes
     # The hue is the dearest operation and its place is random: it is computed
     # once, and each blend is offered before and after it, one of the two
     # times with no change.
+    steps = range(len(blends))
     for step in steps:
-        planes = blend_step(planes, step, step < hue_place)
-    turns = (2.0 * draws[:, 2 + _HUE] - 1.0) * strength[_HUE] * chosen
-    planes = shift_hue(planes, per_image(turns))
-    for step in steps:
-        planes = blend_step(planes, step, step >= hue_place)
+        planes = blend_step(planes, step, step < hue_place if hue else None)
+    if hue:
+        turns = (2.0 * draws[:, 2 + _HUE] - 1.0) * strength[_HUE] * chosen
+        planes = shift_hue(planes, per_image(turns))
+        for step in steps:
+            planes = blend_step(planes, step, step >= hue_place)
     return planes
 
 
 def blend(planes, change, contrast, color):
-    """Blends with black, the mean grey or the grey image, and clips.
+    """Blends by the factor `1 + change` `(B,)`, and clips.
 
-    `change` `(B,)` is the factor minus 1: 0 leaves the image exactly as it
-    is, -1 gives the other end of the blend. That is the mean grey where
-    `contrast` `(B,)` is 1, the grey image where `color` `(B,)` is 1, and
-    black where both are 0.
+    The other end is the mean grey where `contrast` `(B,)` is 1, the grey
+    image where `color` `(B,)` is 1, and black where both are 0.
     """
     gray = luminance(planes)
     other = per_image(change * contrast) * mean(gray)
@@ -276,10 +236,10 @@ def blend(planes, change, contrast, color):
 
 
 def _orders(blends):
-    """Tables of the 24 orders of the four operations.
+    """Tables of the 24 orders of four operations.
 
-    They are the one-hot kind of each blend, `(24, len(blends), 3)`, and how
-    many blends come before the hue, `(24,)`.
+    One-hot kinds of the blends `(24, len(blends), 3)`, and how many of them
+    come before the hue `(24,)`.
     """
     kinds = np.zeros((24, len(blends), 3), "float32")
     places = np.zeros((24,), "int32")

@@ -20,6 +20,7 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 from alim_keras.errors import first_rows
+from alim_keras.errors import one_line
 
 # Rows of a multi-hot matrix are handled in blocks of about this many entries.
 _BLOCK = 1 << 24
@@ -118,22 +119,29 @@ class CandidateSets:
                 "Expected a multi-hot matrix (N, C). Received: "
                 f"dtype={sets.dtype}, shape={sets.shape}"
             )
-        ids = checks.row_ids(len(sets)) if ids is None else ids
-        names = range(sets.shape[1]) if class_names is None else class_names
-        if len(names) != sets.shape[1]:
-            raise DataError(
-                f"The multi-hot candidate sets have {sets.shape[1]} columns, "
-                f"but there are {len(names)} classes"
-            )
         step = _rows_at_once(sets.shape[1])
-        parts = [np.zeros((2, 0), np.int32)]
-        for start in range(0, len(sets), step):
-            block = sets[start : start + step]
+        blocks = (sets[i : i + step] for i in range(0, len(sets), step))
+        return cls._from_blocks(
+            blocks, sets.shape, ids, class_names, *more, **named
+        )
+
+    @classmethod
+    def _from_blocks(cls, blocks, shape, ids, names, *more, **named):
+        ids = checks.row_ids(shape[0]) if ids is None else ids
+        names = range(shape[1]) if names is None else names
+        if len(names) != shape[1]:
+            raise DataError(
+                f"The multi-hot candidate sets have {shape[1]} columns, but "
+                f"there are {len(names)} classes"
+            )
+        parts, start = [np.zeros((2, 0), np.int32)], 0
+        for block in blocks:
             checks.check_zero_one(block, start, ids)
             rows, columns = np.nonzero(block)
             parts.append(np.array([rows + start, columns], np.int32))
+            start += len(block)
         rows, classes = np.concatenate(parts, axis=1)
-        indptr = _indptr(rows, len(sets))
+        indptr = _indptr(rows, shape[0])
         return cls(ids, names, indptr, classes, *more, **named)
 
     @classmethod
@@ -240,14 +248,14 @@ class CandidateSets:
         )
         return part
 
-    def rows_of(self, ids, where="the images"):
-        """Returns the rows of unique ids, int64 `(n,)`.
+    def select(self, ids, where="the images"):
+        """Returns the sets of unique ids, in their order.
 
         `DataError`, which names `where` they are from, if some have no set.
         """
         ids = np.asarray(ids, str).reshape(-1)
         if np.array_equal(self.ids, ids):
-            return np.arange(len(ids))
+            return self
         checks.check_names(ids, where)
         places = {name: row for row, name in enumerate(self.ids.tolist())}
         rows = np.array([places.get(name, -1) for name in ids.tolist()], int)
@@ -261,11 +269,7 @@ class CandidateSets:
                 f"candidate set among the {len(self)} in {self.source}: "
                 f"{first_five(missing)}; {hint}"
             )
-        return rows
-
-    def select(self, ids, where="the images"):
-        """Returns the sets of ids, in their order; see `rows_of`."""
-        return self.take(self.rows_of(ids, where))
+        return self.take(rows)
 
     def replace(self, rows, labels):
         """Returns the sets where those of rows hold just one label each."""
@@ -393,9 +397,9 @@ class CandidateSets:
         Raises:
             DataError: The file is missing, damaged or does not fit its hash.
         """
-        arrays = checks.open_npz(path)
-        ids, sets = arrays.get("ids", np.zeros(0)), arrays.get("sets")
-        if sets is None or ids.dtype.kind not in "US" or not ids.size:
+        arrays = checks.open_npz(path, but="sets")
+        ids = arrays.get("ids", np.zeros(0))
+        if "sets" not in arrays or ids.dtype.kind not in "US" or not ids.size:
             raise DataError(
                 f"{path}: 'ids', strings, at least one, and 'sets' were "
                 f"expected. Received: {sorted(arrays)}, ids {ids.dtype}, "
@@ -403,17 +407,25 @@ class CandidateSets:
             )
         names = arrays.get("class_names")
         names = None if names is None else names.tolist()
-        provenance = str(arrays.get("provenance", "{}"))
-        with checks.in_file(path):
-            loaded = cls.from_dense(
-                sets, ids.astype(str), names, json.loads(provenance), str(path)
+        try:
+            provenance = json.loads(str(arrays.get("provenance", "{}")))
+            more = (ids.astype(str), names, provenance, str(path))
+            with (
+                zipfile.ZipFile(path) as archive,
+                archive.open("sets.npy") as file,
+            ):
+                loaded = cls._from_blocks(*_read_blocks(file), *more)
+        except Exception as error:
+            # zlib, zipfile and json all mean the same to the user.
+            text = one_line(error).removeprefix(f"{path}: ")
+            raise DataError(f"{path}: {text}") from error
+        if arrays.get("content_hash", loaded.content_hash) != (
+            loaded.content_hash
+        ):
+            raise DataError(
+                f"{path}: the contents do not fit the stored hash, the file "
+                "was changed or damaged; write it again"
             )
-            stored = arrays.get("content_hash", loaded.content_hash)
-            if stored != loaded.content_hash:
-                raise DataError(
-                    "the contents do not fit the stored hash, the file was "
-                    "changed or damaged; write it again"
-                )
         return loaded
 
 
@@ -442,3 +454,23 @@ def _add(archive, name, blocks, shape):
         member.write(head.getvalue())
         for block in itertools.chain([block], blocks):
             member.write(np.ascontiguousarray(block).tobytes())
+
+
+def _read_blocks(file):
+    """Returns the row blocks and the shape of a matrix in an open .npy."""
+    np.lib.format.read_magic(file)
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    if len(shape) != 2 or dtype.kind not in "biuf":
+        raise DataError(
+            "'sets' must be a matrix of 0 and 1 with a row for each id. "
+            f"Received: dtype={dtype}, shape={shape}"
+        )
+    if is_fortran:
+        values = np.frombuffer(file.read(), dtype)
+        return [values.reshape(shape[::-1]).T], shape
+    step, width = _rows_at_once(shape[1]), shape[1] * dtype.itemsize
+    blocks = (
+        np.frombuffer(file.read(min(step, shape[0] - start) * width), dtype)
+        for start in range(0, shape[0], step)
+    )
+    return (block.reshape(-1, shape[1]) for block in blocks), shape

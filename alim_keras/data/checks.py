@@ -290,10 +290,11 @@ def validate_features(features, ids=None):
     return result
 
 
-def open_npz(path, only=None):
+def open_npz(path, only=None, but=None):
     """Returns the arrays of an .npz file, or `only` those, without pickles.
 
-    It raises `DataError` for a file that is missing, empty, no .npz or damaged.
+    None stands for the array `but`, which is not read. It raises `DataError`
+    for a file that is missing, empty, no .npz or damaged.
     """
     try:
         # numpy does not close a file it fails to read.
@@ -303,8 +304,11 @@ def open_npz(path, only=None):
             archive = np.load(file, allow_pickle=False)
             if isinstance(archive, np.ndarray):
                 raise DataError("it holds one array, not several")
-            names = archive.files
-            return {n: archive[n] for n in names if only is None or n in only}
+            return {
+                name: None if name == but else archive[name]
+                for name in archive.files
+                if only is None or name in only
+            }
     except Exception as error:
         # A damaged archive shows itself as almost any exception.
         why = getattr(error, "strerror", None) or one_line(error)

@@ -43,19 +43,10 @@ def pillow():
             "Decoding and resizing images needs Pillow: pip install Pillow"
         ) from error
     PIL.Image.init()
+    # Its warnings are about odd files; what fails is an exception. The filter
+    # stays: one taken back after each image is not safe among threads.
+    warnings.filterwarnings("ignore", module=r"PIL\.")
     return PIL.Image
-
-
-def hush():
-    """Hides Pillow's warnings about odd files; what fails is an exception.
-
-    The filter stays: one that is taken back after each image would not be
-    safe among threads.
-    """
-    pillow()
-    patterns = [getattr(rule[3], "pattern", None) for rule in warnings.filters]
-    if r"PIL\." not in patterns:
-        warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 def is_encoded(source):
@@ -64,18 +55,13 @@ def is_encoded(source):
 
 
 def open_file(source):
-    """Returns a path's open file, or encoded bytes as one; neither is empty."""
+    """Returns a path's open file, or encoded bytes as one."""
     if is_encoded(source):
-        size, is_file = len(source), True
-    else:
-        status = os.stat(source)
-        size, is_file = status.st_size, stat.S_ISREG(status.st_mode)
-        # A pipe would wait for somebody to write into it.
-        if not is_file and not stat.S_ISDIR(status.st_mode):
-            raise _UnreadableError("it is not a regular file")
-    if is_file and not size:
-        raise _UnreadableError("it is empty (zero bytes)")
-    return io.BytesIO(source) if is_encoded(source) else open(source, "rb")
+        return io.BytesIO(source)
+    # A pipe would wait for somebody to write into it.
+    if not stat.S_ISREG(os.stat(source).st_mode):
+        raise _UnreadableError("it is not a regular file")
+    return open(source, "rb")
 
 
 def _open_image(file):
@@ -134,27 +120,16 @@ def head(source):
 
 def explain(error):
     """Returns in a few words why an image cannot be read."""
-    import PIL
-
     if isinstance(error, _UnreadableError):
         return str(error)
-    if isinstance(error, MemoryError):
-        return "memory does not suffice for it"
-    if isinstance(error, PIL.UnidentifiedImageError):
-        return "it is not an image of a known format"
-    if isinstance(error, pillow().DecompressionBombError):
-        limit = 2 * pillow().MAX_IMAGE_PIXELS
-        return f"it has more pixels than is safe to decode, {limit:,}"
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return "there is no such file"
-    if isinstance(error, IsADirectoryError):
-        return "it is a folder"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
     text = one_line(error)
     if isinstance(error, EOFError) or "truncated" in text.lower():
         return "it is cut short"
-    return f"it is damaged: {text}"
+    if text.startswith("cannot identify"):
+        return "it is not an image of a known format"
+    return f"it is damaged or cannot be opened: {text}"
 
 
 def decode(source, size, channels=3, name=None, enlarge=True):
@@ -177,15 +152,8 @@ def decode(source, size, channels=3, name=None, enlarge=True):
         uint8 `(size, size, channels)`.
 
     Raises:
-        DataError: The file is missing, empty, cut short or no image. It
-            names the file and the reason.
-
-    Example:
-
-    >>> decode("photos/cat.jpg", 224).shape
-    (224, 224, 3)
+        DataError: It cannot be read; names the file and the reason.
     """
-    hush()
     try:
         with open_file(source) as file, _open_image(file) as image:
             size = size if enlarge else min(size, *image.size)
@@ -252,20 +220,12 @@ def _scaled_size(size, image_size):
 
 
 def square(image, image_size, full_size=None):
-    """Returns the middle square of an image, scaled to `image_size`.
+    """Returns the middle square of an image, uint8 with channels, scaled.
 
     The shorter side is scaled to `image_size` (bilinear, with the filter
     widened on shrinking) and the middle of the longer side is kept. Of a
-    long strip only the middle is scaled.
-
-    Args:
-        image: A `PIL.Image.Image` of mode "L" or "RGB".
-        image_size: Integer.
-        full_size: Pair (width, height) to reckon with where the image was
-            made smaller already. Defaults to its own.
-
-    Returns:
-        uint8 `(image_size, image_size, channels)`.
+    long strip only the middle is scaled. `full_size` is the (width, height)
+    to reckon with where the image was made smaller already.
     """
     size = _scaled_size(full_size or image.size, image_size)
     if max(size) > _LONG * image_size:
@@ -286,13 +246,7 @@ def square(image, image_size, full_size=None):
 
 
 def resize_all(images, image_size):
-    """Returns images brought to one square size, on all processors.
-
-    Args:
-        images: uint8 `(n, H, W, channels)`, or a list of arrays of different
-            sizes.
-        image_size: Integer, or None to leave an array as it is.
-    """
+    """Returns a list or array of images, brought to one size if given."""
     if image_size is None:
         return images
 

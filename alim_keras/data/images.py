@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import hashlib
 import os
-import time
 
 import numpy as np
 
@@ -16,10 +15,8 @@ from alim_keras.errors import check_number
 
 # Decoded images of less than this are kept in memory.
 _KEPT = 1 << 30
-# Contents are compared where reading them is no more than this many bytes.
-_COMPARED = 1 << 30
-# Seconds between two calls of `progress`, and files in one task of a thread.
-_EVERY, _AT_ONCE = 0.25, 256
+# Files in one task of a thread.
+_AT_ONCE = 256
 # The common side where images differ.
 _USUAL_SIZE = 224
 # So many images on disk stand for all of them.
@@ -27,7 +24,7 @@ _SAMPLE = 256
 # So many images may be decoded to learn whether they count.
 _FEW = 2000
 # Images are summed in parts of about this many numbers.
-_BLOCK = 1 << 24
+_BLOCK = 1 << 22
 
 
 class DiskImages:
@@ -126,20 +123,12 @@ class DiskImages:
                         raise
                     problems[place] = decoding.explain(error.__cause__)
 
-        if len(rows) < 4:
-            fill(range(len(rows)))
-            return pixels
         # A few parts for each thread, so that large images do not pile up.
-        step = -(-len(rows) // (4 * _num_workers()))
+        step = max(1, -(-len(rows) // (4 * _num_workers())))
         starts = range(0, len(rows), step)
         parts = [range(i, min(i + step, len(rows))) for i in starts]
-        running = [_pool(os.getpid()).submit(fill, part) for part in parts]
-        try:
-            for task in running:
-                task.result()
-        finally:
-            for task in running:
-                task.cancel()
+        # It raises the first error in this order, and leaves the rest out.
+        list(_pool(os.getpid()).map(fill, parts))
         return pixels
 
     def pictures(self, index, largest=256):
@@ -147,11 +136,12 @@ class DiskImages:
         return [self._load(row, largest, False) for row in self._rows[index]]
 
     def _decoded(self, row):
-        if self._kept is None:
-            return self._load(row, self._form[0])
-        if row not in self._kept:
-            self._kept[row] = self._load(row, self._form[0])
-        return self._kept[row]
+        if self._kept is not None and row in self._kept:
+            return self._kept[row]
+        pixels = self._load(row, self._form[0])
+        if self._kept is not None:
+            self._kept[row] = pixels
+        return pixels
 
     def _load(self, row, size, enlarge=True):
         source, name = self._files[row], f"row {row} (an encoded image)"
@@ -161,13 +151,7 @@ class DiskImages:
 
 
 def image_rows(images, index):
-    """Returns rows of an array or of `DiskImages`, decoded.
-
-    Example:
-
-    >>> image_rows(np.zeros((4, 8, 8, 3), np.uint8), np.array([2, 0])).shape
-    (2, 8, 8, 3)
-    """
+    """Returns rows of an array or of `DiskImages`, decoded."""
     is_disk = isinstance(images, DiskImages)
     return images.read(index) if is_disk else images[index]
 
@@ -197,12 +181,8 @@ class Scan:
         bytes: int64 `(N,)`, sizes of the files.
         modified: int64 `(N,)`, times of change in nanoseconds, 0 of encoded
             images.
-        copies: int64 `(N,)`: equal for links to one file and, if `compared`,
-            for files with the same bytes.
+        copies: int64 `(N,)`: equal for files with the same bytes.
         problems: Dict from a row to the reason why it cannot be read.
-        compared: Whether bytes were compared: all files that share their
-            size with another one come to no more than 1 GiB.
-        num_files: How many different files were opened.
     """
 
     names: list
@@ -211,8 +191,6 @@ class Scan:
     modified: np.ndarray
     copies: np.ndarray
     problems: dict
-    compared: bool
-    num_files: int
 
     width = property(lambda self: self.heads[:, 0])
     height = property(lambda self: self.heads[:, 1])
@@ -238,11 +216,7 @@ class Scan:
         return dataclasses.replace(self, problems=problems, heads=heads)
 
     def unified_size(self):
-        """Returns the side that images are to be brought to.
-
-        Their own, where all that can be read are square and of one size;
-        else 224.
-        """
+        """Returns the side of readable images, 224 if they are not alike."""
         sides = np.unique(self.heads[self.width > 0, :2])
         return int(sides[0]) if len(sides) == 1 else _USUAL_SIZE
 
@@ -256,11 +230,7 @@ class Scan:
         return np.flatnonzero((self.width > 0) & (self.heads[:, 3] == 0))
 
     def odd_rows(self):
-        """Returns the few rows that keep the others from one common size.
-
-        They are those of another size than the commonest, if that is square
-        and at least half of the images have it; else there are none.
-        """
+        """Returns the few rows whose size differs from the usual square one."""
         good = np.flatnonzero(self.width)
         sides = self.heads[good, :2]
         kinds, counts = np.unique(sides, axis=0, return_counts=True)
@@ -271,12 +241,12 @@ class Scan:
 
 
 def scan(files, progress=None, folder=None, names=None):
-    """Looks at the heads of image files; one listed often is opened once.
+    """Looks at the heads of image files.
 
     Args:
         files: Sequence of N paths, or of encoded images (`bytes`).
-        progress: Function of (done, total), called a few times a second from
-            this thread. Defaults to None.
+        progress: Function of (done, total), called now and then from this
+            thread. Defaults to None.
         folder: Path that relative paths start from. Defaults to the current
             folder.
         names: Strings, the names of encoded images. Defaults to the paths.
@@ -289,81 +259,62 @@ def scan(files, progress=None, folder=None, names=None):
     >>> scan(["cat.jpg", "notes.txt"]).problems
     {1: 'it is not an image of a known format'}
     """
-    decoding.hush()
-    sources, owner, stamps, problems = _look_up(files, folder)
-    sizes = np.zeros(len(sources), np.int64)
-    sizes[owner[owner >= 0]] = stamps[owner >= 0, 0]
-    _, place, counts = np.unique(sizes, return_inverse=True, return_counts=True)
-    shared = (counts[place] > 1) & (sizes > 0)
-    compared = bool(sizes[shared].sum() <= _COMPARED)
-    # Files that were not found have the owner -1: the last row, zeros.
-    heads = np.zeros((len(sources) + 1, 4), np.int32)
-    reasons, digests = {}, {}
+    heads = np.zeros((len(files), 4), np.int32)
+    stamps = np.zeros((len(files), 2), np.int64)
+    problems, digests = {}, {}
 
-    def look(start):
-        for row in range(start, min(start + _AT_ONCE, len(sources))):
-            try:
-                heads[row] = decoding.head(sources[row])
-                if shared[row] and compared:
-                    with decoding.open_file(sources[row]) as file:
-                        digests[row] = hashlib.blake2b(file.read()).digest()
-            except Exception as error:
-                # Damaged files make Pillow raise nearly everything.
-                reasons[row] = decoding.explain(error)
+    def source(row):
+        if decoding.is_encoded(files[row]):
+            return files[row]
+        return os.path.join("" if folder is None else folder, files[row])
 
-    starts, due = range(0, len(sources), _AT_ONCE), time.monotonic()
-    for start, _ in zip(starts, _pool(os.getpid()).map(look, starts)):
-        if progress is not None and time.monotonic() > due:
-            due = time.monotonic() + _EVERY
-            progress(len(files) * start // len(sources), len(files))
-    if progress is not None:
-        progress(len(files), len(files))
-    same, first = np.arange(len(sources) + 1), {}
+    def look(row):
+        try:
+            if decoding.is_encoded(files[row]):
+                stamps[row, 0] = len(files[row])
+            else:
+                status = os.stat(source(row))
+                stamps[row] = status.st_size, status.st_mtime_ns
+            heads[row] = decoding.head(source(row))
+        except Exception as error:
+            # Damaged files make Pillow raise nearly everything.
+            problems[row] = decoding.explain(error)
+
+    def digest(row):
+        with decoding.open_file(source(row)) as file:
+            digests[row] = hashlib.blake2b(file.read()).digest()
+
+    _for_each(look, range(len(files)), progress)
+    # Only files of one size can be copies.
+    good = np.flatnonzero(heads[:, 0])
+    _, place, counts = np.unique(
+        stamps[good, 0], return_inverse=True, return_counts=True
+    )
+    _for_each(digest, good[counts[place] > 1].tolist())
+    copies, first = np.arange(len(files)), {}
     for row in sorted(digests):
-        same[row] = first.setdefault(digests[row], row)
-    is_bad = np.isin(owner, list(reasons))
-    for row in np.flatnonzero(is_bad).tolist():
-        problems[row] = reasons[int(owner[row])]
-    copies = same[owner]
-    # Each file that is not there is a group of its own.
-    copies[owner < 0] = len(sources) + np.arange(np.sum(owner < 0))
+        copies[row] = first.setdefault(digests[row], row)
     return Scan(
         names=list(files if names is None else names),
-        heads=heads[owner],
+        heads=heads,
         bytes=stamps[:, 0],
         modified=stamps[:, 1],
         copies=copies,
         problems=dict(sorted(problems.items())),
-        compared=compared,
-        num_files=len(sources),
     )
 
 
-def _look_up(files, folder):
-    """Finds which paths are the same file."""
-    stamps = np.zeros((len(files), 2), np.int64)
-    owner = np.full(len(files), -1, np.int64)
-    missing, known, sources = {}, {}, []
-    # os.path.join would take as long as the look itself.
-    start = "" if folder is None else os.path.join(os.fspath(folder), "")
-    for row, name in enumerate(files):
-        if decoding.is_encoded(name):
-            path, key, stamps[row, 0] = name, row, len(name)
-        else:
-            name = os.fspath(name)
-            path = name if os.path.isabs(name) else start + name
-            try:
-                status = os.stat(path)
-            except (OSError, ValueError) as error:
-                missing[row] = decoding.explain(error)
-                continue
-            stamps[row] = status.st_size, status.st_mtime_ns
-            key = (status.st_dev, status.st_ino)
-        place = known.setdefault(key, len(sources))
-        if place == len(sources):
-            sources.append(path)
-        owner[row] = place
-    return sources, owner, stamps, missing
+def _for_each(function, rows, progress=None):
+    """Calls a function of each row, in threads."""
+
+    def run(start):
+        for row in rows[start : start + _AT_ONCE]:
+            function(row)
+
+    starts = range(0, len(rows), _AT_ONCE)
+    for start, _ in zip(starts, _pool(os.getpid()).map(run, starts)):
+        if progress is not None:
+            progress(min(start + _AT_ONCE, len(rows)), len(rows))
 
 
 def channel_statistics(images):
@@ -374,8 +325,7 @@ def channel_statistics(images):
             `DiskImages`, a sample is read.
 
     Returns:
-        Two tuples of floats. A constant channel has a deviation of 1, so
-        that dividing by it is safe.
+        Two tuples of floats. A constant channel has a deviation of 1.
 
     Example:
 
@@ -387,16 +337,9 @@ def channel_statistics(images):
     step = max(1, _BLOCK // max(1, int(np.prod(images.shape[1:]))))
     sums = np.zeros((2, images.shape[-1]))
     for start in range(0, len(images), step):
-        part = np.moveaxis(images[start : start + step], -1, 0)
-        planes = part.reshape(len(part), -1)
-        if images.dtype == np.uint8:
-            # Counting the 256 values is quicker than summing, and exact.
-            counts = [np.bincount(plane, minlength=256) for plane in planes]
-            levels = np.arange(256) / 255.0
-            sums += [counts @ levels, counts @ np.square(levels)]
-        else:
-            planes = planes.astype(np.float64) / 255.0
-            sums += [planes.sum(1), np.square(planes).sum(1)]
+        part = images[start : start + step].reshape(-1, images.shape[-1])
+        part = part.astype(np.float64) / 255.0
+        sums += [part.sum(0), np.square(part).sum(0)]
     mean, square = sums / np.prod(images.shape[:3])
     std = np.sqrt(np.maximum(square - np.square(mean), 0.0))
     std = np.where(std > 1e-6, std, 1.0)

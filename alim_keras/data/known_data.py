@@ -40,27 +40,21 @@ _NPZ_ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """One named data set.
-
-    Args:
-        tfds_name: String, its name in TensorFlow Datasets, or None.
-        idx: Tuple of the md5 of the four IDX files' unpacked contents, in
-            the order of training images and labels, test images and labels.
-        system_folder: String, where a Linux distribution installs it.
-        class_names: Tuple of strings, where the files do not name them.
-        mean: Tuple of floats per channel, as published with the methods.
-        std: Tuple of floats per channel.
-        protocol: String, the candidate protocol of the published tables.
-        image_size: Integer, the size images are brought to by default.
-    """
+    """One named data set."""
 
     tfds_name: str = None
+    # The md5 of the unpacked IDX files, in the order of `_IDX_FILES`.
     idx: tuple = ()
+    # Where a Linux distribution installs the IDX files.
     system_folder: str = None
+    # Where the files do not name them.
     class_names: tuple = None
+    # Of each channel, as published with the methods.
     mean: tuple = None
     std: tuple = None
+    # The candidate protocol of the published tables.
     protocol: str = "flip"
+    # The size that images are brought to by default.
     image_size: int = None
 
 
@@ -152,22 +146,15 @@ vehicles_2: lawn_mower rocket streetcar tank tractor
 
 
 def plain_name(text):
-    """Returns the one spelling of a data set's name.
-
-    Example:
-
-    >>> plain_name("CIFAR-10"), plain_name("Caltech101")
-    ('cifar10', 'caltech101')
-    """
+    """Returns the one spelling of a name: "CIFAR-10" is "cifar10"."""
     name = str(text).lower()
     return _ALIASES.get(re.sub(r"[\W_]", "", name), name)
 
 
 def is_table(dataset):
-    """Returns whether `--dataset` is a table or a folder of one's own.
+    """Returns whether `--dataset` is the absolute path of a table or folder.
 
-    It is if it is an absolute path, except for an `.npz` file with images,
-    which is a whole data set.
+    An `.npz` file with images is none, but a whole data set.
     """
     if not os.path.isabs(dataset):
         return False
@@ -179,11 +166,6 @@ def is_table(dataset):
     except Exception:
         # Not even an archive: the reader of tables says what is wrong.
         return True
-
-
-def is_table_file(dataset):
-    """Returns whether `--dataset` is a table of one's own in a file."""
-    return is_table(dataset) and not os.path.isdir(dataset)
 
 
 def load(name, data_dir=None, download=True, image_size=None):
@@ -228,58 +210,64 @@ def load(name, data_dir=None, download=True, image_size=None):
                 f"`data_dir` must be a folder. Received: data_dir={data_dir!r}"
             )
     if name.endswith(".npz"):
-        fields = read_npz(os.path.expanduser(name))
-        return _finish(name, Known(), fields, name, image_size)
+        fields = _read_npz(os.path.expanduser(name))
+        return _finish(name, Known(), fields, image_size)
     plain = plain_name(name)
     if plain == "digits":
-        fields = _read_digits()
-        return _finish(name, KNOWN[plain], fields, "scikit-learn", image_size)
+        return _finish(name, KNOWN[plain], _read_digits(), image_size)
     known = KNOWN.get(plain, Known(tfds_name=plain))
     # Only files of images that differ in size are read at the default size.
     size = image_size or known.image_size
     looked = []
-    for kind, path in _places(known, plain, data_dir):
-        folder = os.path.dirname(path) if kind == "npz" else path
+    for reader, folder in _places(known, plain, data_dir, size):
         looked += [folder] if folder not in looked else []
-        fields = None
-        if kind == "tfds" and (path := prepared.find(known.tfds_name, path)):
-            fields = prepared.read(path, known.tfds_name, size)
-        elif kind == "idx" and all(_idx_path(path, n) for n in _IDX_FILES):
-            fields = _read_idx(path, known)
-        elif kind == "npz" and os.path.isfile(path):
-            fields = read_npz(path)
+        fields = reader(folder)
         if fields is not None:
-            return _finish(name, known, fields, path, image_size)
+            return _finish(name, known, fields, image_size)
     forms = "its four IDX files or " if known.idx else ""
-    path = prepared.download(
+    data_dir = data_dir or prepared.default_dir()
+    prepared.download(
         known.tfds_name,
-        data_dir or prepared.default_dir(),
+        data_dir,
         download,
         names=[*KNOWN],
         absent=f"{name} is not on this machine, looked in {', '.join(looked)}",
         remedy=f"Put {forms}{plain}.npz in --data_dir",
     )
-    fields = prepared.read(path, known.tfds_name, size)
-    return _finish(name, known, fields, path, image_size)
+    fields = prepared.read(known.tfds_name, data_dir, size)
+    return _finish(name, known, fields, image_size)
 
 
-def _places(known, plain, data_dir):
-    """Returns pairs (kind, file or folder) to look at, in order."""
+def _places(known, plain, data_dir, size):
+    """Returns pairs (function from a folder to fields or None, folder)."""
+
+    def tfds(folder):
+        return prepared.read(known.tfds_name, folder, size)
+
+    def idx(folder):
+        return _read_idx(folder, known)
+
+    def npz(folder):
+        for stem in (plain, known.tfds_name):
+            path = os.path.join(folder, f"{stem}.npz")
+            if os.path.isfile(path):
+                return _read_npz(path)
+        return None
+
     places = []
     if data_dir is not None:
-        places.append(("tfds", data_dir))
+        places.append((tfds, data_dir))
         if known.idx:
-            for part in (plain, ".", "downloads", "downloads/manual"):
+            for part in (plain, "."):
                 folder = os.path.normpath(os.path.join(data_dir, part))
-                places.append(("idx", folder))
-        for stem in dict.fromkeys((plain, known.tfds_name)):
-            places.append(("npz", os.path.join(data_dir, f"{stem}.npz")))
+                places.append((idx, folder))
+        places.append((npz, data_dir))
     if known.system_folder:
-        places.append(("idx", known.system_folder))
-    return [*places, ("tfds", prepared.default_dir())]
+        places.append((idx, known.system_folder))
+    return [*places, (tfds, prepared.default_dir())]
 
 
-def _finish(name, known, fields, source, image_size):
+def _finish(name, known, fields, image_size):
     """Returns the `TrainingSet`: constants, superclasses and size."""
     for part in ("images", "test_images"):
         if fields[part].ndim == 4:
@@ -293,24 +281,19 @@ def _finish(name, known, fields, source, image_size):
         except ConfigError:
             if known.tfds_name == "cifar100":
                 raise
-    return TrainingSet(
-        name=name, protocol=known.protocol, source=str(source), **fields
-    )
+    return TrainingSet(name=name, protocol=known.protocol, **fields)
 
 
-def superclasses_of(class_names, table=None):
-    """Returns the superclass number of every class, joined by name.
+def superclasses_of(class_names):
+    """Returns the number of every class's superclass of CIFAR-100, by name.
 
     Case, blanks and hyphens do not matter, nor does the order of classes.
 
     Args:
         class_names: Strings `(num_classes,)`.
-        table: Dict from superclass to the names of its classes. Defaults to
-            `CIFAR100_SUPERCLASSES`.
 
     Returns:
-        Integers `(num_classes,)`: the place of each class's superclass in
-        the table.
+        Integers `(num_classes,)`: places in `CIFAR100_SUPERCLASSES`.
 
     Raises:
         ConfigError: A class is in no superclass of the table.
@@ -320,10 +303,9 @@ def superclasses_of(class_names, table=None):
     >>> superclasses_of(["whale", "Maple tree", "beaver"]).tolist()
     [0, 17, 0]
     """
-    table = CIFAR100_SUPERCLASSES if table is None else table
     number = {
         _plain(name): place
-        for place, members in enumerate(table.values())
+        for place, members in enumerate(CIFAR100_SUPERCLASSES.values())
         for name in members
     }
     unknown = [name for name in class_names if _plain(name) not in number]
@@ -352,32 +334,27 @@ def _read_digits():
     bunch = load_digits()
     images = np.round(bunch.images * (255.0 / 16.0)).astype(np.uint8)
     images, labels = images[..., None], bunch.target.astype(np.int64)
+    fields = {"class_names": DIGIT_CLASSES, "source": "scikit-learn"}
     test = stratified_subset(labels, _TEST_DIGITS, seed=0)
     train = np.setdiff1d(np.arange(len(labels)), test)
-    return {
-        "images": images[train],
-        "labels": labels[train],
-        "ids": default_ids(train, "train"),
-        "class_names": DIGIT_CLASSES,
-        "test_images": images[test],
-        "test_labels": labels[test],
-        "test_ids": default_ids(test, "test"),
-    }
-
-
-def _idx_path(folder, field):
-    for ending in (".gz", ""):
-        path = os.path.join(folder, _IDX_FILES[field] + ending)
-        if os.path.isfile(path):
-            return path
-    return None
+    for split, prefix, rows in (("train", "", train), ("test", "test_", test)):
+        fields[f"{prefix}images"] = images[rows]
+        fields[f"{prefix}labels"] = labels[rows]
+        fields[f"{prefix}ids"] = default_ids(rows, split)
+    return fields
 
 
 def _read_idx(folder, known):
-    """Reads the four IDX files; the order is the official one."""
-    arrays = {}
-    for field, expected in zip(_IDX_FILES, known.idx, strict=True):
-        path = _idx_path(folder, field)
+    """Reads the four IDX files in their order; None if one is not there."""
+    fields = {"class_names": known.class_names, "source": folder}
+    paths = []
+    for file in _IDX_FILES.values():
+        path = os.path.join(folder, file)
+        path = f"{path}.gz" if os.path.isfile(f"{path}.gz") else path
+        if not os.path.isfile(path):
+            return None
+        paths.append(path)
+    for path, field, expected in zip(paths, _IDX_FILES, known.idx, strict=True):
         opener = gzip.open if path.endswith(".gz") else open
         try:
             with opener(path, "rb") as file:
@@ -394,24 +371,20 @@ def _read_idx(folder, known):
                 "Fashion-MNIST use the same file names), or is damaged. "
                 f"Received: md5 {digest} unpacked; expected {expected}"
             )
-        # A magic number, the shape, then the bytes.
-        rank = content[3]
-        start = 4 + 4 * rank
-        shape = struct.unpack(f">{rank}I", content[4:start])
-        values = np.frombuffer(content, np.uint8, offset=start)
-        arrays[field] = values.reshape(shape).copy()
-    return {
-        "images": arrays["images"][..., None],
-        "labels": arrays["labels"].astype(np.int64),
-        "ids": default_ids(len(arrays["images"])),
-        "class_names": known.class_names,
-        "test_images": arrays["test_images"][..., None],
-        "test_labels": arrays["test_labels"].astype(np.int64),
-        "test_ids": default_ids(len(arrays["test_images"]), "test"),
-    }
+        if field.endswith("labels"):
+            values = np.frombuffer(content, np.uint8, offset=8)
+            fields[field] = values.astype(np.int64)
+        else:
+            # A magic number, the shape, then the bytes.
+            shape = struct.unpack(">3I", content[4:16])
+            pixels = np.frombuffer(content, np.uint8, offset=16)
+            fields[field] = pixels.reshape(*shape, 1).copy()
+    fields["ids"] = default_ids(len(fields["labels"]))
+    fields["test_ids"] = default_ids(len(fields["test_labels"]), "test")
+    return fields
 
 
-def read_npz(path):
+def _read_npz(path):
     """Returns the fields of a `TrainingSet` in an `.npz` file.
 
     Needed are `train_images`, `train_labels`, `test_images` and
@@ -428,33 +401,27 @@ def read_npz(path):
             f"Received: {', '.join(sorted(arrays)) or 'no arrays'}"
         )
     labels, test_labels = arrays["train_labels"], arrays["test_labels"]
+    if not len(labels):
+        raise DataError(f"{path}: train_images holds no image")
     if "label_names" in arrays:
-        names = tuple(str(name) for name in arrays["label_names"].tolist())
+        names = tuple(map(str, arrays["label_names"].tolist()))
     else:
-        parts = [part for part in (labels, test_labels) if part.size]
-        highest = max((int(part.max()) for part in parts), default=0)
-        names = tuple(str(number) for number in range(highest + 1))
-    fields = {
-        "labels": labels,
-        "class_names": names,
-        "test_labels": test_labels,
-        "ids": arrays.get("train_ids"),
-        "test_ids": arrays.get("test_ids"),
-    }
+        highest = max(part.max(initial=0) for part in (labels, test_labels))
+        names = tuple(map(str, range(int(highest) + 1)))
+    fields = {"class_names": names, "source": path}
     for split, prefix in (("train", ""), ("test", "test_")):
-        images = arrays[f"{split}_images"]
-        fields[f"{prefix}images"] = (
-            images[..., None] if images.ndim == 3 else images
+        images, ids = arrays[f"{split}_images"], arrays.get(f"{split}_ids")
+        is_grey = images.ndim == 3
+        fields[f"{prefix}images"] = images[..., None] if is_grey else images
+        fields[f"{prefix}labels"] = arrays[f"{split}_labels"]
+        fields[f"{prefix}ids"] = (
+            default_ids(len(images), split) if ids is None else ids
         )
-        if fields[f"{prefix}ids"] is None:
-            fields[f"{prefix}ids"] = default_ids(len(images), split)
     if "train_ids" not in arrays:
         fields["notes"] = (
             f"{path} has no train_ids: its images are called train_00000 and "
             "so on after their place, and sets are joined by these names",
         )
-    if not len(labels):
-        raise DataError(f"{path}: train_images holds no image")
     if "superclasses" in arrays:
         fields["superclasses"] = arrays["superclasses"].astype(np.int64)
     return fields

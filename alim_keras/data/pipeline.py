@@ -17,6 +17,7 @@ from alim_keras import backend
 from alim_keras.data import checks
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.images import DiskImages
+from alim_keras.data.images import image_rows
 from alim_keras.errors import AlimError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
@@ -31,22 +32,13 @@ _BATCHES_AHEAD = 2
 
 
 class EpochCounter:
-    """The epoch that a training data set is to shuffle for.
+    """Holds `epoch`, from 0, of the next pass over a training data set.
 
     `PartialLabelModel.fit` sets it before each epoch. By itself it advances
-    with each pass over the data.
-
-    Attributes:
-        epoch: Integer from 0; of the next pass.
+    with each pass.
     """
 
-    def __init__(self, epoch=0):
-        self.epoch = epoch
-
-    def advance(self):
-        """Returns the epoch of the pass that begins, and counts it."""
-        self.epoch += 1
-        return self.epoch - 1
+    epoch = 0
 
 
 def shuffled(num_examples, seed, epoch):
@@ -110,7 +102,8 @@ def train_dataset(images, candidates, batch_size=256, seed=0, shard=(0, 1)):
     counter = EpochCounter()
 
     def one_pass():
-        order = shuffled(len(sets), seed, counter.advance())
+        order = shuffled(len(sets), seed, counter.epoch)
+        counter.epoch += 1
         order = order[: steps * batch_size].reshape(steps, parts, -1)
         return order[:, part]
 
@@ -145,15 +138,7 @@ def eval_dataset(images, labels, num_classes, batch_size=256):
 
 
 def examples_of(dataset):
-    """Returns the images and `CandidateSets` behind a data set.
-
-    Args:
-        dataset: What `train_dataset` or `eval_dataset` returned, or a pair of
-            images and candidate sets, as they take them.
-
-    Raises:
-        DataError: It is something else.
-    """
+    """Returns the images and `CandidateSets` behind a data set or in a pair."""
     if isinstance(dataset, (tuple, list)) and len(dataset) == 2:
         return _checked(*dataset)
     if hasattr(dataset, "examples"):
@@ -203,45 +188,36 @@ def _batches(images, sets, one_pass, steps):
 def _tensorflow(images, sets, one_pass, steps):
     import tensorflow as tf
 
-    on_disk = isinstance(images, DiskImages)
-
     def batches():
         for index in one_pass():
             with _no_collection():
-                x = {"index": index.astype("int64")}
-                if not on_disk:
-                    x["image"] = images[index]
                 y = sets.rows(index)
-            yield x, y
-
-    image = tf.TensorSpec((None, *images.shape[1:]), images.dtype)
-    x_spec = {"index": tf.TensorSpec((None,), tf.int64)}
-    if not on_disk:
-        x_spec["image"] = image
-    y_spec = tf.TensorSpec((None, sets.num_classes), tf.float32)
-    data = tf.data.Dataset.from_generator(
-        batches, output_signature=(x_spec, y_spec)
-    )
+            yield index, y
 
     def read(index):
         try:
             with _no_collection():
-                return images.read(index)
+                return image_rows(images, index)
         except AlimError as error:
             # tf.data hands on its text only.
             remember(error)
             raise
 
-    def with_images(x, y):
-        pixels = tf.numpy_function(read, [x["index"]], image.dtype)
-        return {**x, "image": tf.ensure_shape(pixels, image.shape)}, y
+    def with_images(index, y):
+        image = tf.numpy_function(read, [index], images.dtype)
+        image = tf.ensure_shape(image, (None, *images.shape[1:]))
+        return {"index": index, "image": image}, y
 
-    if on_disk:
-        # So many batches are decoded at once as tf.data finds useful: memory
-        # does not grow with the number of images.
-        data = data.map(
-            with_images, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-        )
+    signature = (
+        tf.TensorSpec((None,), tf.int64),
+        tf.TensorSpec((None, sets.num_classes), tf.float32),
+    )
+    data = tf.data.Dataset.from_generator(batches, output_signature=signature)
+    # So many batches are decoded at once as tf.data finds useful: memory does
+    # not grow with the number of images.
+    data = data.map(
+        with_images, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+    )
     data = data.apply(tf.data.experimental.assert_cardinality(steps))
     return data.prefetch(2)
 
@@ -254,10 +230,8 @@ _makers = []
 def _no_collection():
     """Pauses the cyclic garbage collection while a batch is being made.
 
-    It may come up in any thread, and an iterator that was left half read and
-    is part of a cycle is then destroyed there. Its destructor waits for its
-    batches, and for ever if this thread is to make one of them. While a batch
-    is made there is nothing to collect that could not wait.
+    It could destroy a half-read iterator in this thread, whose destructor
+    waits, for ever, for the batches that this thread is to make.
     """
     with _lock:
         _makers.append(gc.isenabled())
@@ -273,15 +247,7 @@ def _no_collection():
 
 
 class IndexBatches(keras.utils.PyDataset):
-    """Batches of examples, gathered on the device or decoded from disk.
-
-    Args:
-        images: See `_batches`; so are `sets` and `one_pass`.
-        num_batches: Integer.
-
-    Attributes:
-        share: See `alim_keras.data.train_dataset`.
-    """
+    """Batches of examples, gathered on the device or decoded from disk."""
 
     def __init__(self, images, sets, one_pass, num_batches):
         # Reading is a dispatch to the device: threads would only add to it.

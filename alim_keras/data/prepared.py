@@ -1,16 +1,9 @@
-"""Data sets of TensorFlow Datasets (TFDS): prepared folders, and downloads.
+"""Data sets of TensorFlow Datasets (TFDS): prepared folders, and downloads."""
 
-A prepared folder is read with `tfds.builder_from_directory`, which looks at
-nothing but that folder: no network is tried.
-"""
-
-import glob
 import hashlib
-import importlib.util
 import itertools
 import os
 import re
-import shutil
 import sys
 import urllib.error
 import urllib.request
@@ -27,7 +20,6 @@ from alim_keras.errors import first_five
 from alim_keras.errors import nearest
 from alim_keras.errors import one_line
 
-_INSTALL = "pip install tensorflow-datasets importlib_resources"
 _BIRDS = "caltech_birds2011"
 # TFDS keeps no id of these; it stores them in the order of the hash of their
 # place in the official files, so the place can be worked out.
@@ -36,18 +28,6 @@ _DEFAULT_SIZE = 224
 _AT_ONCE = 256
 # Seconds in which a host has to answer.
 _SECONDS = 8
-_LEFT_BEHIND = re.compile(r"incomplete\..*|.*\.tmp\.[0-9a-f]{32}")
-
-
-def _module():
-    try:
-        import tensorflow_datasets
-    except ImportError as error:
-        raise EnvironmentLacksError(
-            f"TensorFlow Datasets is not installed ({one_line(error)}): "
-            f"{_INSTALL}"
-        ) from error
-    return tensorflow_datasets
 
 
 def default_dir():
@@ -57,70 +37,42 @@ def default_dir():
     )
 
 
-def find(name, data_dir):
-    """Returns the folder of the newest prepared version, or None.
-
-    Args:
-        name: String, a TFDS name, also "name/config" or "name:1.0.0".
-        data_dir: String, the folder given to TFDS as `data_dir`, or the
-            folder of the data set or version in it.
-    """
-    path, _, version = name.partition(":")
-    folders, above = set(), data_dir
-    for _ in range(3):
-        for depth in ("*", "*/*"):
-            place = os.path.join(glob.escape(above), path, depth)
-            infos = glob.glob(os.path.join(place, "dataset_info.json"))
-            folders.update(map(os.path.dirname, infos))
-        above = os.path.dirname(above)
-    own = os.path.join(data_dir, "")
-    folders = [
-        folder
-        for folder in folders
-        if f"{folder}/".startswith(own) and _numbers(folder)
-    ]
-    tops = sorted({os.path.dirname(folder) for folder in folders})
-    if len(tops) > 1:
-        names = [f"{path}/{os.path.basename(top)}" for top in tops]
-        raise ConfigError(
-            f"{data_dir} holds {len(names)} configurations of {path}; name one "
-            f"of {first_five(names)}"
-        )
-    fitting = [f for f in folders if version in ("", os.path.basename(f))]
-    return max(fitting, key=_numbers, default=None)
+def base_name(name):
+    """Returns a TFDS name without its configuration and version."""
+    return re.split("[:/]", name)[0]
 
 
-def _numbers(folder):
-    parts = os.path.basename(folder).split(".")
-    is_version = len(parts) == 3 and all(map(str.isdecimal, parts))
-    return tuple(map(int, parts)) if is_version else None
-
-
-def read(folder, name, image_size=None):
+def read(name, data_dir, image_size=None):
     """Reads a prepared data set with single labels, ordered by id.
 
     Args:
-        folder: String, the folder of one version.
-        name: String, the TFDS name.
+        name: String, a TFDS name, also "name/config" or "name:1.0.0".
+        data_dir: String, the folder given to TFDS as `data_dir`.
         image_size: Integer or None, the size images are brought to. Where
             the images differ in size it defaults to 224.
 
     Returns:
-        Dict of the fields of `TrainingSet`.
+        Dict of the fields of `TrainingSet` with `source`, the folder of the
+        version; or None, where it is not there or TFDS is not installed.
 
     Raises:
-        EnvironmentLacksError: TFDS is not installed.
         DataError: The folder is damaged, or holds no images with one label.
     """
+    folder = os.path.join(data_dir, base_name(name))
+    if not os.path.isdir(folder):
+        return None  # Importing TFDS takes seconds.
     try:
-        tfds = _module()
-    except EnvironmentLacksError as error:
-        raise EnvironmentLacksError(
-            f"{folder} holds it, but {error}"
-        ) from error
+        import tensorflow_datasets as tfds
+        from tensorflow_datasets.core import read_only_builder
+    except ImportError:
+        return None
     try:
-        builder = tfds.builder_from_directory(folder)
-        return _read(tfds, builder, name, image_size)
+        # Unlike `tfds.builder` it does not try the network.
+        builder = read_only_builder.builder_from_files(name, data_dir=data_dir)
+        fields = _read(tfds, builder, name, image_size)
+        return {**fields, "source": str(builder.data_dir)}
+    except tfds.core.DatasetNotFoundError:
+        return None
     except AlimError:
         raise
     except Exception as error:
@@ -134,17 +86,15 @@ def read(folder, name, image_size=None):
 def _read(tfds, builder, name, image_size):
     features, splits = dict(builder.info.features), builder.info.splits
     image, label = features.get("image"), features.get("label")
-    is_image = isinstance(image, tfds.features.Image)
-    if not (is_image and isinstance(label, tfds.features.ClassLabel)):
-        raise DataError(
-            f"{name}: images and one class label were expected. Received: "
-            f"features {first_five(sorted(features))}"
-        )
     held_back = [split for split in ("test", "validation") if split in splits]
-    if "train" not in splits or not held_back:
+    is_image = isinstance(image, tfds.features.Image)
+    is_label = isinstance(label, tfds.features.ClassLabel)
+    if not (is_image and is_label and "train" in splits and held_back):
         raise DataError(
-            f"{name}: a train and a test (or validation) split were expected. "
-            f"Received: splits {first_five(sorted(splits))}"
+            f"{name}: images and one class label, and a train and a test (or "
+            "validation) split were expected. Received: features "
+            f"{first_five(sorted(features))}; splits "
+            f"{first_five(sorted(splits))}"
         )
     is_mixed = None in image.shape
     if image_size is None and is_mixed:
@@ -157,9 +107,8 @@ def _read(tfds, builder, name, image_size):
     text = [one for one in ("id", "image/filename") if one in features][:1]
     fields, names = {}, list(label.names)
     for split, prefix in (("train", ""), (held_back[0], "test_")):
-        batches = _batches(tfds, builder, split, text, is_mixed)
         images, labels, texts = [], [], []
-        for batch in batches:
+        for batch in _batches(tfds, builder, split, text, is_mixed):
             images.append(resize_all(batch["image"], image_size))
             labels.extend(batch["label"])
             texts += [one.decode() for one in batch[text[0]]] if text else []
@@ -208,11 +157,13 @@ def _ids(name, split, prefix, texts, count):
             return default_ids([int(number[1]) for number in numbers], kind)
         if len(set(texts)) == len(texts):
             return np.array(texts, str)
-    is_hashed = name.partition("/")[0] in _HASHED_PLACE
-    return default_ids(hashed_order(split, count) if is_hashed else count, kind)
+    is_hashed = base_name(name) in _HASHED_PLACE
+    return default_ids(
+        _hashed_order(split, count) if is_hashed else count, kind
+    )
 
 
-def hashed_order(split, count):
+def _hashed_order(split, count):
     """Returns the official places of a split, in the order TFDS stores them.
 
     TFDS orders examples by the md5 of the split's name followed by the
@@ -227,11 +178,11 @@ def hashed_order(split, count):
 
 
 def download(name, data_dir, is_allowed, *, names, absent, remedy):
-    """Has TFDS download and prepare a data set; returns its folder.
+    """Has TFDS download and prepare a data set.
 
-    Size, host and place are announced on stderr, and what a failed download
-    leaves behind is removed. Checksums and certificates are always verified.
-    Official archives in `downloads/manual` are used in place of a download.
+    Size, host and place are announced on stderr. Checksums and certificates
+    are always verified. Official archives in `downloads/manual` are used in
+    place of a download.
 
     Args:
         name: String, a TFDS name.
@@ -241,37 +192,32 @@ def download(name, data_dir, is_allowed, *, names, absent, remedy):
         absent: String, where it was looked for, for messages.
         remedy: String, a way to mend it, for messages.
     """
-    base = re.split("[:/]", name)[0]
+    base = base_name(name)
+    hint = "" if base in names else nearest(base, names)
     try:
-        tfds = _module()
-        known = {*names, *tfds.list_builders(with_community_datasets=False)}
-    except EnvironmentLacksError as error:
-        known = names
-        if base in names or not nearest(base, names):
-            text = f"{absent}. {error}. {remedy}"
-            raise EnvironmentLacksError(text) from error
-    if base not in known:
+        import tensorflow_datasets as tfds
+    except ImportError as error:
+        raise EnvironmentLacksError(
+            f"{absent}{hint or '.'} TensorFlow Datasets is not installed: pip "
+            f"install tensorflow-datasets importlib_resources. {remedy}"
+        ) from error
+    try:
+        infos = tfds.builder_cls(base).url_infos or {}
+    except tfds.core.DatasetNotFoundError as error:
         raise ConfigError(
-            f"Unknown data set{nearest(base, known) or '.'} Names are "
+            f"Unknown data set{hint or '.'} Names are "
             f"{', '.join(sorted(names))}, others of TensorFlow Datasets, or "
             "the path of a table (.csv, .jsonl, .parquet, .npz, ...) or of a "
             f"folder that is there. Received: dataset={name!r}"
-        )
-    infos = tfds.builder_cls(base).url_infos or {}
+        ) from error
     archives = sorted({info.filename for info in infos.values()} - {None})
     manual = os.path.join(data_dir, "downloads", "manual")
-    is_here = bool(archives) and all(
-        os.path.isfile(os.path.join(manual, archive)) for archive in archives
-    )
+    paths = [os.path.join(manual, archive) for archive in archives]
+    is_here = bool(paths) and all(map(os.path.isfile, paths))
     if archives:
         remedy += f", or {first_five(archives)} in {manual}"
-    if not is_allowed and not is_here:
+    if not is_here and not is_allowed:
         raise DataError(f"{absent}; downloading is forbidden. {remedy}")
-    if base == _BIRDS and not importlib.util.find_spec("cv2"):
-        raise EnvironmentLacksError(
-            f"{absent}; TensorFlow Datasets needs OpenCV to prepare it: "
-            "pip install opencv-python-headless"
-        )
     if not is_here:
         size = sum(int(info.size or 0) for info in infos.values()) / 2**20
         print(
@@ -280,60 +226,34 @@ def download(name, data_dir, is_allowed, *, names, absent, remedy):
             file=sys.stderr,
             flush=True,
         )
-    before = _leftovers(data_dir, base)
     try:
         if not is_here:
-            _reach([url for url in infos if url.startswith("http")])
-        builder = tfds.builder(name, data_dir=data_dir)
+            _check_network([*infos])
         config = tfds.download.DownloadConfig(
             manual_dir=manual if is_here else None, try_download_gcs=False
         )
+        builder = tfds.builder(name, data_dir=data_dir)
         builder.download_and_prepare(download_config=config)
-    except BaseException as error:
-        for path in _leftovers(data_dir, base) - before:
-            shutil.rmtree(path, ignore_errors=True)
-        if not isinstance(error, Exception):
-            raise
+    except Exception as error:
+        kind, cause = type(error).__name__, one_line(error)
+        if kind == "NonMatchingChecksumError":
+            cause = (
+                "the file is not the one with the published checksum; the "
+                "host may have sent an error page, so try again later"
+            )
+        elif isinstance(error, OSError) and error.errno is None:
+            cause = f"no network, or the host refuses it ({cause[:200]})"
         raise DataError(
             f"{absent}; the download from {first_five([*infos])} failed: "
-            f"{_cause(error)}. Nothing half-finished was kept. {remedy}"
+            f"{cause}. {remedy}"
         ) from error
-    return str(builder.data_dir)
 
 
-def _reach(urls):
+def _check_network(urls):
     """Raises if the first host cannot be reached: TFDS retries for minutes."""
-    for url in urls[:1]:
+    for url in [url for url in urls if url.startswith("http")][:1]:
         request = urllib.request.Request(url, method="HEAD")
         try:
             urllib.request.urlopen(request, timeout=_SECONDS).close()
         except urllib.error.HTTPError:
             pass  # It answers, if only to another kind of request.
-
-
-def _cause(error):
-    """Returns one line of cause and remedy, by the kind of failure."""
-    kind, text = type(error).__name__, one_line(error)
-    if kind == "NonMatchingChecksumError":
-        return (
-            "the file is not the one with the published checksum; the host "
-            "may have answered with an error page, so try again later"
-        )
-    if "certificate" in str(error).lower() or "SSL" in kind:
-        return (
-            f"the certificate of the host was refused ({text}); check the "
-            "clock and the CA certificates (REQUESTS_CA_BUNDLE)"
-        )
-    if any(word in kind for word in ("URLError", "Connect", "Time", "Proxy")):
-        return f"there is no network to download it ({text[:200]})"
-    return f"{kind}: {text}"
-
-
-def _leftovers(data_dir, base):
-    """Returns the unfinished folders of downloads and of this data set."""
-    paths = set()
-    for top in ("downloads", base):
-        for folder, folders, _ in os.walk(os.path.join(data_dir, top)):
-            inner = [one for one in folders if _LEFT_BEHIND.fullmatch(one)]
-            paths.update(os.path.join(folder, one) for one in inner)
-    return paths

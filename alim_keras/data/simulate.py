@@ -1,33 +1,26 @@
 """Simulated candidate sets: the three protocols of the published tables.
 
-Two settings govern them: the ambiguity q, with which a wrong class enters a
-set, and the noise level eta, with which the true class is missing from it.
+With ambiguity q a wrong class enters a set; with noise level eta the true
+class is missing from it.
 
 - `flip` (ALIM and IRNet, CIFAR-10 and CIFAR-100): every wrong class enters
   with probability q, the true class always; then, with probability eta, the
   true class changes places with a class drawn uniformly from outside the
-  set. The set size is unchanged and the noise is eta. A set that holds every
-  class cannot be made noisy: it is left clean and counted.
+  set. A set that holds every class is left clean and counted.
 - `pico` (PiCO+, and ALIM's CUB-200): every wrong class enters with
   probability q and the true class with 1 - eta; an empty row is drawn again.
-  Sets shrink, and the realised noise is below eta when q is small.
+  The realised noise is below eta when q is small.
 - `superclass` (CIFAR-100H): as `pico`, but only classes of the true class's
   superclass can enter.
 
-The stream "legacy" repeats the random numbers of the authors' code, in the
-order it consumes them: Python's `random` and `numpy.random` are seeded with the
-run's seed and drawn from for the whole training set in its official order.
+The stream "legacy" repeats the random numbers of the authors' code, drawn from
+Python's `random` and `numpy.random` for the whole training set in its order:
 
-- `flip`: one numpy matrix of uniforms for all examples and classes; then,
-  example by example, one `random.uniform`, and for a noisy example one
-  `random.randint` over the classes outside its set.
+- `flip`: one numpy matrix of uniforms; then, example by example, one
+  `random.uniform`, and for a noisy example one `random.randint` over the
+  classes outside its set.
 - `pico` and `superclass`: one numpy matrix that is thrown away; then, example
   by example, a row of uniforms, again until the row holds a class.
-
-Here the same numbers are drawn in blocks; only the walk that decides who
-gets which number is a loop, over examples, with a few scalar operations.
-Their code takes the number of classes from the labels, so a comparison makes
-sense where every class occurs.
 
 References:
 - [Xu et al., 2023, ALIM](https://arxiv.org/abs/2301.12077);
@@ -122,18 +115,18 @@ def simulate_candidates(
             "no other class can enter. Raise `ambiguity` or lower "
             f"`noise_level`. Received: ambiguity={q}, noise_level={eta}"
         )
+    order, source = np.arange(len(labels)), seed
     if stream == "legacy":
         draw = _legacy_flip if protocol == "flip" else _legacy_rows
-        sets, left_clean = draw(labels, num_classes, q, eta, seed, groups)
     else:
         order = np.argsort(ids, kind="stable")
         draw = _flip if protocol == "flip" else _rows
-        rng = generator(seed, f"candidates/{protocol}")
-        ordered, left_clean = draw(
-            labels[order], num_classes, q, eta, rng, groups
-        )
-        sets = np.empty_like(ordered)
-        sets[order] = ordered
+        source = generator(seed, f"candidates/{protocol}")
+    ordered, left_clean = draw(
+        labels[order], num_classes, q, eta, source, groups
+    )
+    sets = np.empty_like(ordered)
+    sets[order] = ordered
     inside = sets[np.arange(len(labels)), labels]
     provenance = {
         "kind": "simulated",
@@ -165,11 +158,10 @@ def _groups(protocol, superclasses, num_classes):
             "Received: superclasses=None"
         )
     groups = np.asarray(superclasses)
-    if groups.shape != (num_classes,) or groups.dtype.kind not in "iu":
+    if groups.shape != (num_classes,):
         raise ConfigError(
             f"`superclasses` must hold one integer for each of the "
-            f"{num_classes} classes. Received: shape={groups.shape}, "
-            f"dtype={groups.dtype}"
+            f"{num_classes} classes. Received: shape={groups.shape}"
         )
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
@@ -185,8 +177,7 @@ def _flip(labels, num_classes, q, eta, rng, groups):
     del groups
     sets = np.empty((len(labels), num_classes), bool)
     for rows in _blocks(len(labels), num_classes):
-        draws = rng.random((rows.stop - rows.start, num_classes))
-        np.less(draws, q, out=sets[rows])
+        sets[rows] = rng.random(sets[rows].shape) < q
     sets[np.arange(len(labels)), labels] = True
     noisy = np.flatnonzero(rng.random(len(labels)) < eta)
     position = rng.random(len(labels))[noisy]
@@ -198,17 +189,14 @@ def _flip(labels, num_classes, q, eta, rng, groups):
 
 
 def _rows(labels, num_classes, q, eta, rng, groups):
-    """The `pico` and `superclass` protocols.
-
-    An empty row is not drawn again and again: its first candidate comes from
-    the law of "the first success, given that there is one", the classes
-    after it from their own probabilities. That is the same distribution, in
-    one draw, however small q is.
-    """
+    """The `pico` and `superclass` protocols; returns the sets and 0."""
     sets = np.empty((len(labels), num_classes), bool)
     for rows in _blocks(len(labels), num_classes):
         chance = _chances(labels[rows], q, eta, groups)
         sets[rows] = rng.random(chance.shape) < chance
+    # An empty row is not drawn again and again: its first candidate comes
+    # from the law of "the first success, given that there is one", the later
+    # ones from their own probabilities. It is the same law, in one draw.
     empty = np.flatnonzero(~sets.any(1))
     for part in _blocks(len(empty), num_classes):
         rows = empty[part]
@@ -231,15 +219,7 @@ def _chances(labels, q, eta, groups):
 
 
 def _swap_in(sets, rows, labels, ranks):
-    """Moves each row's true class out and its `ranks`-th outsider in.
-
-    Args:
-        sets: Bool `(num_examples, num_classes)`, changed in place.
-        rows: Integers `(k,)`, the rows to change; none holds every class.
-        labels: Integers `(k,)`, the true classes of these rows.
-        ranks: Integers `(k,)`, which of the row's classes outside the set,
-            counted upwards from 0, comes in.
-    """
+    """Moves each row's true class out and its `ranks`-th outsider in."""
     outsiders = np.cumsum(~sets[rows], axis=1, dtype=np.int32)
     newcomer = (outsiders <= ranks[:, None]).sum(1)
     sets[rows, labels] = False
@@ -260,10 +240,8 @@ def _legacy_flip(labels, num_classes, q, eta, seed, groups):
     del groups
     stream = _legacy_numpy(seed)
     sets = np.empty((len(labels), num_classes), bool)
-    step = max(1, _BLOCK // num_classes)
-    for start in range(0, len(labels), step):
-        part = sets[start : start + step]
-        np.less(stream.uniform(0, 1, part.shape), q, out=part)
+    for rows in _blocks(len(labels), num_classes):
+        sets[rows] = stream.uniform(0, 1, sets[rows].shape) < q
     sets[np.arange(len(labels)), labels] = True
     outside = (num_classes - sets.sum(1)).tolist()
 
@@ -294,47 +272,14 @@ def _legacy_rows(labels, num_classes, q, eta, seed, groups):
         )
 
     stream = _legacy_numpy(seed)
-    step = max(1, _BLOCK // num_classes)
-    for start in range(0, len(labels), step):
-        stream.uniform(0, 1, (min(step, len(labels) - start), num_classes))
-
-    columns = np.argsort(groups, kind="stable")
-    starts = np.flatnonzero(np.diff(groups[columns], prepend=-1))
+    for rows in _blocks(len(labels), num_classes):
+        stream.uniform(0, 1, (rows.stop - rows.start, num_classes))
+    # Of each true class; what is outside its group is never drawn.
+    chances = np.where(groups[:, None] == groups[None, :], q, -1.0)
+    np.fill_diagonal(chances, keep)
     sets = np.zeros((len(labels), num_classes), bool)
-    done = 0
-    while done < len(labels):
-        draws = stream.uniform(
-            0, 1, (min(step, len(labels) - done + 64), num_classes)
-        )
-        hits = draws <= q
-        # Candidates of each row among the classes of each group.
-        counts = np.add.reduceat(
-            hits[:, columns], starts, axis=1, dtype=np.int32
-        )
-        taken = _legacy_walk(draws, counts, labels[done:], groups, q, keep)
-        truth = labels[done : done + len(taken)]
-        own = np.arange(len(taken))
-        part = hits[taken] & (groups[truth][:, None] == groups[None, :])
-        part[own, truth] = draws[taken, truth] <= keep
-        sets[done : done + len(taken)] = part
-        done += len(taken)
+    for row, label in zip(sets, labels):
+        while not row.any():
+            draws = stream.uniform(0, 1, num_classes)
+            np.less_equal(draws, chances[label], out=row)
     return sets, 0
-
-
-def _legacy_walk(draws, counts, labels, groups, q, keep):
-    """Returns, for as many examples as the rows suffice, the row each takes."""
-    counts, group = counts.tolist(), groups.tolist()
-    taken, row, last = [], 0, len(counts)
-    for label in labels.tolist():
-        while row < last:
-            count = counts[row][group[label]]
-            row += 1
-            if count > 1:
-                break
-            value = draws[row - 1, label]
-            if value <= keep or count > (value <= q):
-                break
-        else:
-            break
-        taken.append(row - 1)
-    return np.array(taken, np.int64)

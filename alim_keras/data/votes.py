@@ -277,24 +277,20 @@ def _classes(votes, given, none_of_these, notes):
 
 def _warn_of_odd_names(names):
     """Warns of labels that occur and are hardly names of classes."""
-    empty = [name for name in names if name.lower() in _NO_ANSWER]
-    if empty:
-        _warn(
-            f"{empty[0]!r} is taken for a class and looks like no answer; if "
-            f"it is none, say --none_of_these={','.join(empty)}"
-        )
     known = set(names)
     odd = [
         name
         for name in names
-        if name[-1] in ".?!"
+        if name.lower() in _NO_ANSWER
+        or name[-1] in ".?!"
         or name.count(" ") > 4
         or {part.strip() for part in _JOINED.split(name)} & known - {name}
     ]
     if odd:
         _warn(
-            f"{len(odd)} of {len(names)} classes look like sentences: "
-            f"{first_five(odd)}; give the classes with --class_names"
+            f"{len(odd)} of {len(names)} classes look like sentences or like "
+            f"no answer: {first_five(odd)}; give the classes with "
+            "--class_names, or say --none_of_these"
         )
 
 
@@ -335,9 +331,8 @@ def _count(counted, min_confidence, notes):
     counted = counted[~denied]
     if min_confidence is not None:
         weak = ~(counted["confidence"] >= min_confidence)
-        _note(
-            notes, weak, f"votes are weaker than {min_confidence:g}: left out"
-        )
+        text = f"votes are weaker than {min_confidence:g}: left out"
+        _note(notes, weak, text)
         counted = counted[~weak]
     # Where nobody is named, each row is a vote of its own.
     who = counted["annotator"].fillna("unknown")
@@ -355,26 +350,19 @@ def _note(notes, rows, text):
         notes.append(f"{np.sum(rows)} {text}")
 
 
-def true_labels(votes, candidates, none_of_these=()):
+def true_labels(votes, candidates):
     """Returns the true classes that a table gives beside its votes, or None.
 
-    Args:
-        votes: Frame as of `read_votes`.
-        candidates: The `CandidateSets` made of it.
-        none_of_these: Strings, answers that stand for no class.
-
-    Returns:
-        int64 `(N,)`, -1 where a true class is not known.
+    They are int64 `(N,)`, in the order of the `CandidateSets` made of the
+    table, -1 where a true class is not known.
     """
     if "truth" not in votes:
         return None
     truths = votes[votes["truth"].notna()].drop_duplicates("item")
     codes, labels = pd.factorize(truths["truth"])
+    names = candidates.class_names
     _, numbers = class_numbers(
-        labels,
-        candidates.class_names,
-        none_of_these,
-        lambda i: places(truths, codes == i),
+        labels, names, place=lambda i: places(truths, codes == i)
     )
     truths = pd.Series(numbers[codes], truths["item"]).reindex(candidates.ids)
     return np.maximum(truths.fillna(PADDING).to_numpy(np.int64), PADDING)

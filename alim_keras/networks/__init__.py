@@ -4,7 +4,7 @@ import os
 
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.networks.batch_norm import BatchNormalization
+from alim_keras.networks.cifar import BatchNormalization
 from alim_keras.networks.cifar import cifar_resnet18
 from alim_keras.networks.cifar import cifar_wide_resnet34_10
 from alim_keras.networks.pretrained import application
@@ -46,16 +46,15 @@ def make_backbone(name, input_shape, width=None, weights=None):
     """
     if weights not in (None, "imagenet") and not os.path.isfile(weights):
         raise DataError(
-            f"There is no file of weights at {weights}. Give a file that "
-            f"keras wrote for {name}, or 'imagenet' for keras.applications."
+            f"There is no file of weights at {weights}. Expected one that "
+            f"keras wrote for {name}, or 'imagenet' for keras.applications"
         )
     if name not in NETWORKS:
         return application(name, input_shape, width, weights), False
     if weights == "imagenet":
         raise ConfigError(
             f"There are no ImageNet weights for {name}; use a network of "
-            "keras.applications, or a file of weights. Received: "
-            "weights='imagenet'"
+            "keras.applications. Received: weights='imagenet'"
         )
     arguments = {} if width is None else {"width": width}
     try:

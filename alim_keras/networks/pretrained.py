@@ -58,18 +58,8 @@ def application(name, input_shape, width=None, weights=None):
             f"{name} takes colour images, (H, W, 3). Received: "
             f"input_shape={tuple(input_shape)}"
         )
-    network = _load(name, makers[name], input_shape, weights)
-    # A family's preprocessing stands beside its networks.
-    family = makers[name].__module__.rpartition(".")[2]
-    preprocess = getattr(keras.applications, family).preprocess_input
-    inputs = keras.Input(tuple(input_shape), name="pixels")
-    outputs = network(preprocess(inputs))
-    return keras.Model(inputs, outputs, name=name.lower())
-
-
-def _load(name, maker, input_shape, weights):
     try:
-        return maker(
+        network = makers[name](
             include_top=False,
             weights=weights,
             input_shape=tuple(input_shape),
@@ -77,12 +67,15 @@ def _load(name, maker, input_shape, weights):
         )
     except Exception as error:  # Keras wraps what urllib says in Exception.
         first_line = str(error).strip().splitlines()[0]
-        if weights == "imagenet":
-            raise EnvironmentLacksError(
-                f"The ImageNet weights of {name} could not be loaded "
-                f"({first_line}). Give a local file of weights, or train from "
-                "random ones with an empty --weights."
-            ) from error
-        raise DataError(
-            f"{name} cannot be made with weights={weights}: {first_line}"
+        kind = EnvironmentLacksError if weights == "imagenet" else DataError
+        raise kind(
+            f"{name} cannot be made with weights={weights} ({first_line}). "
+            "Give a local file of its weights, or train from random ones with "
+            "an empty --weights."
         ) from error
+    # A family's preprocessing stands beside its networks.
+    family = makers[name].__module__.rpartition(".")[2]
+    preprocess = getattr(keras.applications, family).preprocess_input
+    inputs = keras.Input(tuple(input_shape), name="pixels")
+    outputs = network(preprocess(inputs))
+    return keras.Model(inputs, outputs, name=name.lower())

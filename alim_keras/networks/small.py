@@ -13,9 +13,7 @@ def small_cnn(input_shape=(28, 28, 1), width=32, name="small_cnn"):
     3x3 convolution, 2x2 max-pooling, 3x3 convolution, 2x2 max-pooling, dense;
     batch normalisation and ReLU after each of the three. Images below 16
     pixels skip the first pooling. The dense layer sees all positions, so the
-    network has room to learn thousands of images by heart, wrong labels
-    included: a fair test of methods that are to resist them. It trains in
-    minutes on a CPU.
+    network can learn thousands of images by heart, wrong labels included.
 
     Args:
         input_shape: `(H, W, channels)`. Defaults to `(28, 28, 1)`.
@@ -51,9 +49,8 @@ def small_cnn(input_shape=(28, 28, 1), width=32, name="small_cnn"):
 def mlp(input_shape, width=256, name="mlp"):
     """Returns two dense layers, for feature vectors.
 
-    Each of the two has batch normalisation and ReLU, so that a learning rate
-    suits features of any scale. Feature vectors have the shape of images of
-    one pixel, whose channels are the features.
+    Batch normalisation and ReLU follow each. Feature vectors have the shape
+    of images of one pixel, whose channels are the features.
 
     Args:
         input_shape: `(1, 1, d)` for vectors of d features. Any other shape is
@@ -113,10 +110,9 @@ def convnet9(input_shape=(32, 32, 3), width=128, dropout=0.25, name="convnet9"):
     one each with `4 * width`, `2 * width` and `width` filters. Batch
     normalisation and leaky ReLU (slope 0.01) follow each.
 
-    Two differences from the code that the baselines of the papers share:
-    dropout acts in training only (there it also disturbs the test), and the
-    convolutions have no bias, 2,048 numbers which batch normalisation
-    subtracts again. They start as those of `cifar_resnet18`.
+    Unlike in the code of the papers' baselines, dropout acts in training only
+    and the convolutions have no bias. They start as those of
+    `cifar_resnet18`.
 
     Args:
         input_shape: `(H, W, channels)`, H and W at least 28 pixels. Defaults
@@ -165,7 +161,7 @@ def convnet9(input_shape=(32, 32, 3), width=128, dropout=0.25, name="convnet9"):
 
 
 def _torch_dense(units, fan_in, **kwargs):
-    """A Dense layer drawn as PyTorch draws its own: U(-1, 1) / sqrt(fan_in)."""
+    # PyTorch draws U(-1, 1) / sqrt(fan_in).
     limit = fan_in**-0.5
     return keras.layers.Dense(
         units,

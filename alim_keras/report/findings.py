@@ -52,7 +52,7 @@ def _images(training):
     grey = np.mean(scan.channels[good] == 1)
     lines = {
         "images": f"{len(scan):,} of {scan.bytes.sum() / 2**20:,.1f} MiB, "
-        f"{scan.num_files:,} different files, {width.min()} x {height.min()} "
+        f"{width.min()} x {height.min()} "
         f"to {width.max()} x {height.max()} pixels, {grey:.0%} grey; read as "
         f"{size}"
     }

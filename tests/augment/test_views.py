@@ -32,32 +32,11 @@ def view(request):
     )
 
 
-@pytest.mark.tensorflow("on JAX its many shapes take minutes to compile")
-def test_weak_and_strong_draw_their_own_crops():
-    only_crop = Views(**{**NOTHING, "crop_scale": (0.2, 1.0)})
-    images, index = random_images(10, 16, 16, 3), np.arange(10)
-    weak = to_numpy(only_crop.weak(images, 0, index))
-    strong = to_numpy(only_crop.strong(images, 0, index))
-    assert (abs(weak - strong).max((1, 2, 3)) > 1).all()
-    same = to_numpy(only_crop.strong(images, 0, index, stream="weak"))
-    np.testing.assert_array_equal(weak, same)
-
-
 @pytest.mark.parametrize("shape", [(8, 8, 1), (32, 24, 3)])
 def test_nothing_switched_on_gives_the_image_back(view, shape):
     images = random_images(3, *shape)
     result = view(Views(**NOTHING), images, 0, np.arange(3))
     np.testing.assert_array_equal(result, images)
-
-
-def test_share_of_flips(view):
-    images = random_images(50, 6, 6, 3)
-    flips = view(Views(**{**NOTHING, "flip": 0.5}), images, 0, np.arange(50))
-    mirrored = (flips == images[:, :, ::-1]).all((1, 2, 3))
-    kept = (flips == images).all((1, 2, 3))
-    assert (mirrored | kept).all()
-    # Five standard deviations around 25: sqrt(50) / 2 = 3.5.
-    assert 7 < mirrored.sum() < 43
 
 
 @pytest.mark.parametrize("image_size", [(224, 224), (32, 48)])
@@ -71,18 +50,6 @@ def test_larger_images_are_resized(view, image_size):
     np.testing.assert_allclose(result, expected, atol=0.01)
 
 
-def test_grayscale_probability():
-    views = Views(**{**NOTHING, "grayscale_probability": 0.2})
-    images = random_images(500, 2, 2, 3)
-    result = to_numpy(views.weak(images, 0, np.arange(500)))
-    gray = (result == result[..., :1]).all((1, 2, 3))
-    # Five standard deviations around 100: sqrt(500 * 0.2 * 0.8) = 8.9.
-    assert 55 < gray.sum() < 145
-    np.testing.assert_array_equal(result[~gray], images[~gray])
-    expected = images[gray] @ references_augment.LUMA
-    np.testing.assert_allclose(result[gray][..., 0], expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize("channels", CHANNELS)
 def test_weak_view_equals_the_loop(channels):
     views = Views(image_size=(12, 10), seed=3)
@@ -93,9 +60,7 @@ def test_weak_view_equals_the_loop(channels):
         box = references_augment.crop_box(
             u[:22], (14, 16), (0.2, 1.0), (3 / 4, 4 / 3)
         )
-        expected = references_augment.crop_resize(
-            image, box, (12, 10), u[22] < 0.5
-        )
+        expected = references_augment.affine(image, box, (12, 10), u[22] < 0.5)
         if u[23] < 0.8:
             expected = references_augment.jitter(
                 expected, u[24:29], (0.4, 0.4, 0.4, 0.1)

@@ -24,6 +24,19 @@ def data():
     return images, candidates, labels
 
 
+@pytest.fixture(scope="module")
+def files(data, tmp_path_factory):
+    """22 images on disk and as an array, candidate sets and labels."""
+    folder = tmp_path_factory.mktemp("images")
+    images, candidates, labels = data
+    names = [f"{n}.png" for n in range(22)]
+    for name, pixels in zip(names, images, strict=True):
+        PIL.Image.fromarray(pixels[..., 0]).save(folder / name)
+    kept = DiskImages(names, 4, 1, folder)
+    assert np.array_equal(kept.read(), images)
+    return kept, images, candidates, labels
+
+
 def assert_same_batches(ours, theirs):
     assert len(ours) == len(theirs) > 0
     for (x, y), (u, v) in zip(ours, theirs, strict=True):
@@ -49,23 +62,12 @@ def expected(seed, epoch, count=22, batch=5):
 
 
 def test_it_is_paused_as_long_as_a_batch_is_made():
-    assert gc.isenabled()
-    first, second = pipeline._no_collection(), pipeline._no_collection()
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    assert not gc.isenabled()
-    second.__exit__(None, None, None)
-    assert gc.isenabled()
-    with pytest.raises(ValueError):
-        with pipeline._no_collection():
-            raise ValueError
-    assert gc.isenabled()
-    gc.disable()
     with pipeline._no_collection():
-        pass
-    assert not gc.isenabled()
-    gc.enable()
+        with pytest.raises(ValueError):
+            with pipeline._no_collection():
+                raise ValueError
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
 # Order.
@@ -80,28 +82,24 @@ def test_each_pass_is_the_permutation_of_its_epoch(data):
     assert orders(dataset, 2) == [expected(1, 7), expected(1, 8)]
 
 
-def test_rows_stay_paired(data):
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_rows_stay_paired(data, dtype):
     images, candidates, _ = data
-    for x, y in tiny.as_numpy(tiny.batches(images, candidates, 5)):
+    images, sets = images.astype(dtype), CandidateSets.from_dense(candidates)
+    batches = tiny.as_numpy(tiny.batches(images, candidates.astype(dtype), 5))
+    for x, y in batches:
         np.testing.assert_array_equal(x["image"], images[x["index"]])
         np.testing.assert_array_equal(y, candidates[x["index"]])
+        assert x["image"].dtype == dtype and x["image"].shape == (5, 4, 4, 1)
+        assert x["index"].dtype == backend.INTEGER
+        assert y.dtype == "float32" and y.shape == (5, 3)
+    assert_same_batches(tiny.as_numpy(tiny.batches(images, sets, 5)), batches)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float32"])
-@pytest.mark.parametrize("sets", ["bool", "uint8", "float32"])
-def test_dtypes(data, dtype, sets):
-    images, candidates, _ = data
-    dataset = tiny.batches(images.astype(dtype), candidates.astype(sets), 5)
-    x, y = tiny.as_numpy(dataset)[0]
-    assert x["image"].dtype == dtype and x["image"].shape == (5, 4, 4, 1)
-    assert x["index"].dtype == backend.INTEGER
-    assert y.dtype == "float32" and y.shape == (5, 3)
+# Parts for many processes.
 
 
-# Parts for many processes, and sets in another form.
-
-
-@pytest.mark.parametrize("parts", [1, 2, 3])
+@pytest.mark.parametrize("parts", [2, 3])
 def test_parts_put_together_are_the_global_batches(data, parts):
     images, candidates, _ = data
     whole = tiny.batches(images, candidates, 6, seed=1)
@@ -118,25 +116,6 @@ def test_parts_put_together_are_the_global_batches(data, parts):
                 np.testing.assert_array_equal(got, x[name])
             got = np.concatenate([v for _, v in made])
             np.testing.assert_array_equal(got, y)
-
-
-def test_a_batch_that_cannot_be_cut_is_named(data):
-    images, candidates, _ = data
-    with pytest.raises(ConfigError, match="4 processes.*batch_size=6"):
-        tiny.batches(images, candidates, 6, shard=(0, 4))
-
-
-def test_candidate_sets_give_the_same_batches(data):
-    images, candidates, _ = data
-    stored = CandidateSets.from_dense(candidates)
-
-    def read(sets):
-        return [
-            *tiny.as_numpy(tiny.batches(images, sets, 5)),
-            *tiny.as_numpy(alim_keras.data.eval_dataset(images, sets, 3, 5)),
-        ]
-
-    assert_same_batches(read(candidates), read(stored))
 
 
 def test_what_is_behind_a_data_set(data):
@@ -196,10 +175,11 @@ def test_the_order_follows_fits_epochs(data):
 
 
 @pytest.mark.parametrize("kind", ["labels", "sets"])
-def test_evaluation_batches_keep_the_order_and_the_rest(data, kind):
-    images, candidates, labels = data
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_evaluation_batches_keep_the_order_and_the_rest(files, kind, on_disk):
+    kept, images, candidates, labels = files
     y = labels if kind == "labels" else candidates
-    dataset = alim_keras.data.eval_dataset(images, y, 3, 5)
+    dataset = alim_keras.data.eval_dataset(kept if on_disk else images, y, 3, 5)
     assert len(dataset) == 5
     parts = tiny.as_numpy(dataset)
     assert [len(part) for _, part in parts] == [5, 5, 5, 5, 2]
@@ -211,51 +191,36 @@ def test_evaluation_batches_keep_the_order_and_the_rest(data, kind):
     expected_sets = np.eye(3)[labels] if kind == "labels" else candidates
     assert sets.dtype == np.float32
     np.testing.assert_array_equal(sets, expected_sets)
+    assert_same_batches(tiny.as_numpy(dataset), parts)
 
 
 # Errors.
 
 
-def test_lengths_are_checked(data):
+def test_errors(data):
     images, candidates, labels = data
+    train, evaluate = (
+        alim_keras.data.train_dataset,
+        alim_keras.data.eval_dataset,
+    )
     with pytest.raises(DataError, match="22 images, 21 candidate"):
-        alim_keras.data.train_dataset(images, candidates[:-1], 5)
+        train(images, candidates[:-1], 5)
     with pytest.raises(DataError, match="22 images, 21 labels"):
-        alim_keras.data.eval_dataset(images, labels[:-1], 3)
-
-
-def test_a_batch_larger_than_the_data_is_refused(data):
-    images, candidates, _ = data
+        evaluate(images, labels[:-1], 3)
     with pytest.raises(DataError, match="23.*22.*batch_size"):
-        alim_keras.data.train_dataset(images, candidates, 23)
-
-
-@pytest.mark.parametrize("size", [0, -1])
-def test_a_batch_size_below_one_is_named(data, size):
-    images, candidates, labels = data
+        train(images, candidates, 23)
+    with pytest.raises(ConfigError, match="4 processes.*batch_size=6"):
+        train(images, candidates, 6, shard=(0, 4))
     with pytest.raises(ValueError, match="batch_size"):
-        alim_keras.data.train_dataset(images, candidates, size)
+        train(images, candidates, 0)
     with pytest.raises(ValueError, match="batch_size"):
-        alim_keras.data.eval_dataset(images, labels, 3, size)
+        evaluate(images, labels, 3, 0)
 
 
 # Images on disk.
 
 
-@pytest.fixture(scope="module")
-def files(data, tmp_path_factory):
-    """22 images on disk and as an array, candidate sets and labels."""
-    folder = tmp_path_factory.mktemp("images")
-    images, candidates, labels = data
-    names = [f"{n}.png" for n in range(22)]
-    for name, pixels in zip(names, images, strict=True):
-        PIL.Image.fromarray(pixels[..., 0]).save(folder / name)
-    kept = DiskImages(names, 4, 1, folder)
-    assert np.array_equal(kept.read(), images)
-    return kept, images, candidates, labels
-
-
-@pytest.mark.parametrize("shard", [(0, 1), (0, 2), (1, 2)])
+@pytest.mark.parametrize("shard", [(0, 1), (1, 2)])
 def test_training_batches_are_those_of_an_array(files, shard):
     kept, images, candidates, _ = files
 
@@ -267,23 +232,6 @@ def test_training_batches_are_those_of_an_array(files, shard):
         return found + tiny.as_numpy(dataset)
 
     assert_same_batches(passes(kept), passes(images))
-
-
-@pytest.mark.parametrize("size", [5, 11, 30])
-def test_evaluation_batches_are_those_of_an_array(files, size):
-    kept, images, candidates, labels = files
-    for sets in (labels, candidates):
-        ours, theirs = (
-            alim_keras.data.eval_dataset(one, sets, 3, size)
-            for one in (kept, images)
-        )
-        assert len(ours) == len(theirs)
-        first = tiny.as_numpy(ours)
-        assert_same_batches(first, tiny.as_numpy(theirs))
-        assert_same_batches(tiny.as_numpy(ours), first)
-    index = np.concatenate([x["index"] for x, _ in first])
-    assert index.tolist() == list(range(22))
-    assert len(first[-1][1]) == (22 % size or size)
 
 
 def test_batches_may_be_asked_for_in_any_order(files):
@@ -321,7 +269,7 @@ def broken(files, tmp_path):
     return DiskImages(names, 4, 1, tmp_path), candidates, str(path)
 
 
-@pytest.mark.parametrize("what", ["fit", "evaluate", "predict"])
+@pytest.mark.parametrize("what", ["fit", "evaluate"])
 def test_a_broken_file_is_named(broken, what):
     images, candidates, path = broken
     model = tiny.plain(count=22)
@@ -330,9 +278,8 @@ def test_a_broken_file_is_named(broken, what):
             tiny.fit(model, tiny.batches(images, candidates, 6), epochs=2)
         else:
             test = alim_keras.data.eval_dataset(images, candidates, 3, 6)
-            getattr(model, what)(test, verbose=0)
-    line = f"{path}: {CUT}"
-    assert str(found.value) == line
+            model.evaluate(test, verbose=0)
+    assert str(found.value) == f"{path}: {CUT}"
 
 
 def test_a_loop_over_batches_ends_with_the_same_line(broken):
@@ -363,18 +310,3 @@ def test_training_does_not_depend_on_where_the_images_are(
     assert isinstance(dataset[0][0]["image"], np.ndarray) == (memory == 1)
     dataset.epoch_counter.epoch = 0
     assert_same_batches(tiny.as_numpy(dataset), expected_batches)
-
-
-@pytest.mark.tensorflow("tf.data")
-def test_files_are_read_while_it_is_paused(files, monkeypatch):
-    kept, _, _, labels = files
-    usual, seen = DiskImages.read, []
-
-    def read(self, index=None):
-        seen.append(gc.isenabled())
-        return usual(self, index)
-
-    monkeypatch.setattr(DiskImages, "read", read)
-    dataset = alim_keras.data.eval_dataset(kept, labels, 3, 11)
-    assert len(tiny.as_numpy(dataset)) == 2
-    assert seen == [False] * 2 and gc.isenabled()

@@ -4,16 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 
 from alim_keras.data import CIFAR100_SUPERCLASSES
 from alim_keras.data import simulate_candidates
 from alim_keras.data import superclasses_of
-from alim_keras.data.simulate import _swap_in
 from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
 
 NAMES = sorted(itertools.chain(*CIFAR100_SUPERCLASSES.values()))
 
@@ -66,17 +61,19 @@ def test_flip_swaps_the_truth_for_a_uniform_outsider():
         assert abs(other - 4000) < 5 * np.sqrt(40000 * 0.1 * 0.9)
 
 
-@pytest.mark.parametrize(("q", "eta"), [(0.2, 0.5), (0.05, 1.0), (0.6, 0.1)])
-def test_pico_follows_its_law(q, eta):
-    sets = draw(np.full(60000, 1), 3, q, eta, "pico").dense()
-    assert_follows(sets, set_law(q, eta, 1, {0, 1, 2}, 3))
-
-
-def test_superclass_follows_its_law_inside_the_superclass():
-    sets = draw(
-        np.full(60000, 2), 4, 0.3, 0.6, "superclass", superclasses=[0, 1, 0, 0]
-    ).dense()
-    assert_follows(sets, set_law(0.3, 0.6, 2, {0, 2, 3}, 4))
+@pytest.mark.parametrize(
+    ("protocol", "q", "eta", "members"),
+    [
+        ("pico", 0.2, 0.5, {0, 1, 2, 3}),
+        ("pico", 0.05, 1.0, {0, 1, 2, 3}),
+        ("superclass", 0.3, 0.6, {0, 2, 3}),
+    ],
+)
+def test_sets_follow_their_law(protocol, q, eta, members):
+    groups = [0, 1, 0, 0]
+    labels = np.full(60000, 2)
+    sets = draw(labels, 4, q, eta, protocol, superclasses=groups).dense()
+    assert_follows(sets, set_law(q, eta, 2, members, 4))
 
 
 def test_pico_with_a_vanishing_ambiguity_ends_and_stays_uniform():
@@ -85,38 +82,6 @@ def test_pico_with_a_vanishing_ambiguity_ends_and_stays_uniform():
     assert np.array_equal(sets.sum(1), np.ones(30000))
     for count in sets.sum(0)[:3]:
         assert abs(count - 10000) < 5 * np.sqrt(30000 * 2 / 9)
-
-
-def test_swap_in_equals_a_loop():
-    rng = np.random.default_rng(0)
-    sets = rng.random((300, 6)) < 0.5
-    labels = rng.integers(0, 6, 300)
-    sets[np.arange(300), labels] = True
-    rows = np.flatnonzero(~sets.all(1))[::2]
-    ranks = (rng.random(len(rows)) * (6 - sets[rows].sum(1))).astype(int)
-    expected = sets.copy()
-    for row, rank in zip(rows, ranks):
-        newcomer = [c for c in range(6) if not expected[row, c]][rank]
-        expected[row, labels[row]] = False
-        expected[row, newcomer] = True
-    _swap_in(sets, rows, labels[rows], ranks)
-    assert np.array_equal(sets, expected)
-
-
-@pytest.mark.parametrize("stream", ["default", "legacy"])
-@pytest.mark.parametrize(
-    ("num_classes", "q", "single", "full"),
-    [(100, 0.01, 0.368, 0.0), (10, 0.5, 0.002, 0.002), (4, 0.9, 0.001, 0.729)],
-)
-def test_case_1_shares_of_single_and_full_sets(
-    num_classes, q, single, full, stream
-):
-    labels = np.arange(50000) % num_classes
-    found = draw(labels, num_classes, q, 0.0, stream=stream).statistics()
-    # (1-q)^(C-1) = .3697, .00195, .001; q^(C-1) = 0, .00195, .729.
-    assert found["share_single"] == pytest.approx(single, abs=0.007)
-    assert found["share_full"] == pytest.approx(full, abs=0.007)
-    assert found["size_max"] <= num_classes
 
 
 @pytest.mark.parametrize("stream", ["default", "legacy"])
@@ -159,23 +124,6 @@ def test_published_sizes_and_noise(protocol, q, eta, size, noise, stream):
         assert found["size_mean"] == pytest.approx(size, abs=0.05)
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    st.integers(2, 6),
-    st.floats(0.0, 1.0),
-    st.floats(0.0, 1.0),
-    st.sampled_from(["flip", "pico"]),
-    st.integers(0, 2**40),
-)
-def test_no_set_is_ever_empty(num_classes, q, eta, protocol, seed):
-    if protocol == "pico" and q == 0 and eta == 1:
-        return
-    labels = np.arange(60) % num_classes
-    found = draw(labels, num_classes, q, eta, protocol, seed=seed)
-    assert found.dense().shape == (60, num_classes)
-    assert found.dense().any(1).all()
-
-
 def test_default_stream_is_pinned():
     # Written down from this implementation; a change breaks old runs.
     labels = [2, 0, 1, 3, 1, 0]
@@ -206,27 +154,26 @@ def test_order_of_rows_does_not_matter_by_default():
 
 
 @pytest.mark.parametrize("name", ["ambiguity", "noise_level"])
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -0.1, 1.1, "x"])
-def test_rates_out_of_range(name, value):
-    rates = {"ambiguity": 0.1, "noise_level": 0.1, name: value}
+def test_rates_out_of_range(name):
+    rates = {"ambiguity": 0.1, "noise_level": 0.1, name: float("nan")}
     with pytest.raises(ConfigError, match=f"`{name}`.*0 up to 1.*{name}="):
         simulate_candidates([0, 1], 2, **rates)
 
 
 @pytest.mark.parametrize("stream", ["default", "legacy"])
 def test_settings_that_leave_every_row_empty(stream):
-    with pytest.raises(ConfigError, match="Every row would be empty"):
-        draw([0, 1], 2, 0.0, 1.0, "pico", stream=stream)
-    with pytest.raises(ConfigError, match="Every row would be empty"):
-        draw(
-            [0, 1],
-            3,
-            0.5,
-            1.0,
-            "superclass",
-            superclasses=[0, 1, 1],
-            stream=stream,
-        )
+    for protocol, count, q in (("pico", 2, 0.0), ("superclass", 3, 0.5)):
+        groups = [0, 1, 1][:count]
+        with pytest.raises(ConfigError, match="Every row would be empty"):
+            draw(
+                [0, 1],
+                count,
+                q,
+                1.0,
+                protocol,
+                superclasses=groups,
+                stream=stream,
+            )
 
 
 def test_superclass_needs_superclasses():
@@ -234,12 +181,3 @@ def test_superclass_needs_superclasses():
         draw([0, 1], 2, 0.5, 0.2, "superclass")
     with pytest.raises(ConfigError, match="one integer for each of the 2"):
         draw([0, 1], 2, 0.5, 0.2, "superclass", superclasses=[0])
-
-
-def test_labels_out_of_range():
-    with pytest.raises(DataError, match=r"0\.\.2.*row.* 1.*3"):
-        draw([0, 3, 1], 3, 0.1, 0.1)
-    with pytest.raises(DataError, match="1-based"):
-        draw([1, 2, 3], 3, 0.1, 0.1)
-    with pytest.raises(DataError, match="b .row 1."):
-        draw([0, -1], 3, 0.1, 0.1, ids=["a", "b"])

@@ -55,15 +55,6 @@ def test_training_equals_keras(shape):
     np.testing.assert_allclose(slope(ours), slope(theirs), atol=1e-4)
 
 
-def test_the_moving_variance_is_the_biased_one():
-    # Of 0 and 2: mean 1, variance 1 (2 would be the unbiased estimate).
-    layer = networks.BatchNormalization(momentum=0.5)
-    x = np.array([0.0, 2.0], "float32").reshape(2, 1, 1, 1)
-    layer(x, training=True)
-    np.testing.assert_allclose(layer.moving_mean.numpy(), [0.5], rtol=1e-6)
-    np.testing.assert_allclose(layer.moving_variance.numpy(), [1.0], rtol=1e-6)
-
-
 def test_inference_is_keras_own():
     ours, theirs = both((5, 4, 3, 2))
     x = images(5, 4, 3, 2)
@@ -89,11 +80,10 @@ def test_statistics_of_half_precision_are_float32(half):
 
 def test_weights_of_keras_own_layer_fit(tmp_path):
     inputs = keras.Input((4, 4, 2))
+    path = tmp_path / "a.weights.h5"
     theirs = keras.Model(inputs, keras.layers.BatchNormalization()(inputs))
     theirs.layers[1].moving_mean.assign([3.0, 4.0])
-    theirs.save_weights(tmp_path / "a.weights.h5")
+    theirs.save_weights(path)
     ours = keras.Model(inputs, networks.BatchNormalization()(inputs))
-    ours.load_weights(tmp_path / "a.weights.h5")
-    np.testing.assert_array_equal(
-        ours.layers[1].moving_mean.numpy(), [3.0, 4.0]
-    )
+    ours.load_weights(path)
+    assert ours.layers[1].moving_mean.numpy().tolist() == [3.0, 4.0]

@@ -1,9 +1,5 @@
 """ResNet-18 and the wide residual network, number for number."""
 
-import os
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -93,23 +89,8 @@ def test_resnet_equals_the_loops(small):
 
 def test_wide_resnet_is_the_published_one():
     network = networks.cifar_wide_resnet34_10()
-    # Batch normalisation has two numbers a channel, a 3x3 convolution 9 times
-    # filters in times filters out, a shortcut 1 times.
-    stages = [
-        # The first block of a stage, then four alike.
-        (2 * 16 + 9 * 16 * 160 + 2 * 160 + 9 * 160 * 160 + 16 * 160)
-        + 4 * 2 * (2 * 160 + 9 * 160 * 160),
-        (2 * 160 + 9 * 160 * 320 + 2 * 320 + 9 * 320 * 320 + 160 * 320)
-        + 4 * 2 * (2 * 320 + 9 * 320 * 320),
-        (2 * 320 + 9 * 320 * 640 + 2 * 640 + 9 * 640 * 640 + 320 * 640)
-        + 4 * 2 * (2 * 640 + 9 * 640 * 640),
-    ]
-    assert stages == [2_102_112, 8_812_480, 35_237_760]
-    # The stem and the last batch normalisation.
-    assert 9 * 3 * 16 + sum(stages) + 2 * 640 == 46_154_064
-    assert trained.trainable_size(network) == 46_154_064
     # With a classifier of ten classes it is the published 46.16 million.
-    assert 46_154_064 + 640 * 10 + 10 == 46_160_474
+    assert trained.trainable_size(network) == 46_160_474 - (640 * 10 + 10)
     assert network.output_shape == (None, 640)
     convolutions = trained.layers(network, keras.layers.Conv2D)
     # A stem, 15 blocks of two, three shortcuts; 34 without the shortcuts,
@@ -159,7 +140,7 @@ def test_they_serialise(small, wide):
 )
 @pytest.mark.parametrize("width, picks", [(4, 2), (8, 1), (15, 1), (16, 0)])
 def test_no_narrow_convolution_of_one_pixel_has_a_stride(network, width, picks):
-    # oneDNN's gradient of such a convolution ends the process.
+    # The gradient of such a convolution in oneDNN ends the process.
     made, _ = networks.make_backbone(network, (16, 16, 3), width)
     strided = [
         layer
@@ -171,26 +152,3 @@ def test_no_narrow_convolution_of_one_pixel_has_a_stride(network, width, picks):
     assert len(pools) == picks
     shortcuts = 3 if network == "cifar_resnet18" else 2
     assert len(strided) == shortcuts - picks
-
-
-def test_narrow_network_trains_with_onednn_and_an_odd_batch():
-    # Three threads share 32 images unevenly, two threads 33.
-    lines = """
-import numpy as np, keras, tensorflow as tf
-from alim_keras import networks
-tf.config.threading.set_intra_op_parallelism_threads(3)
-network = networks.cifar_resnet18((16, 16, 3), width=8)
-model = keras.Sequential([network, keras.layers.Dense(2)])
-model.compile("sgd", "mse")
-images = np.random.default_rng(0).normal(size=(160, 16, 16, 3))
-model.fit(images, np.zeros((160, 2)), batch_size=32, epochs=3, verbose=0)
-"""
-    variables = {"TF_ENABLE_ONEDNN_OPTS": "1", "KERAS_BACKEND": "tensorflow"}
-    done = subprocess.run(
-        [sys.executable, "-c", lines],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]

@@ -61,9 +61,7 @@ def test_votes_truth_features_and_files():
                 height=np.array([8, 8, 0]),
                 channels=np.array([1, 3, 0]),
                 bytes=np.array([2**20, 2**20, 0]),
-                num_files=2,
                 identical=[np.array([0, 1])],
-                compared=True,
             ),
         )
     )
@@ -71,8 +69,7 @@ def test_votes_truth_features_and_files():
     assert "realised 0.3333" in text
     assert "2 with 1 to 2 votes each; 0 to 2 votes an item, 3 in all" in text
     assert (
-        "3 of 2.0 MiB, 2 different files, 8 x 8 to 9 x 8 pixels, 50% grey; "
-        "read as 8 x 8 x 3"
+        "3 of 2.0 MiB, 8 x 8 to 9 x 8 pixels, 50% grey; read as 8 x 8 x 3"
     ) in text
     assert "identical       2 in 1 groups" in text
     features = np.zeros((4, 1, 1, 7), "float32")
