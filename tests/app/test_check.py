@@ -78,7 +78,7 @@ def test_what_will_happen(pictures, table):
     assert code == 0
     # 12 items, of which one in ten is held out: 11 in steps of 4.
     assert "2 steps of 4; 11 items train, 1 are held out, 0 test" in text
-    assert "images of 8 x 8 x 1" in text and "none known" in text
+    assert "images of 8 x 8 x 1" in text and "realised not known" in text
     code, text = run(table, f"--images={pictures}", "--batch_size=64")
     assert code == 2 and "--batch_size=64" in text
 
@@ -103,12 +103,12 @@ def test_copies_and_tested_items(pictures, table, tmp_path):
     flags = (f"--images={pictures}", f"--test_labels={test}")
     code, text = run(table, *flags)
     assert code == 0
-    assert "1.png, 4.png" in text and "3 test" in text
+    assert "2 in 1 groups" in text and "3 test" in text
 
 
 def test_known_data_and_folders(tmp_path):
     code, text = run("digits", "--train_size=96")
-    assert code == 0 and "360 test" in text and "96 known" in text
+    assert code == 0 and "360 test" in text and "realised 0.2" in text
     for row in range(12):
         place = tmp_path / "own" / ("cat", "dog")[row % 2]
         place.mkdir(exist_ok=True, parents=True)
