@@ -218,13 +218,9 @@ def _known(table, path):
 
 
 def _resolve(table, test_ids, test_labels):
-    """Finds the images of items and of those that are tested on.
+    """Returns rows of items that are trained on, and the images of both parts.
 
-    An item is tested on if it has the id, or the file, of one of the test:
-    ids may be written in another way there.
-
-    Returns the rows of the items that are trained on, and the images of these
-    and of the tested ones: files, or rows of `pixels`.
+    An item is tested on if it has the id, or the file, of one of the test.
     """
     items, listing = table.sets.ids.tolist(), table.listing
     unknown = [name for name in test_ids if name not in table.paths]
@@ -379,19 +375,10 @@ def _encoded(path):
 
 
 def _open(files, names, count, table, image_size, progress):
-    """Looks at images, and returns those that can be read.
+    """Returns fields of `TrainingSet`, of the images that can be read.
 
-    Args:
-        files: Paths, or encoded images: of `count` items, then of the test.
-        names: Strings, their names in messages.
-        count: Integer.
-        table: The `_Table`, whose notes are added to.
-        image_size: See `load_table`.
-        progress: See `load_table`.
-
-    Returns:
-        Dict with fields of `TrainingSet`, and `tested`: which of the test can
-        be read.
+    `files` are paths or encoded images of `count` items, then of the test;
+    the key `tested` says which of the test can be read.
     """
     folder = table.listing and table.listing.folder
     looked = disk.scan(files, progress, folder, names)
