@@ -134,11 +134,10 @@ def load_table(
         count = int(np.sum(known[kept] != UNKNOWN))
         others = UNKNOWN if truths is None else truths
         truths = np.where(known == UNKNOWN, others, known)
+        instead = ", in place of their sets" if known_as_sets else ""
         notes.append(
             f"{count} of the {num_given} true labels in {known_labels} are of "
-            "items that are trained on"
-            + ", in place of their sets"
-            * known_as_sets
+            f"items that are trained on{instead}"
         )
     sets, votes = sets.take(kept), table.votes
     if votes is not None:
