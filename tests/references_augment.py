@@ -101,7 +101,15 @@ def gray(image):
     return image @ LUMA if image.shape[2] == 3 else image[..., 0]
 
 
-def blend(image, other, factor):
+def blend(image, name, factor):
+    """PIL's enhancement of that name."""
+    others = {
+        "Brightness": lambda: 0.0,
+        "Color": lambda: gray(image)[..., None],
+        "Contrast": lambda: gray(image).mean(),
+        "Sharpness": lambda: smooth(image),
+    }
+    other = others[name]()
     return np.clip(other + factor * (image - other), 0, 255)
 
 
@@ -124,14 +132,11 @@ def jitter(image, draws, strength):
         u, s = draws[1 + op], strength[op]
         low = max(0.0, 1 - s)
         factor = low + (1 + s - low) * u
-        if op == 0:
-            image = blend(image, 0.0, factor)
-        elif op == 1:
-            image = blend(image, gray(image).mean(), factor)
-        elif op == 2 and image.shape[2] == 3:
-            image = blend(image, gray(image)[..., None], factor)
-        elif op == 3:
+        if op == 3:
             image = hue(image, (2 * u - 1) * s)
+        else:
+            name = ("Brightness", "Contrast", "Color")[op]
+            image = blend(image, name, factor)
     return image
 
 
@@ -160,21 +165,14 @@ def equalize(levels):
 
 
 def pixel_operation(image, name, u):
-    factor = 0.05 + 0.9 * u
+    if name in ("Brightness", "Color", "Contrast", "Sharpness"):
+        return blend(image, name, 0.05 + 0.9 * u)
     levels = np.round(np.clip(image, 0, 255)).astype(int)
     if name == "AutoContrast":
         low, high = image.min((0, 1)), image.max((0, 1))
         flat = high - low < 1
         scale = np.where(flat, 1.0, 255 / np.where(flat, 1.0, high - low))
         return np.clip((image - np.where(flat, 0.0, low)) * scale, 0, 255)
-    if name == "Brightness":
-        return blend(image, 0.0, factor)
-    if name == "Color" and image.shape[2] == 3:
-        return blend(image, gray(image)[..., None], factor)
-    if name == "Contrast":
-        return blend(image, gray(image).mean(), factor)
-    if name == "Sharpness":
-        return blend(image, smooth(image), factor)
     if name == "Equalize":
         channels = [equalize(levels[..., c]) for c in range(image.shape[2])]
         return np.stack(channels, -1).astype("float64")

@@ -38,13 +38,13 @@ def make(tmp_path):
 
 
 def _leave_results(cell, accuracy):
-    """Writes what a training would leave; an epoch takes 64 / 128 seconds."""
+    """Writes what a training would leave."""
     folder = cell.folder
     os.makedirs(folder.path, exist_ok=True)
     settings, data = cell.config.as_dict(), {"trained_on": 70}
     folder.write("run.json", {"settings": settings, "data": data, "files": {}})
-    numbers = {"test_accuracy": accuracy, "train_seconds": 12.5, "epochs": 3}
-    folder.write("results.json", numbers | {"images_per_second": 128.0})
+    numbers = {"test_accuracy": accuracy, "epochs": 3}
+    folder.write("results.json", numbers)
     return numbers
 
 

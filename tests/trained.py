@@ -43,3 +43,11 @@ def assert_serialises(network):
     images = np.random.default_rng(0).random((2, *network.input_shape[1:]))
     images = images.astype("float32")
     np.testing.assert_array_equal(again(images), network(images))
+
+
+def assert_features(network, images, expected):
+    """In inference the network computes the means of `(B, H, W, C)`."""
+    features = network(images.astype("float32"), training=False)
+    np.testing.assert_allclose(
+        features, expected.mean(axis=(1, 2)), atol=1e-4, rtol=1e-4
+    )

@@ -33,14 +33,14 @@ def random_boxes(draws, size, scale=(0.2, 1.0), ratio=(3 / 4, 4 / 3)):
     root = ops.sqrt(area * float(height * width))
     low, high = (0.5 * math.log(value) for value in ratio)
     stretch = ops.exp(low + (high - low) * draws[:, CROP_TRIES:-2])
-    fallback = _largest_box(height, width, ratio)
+    # The largest box with an allowed ratio is the last candidate.
     last = ops.zeros_like(root[:, :1])
-    widths = ops.concatenate(
-        [ops.round(root * stretch), last + fallback[0]], axis=1
-    )
-    heights = ops.concatenate(
-        [ops.round(root / stretch), last + fallback[1]], axis=1
-    )
+
+    def candidates(drawn, largest):
+        return ops.concatenate([ops.round(drawn), last + largest], axis=1)
+
+    widths = candidates(root * stretch, min(width, round(height * ratio[1])))
+    heights = candidates(root / stretch, min(height, round(width / ratio[0])))
     fits = (widths > 0) & (widths <= width)
     fits = fits & (heights > 0) & (heights <= height)
     first = ops.argmax(ops.cast(fits, "int32"), axis=1)
@@ -56,14 +56,6 @@ def random_boxes(draws, size, scale=(0.2, 1.0), ratio=(3 / 4, 4 / 3)):
     left = start(width - box_width, draws[:, -2])
     top = start(height - box_height, draws[:, -1])
     return ops.stack([left, top, box_width, box_height], axis=1)
-
-
-def _largest_box(height, width, ratio):
-    if width / height < ratio[0]:
-        return width, min(height, round(width / ratio[0]))
-    if width / height > ratio[1]:
-        return min(width, round(height * ratio[1])), height
-    return width, height
 
 
 def compose(outer, inner):

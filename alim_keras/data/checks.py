@@ -61,10 +61,8 @@ def generator(seed, name):
     The name keeps the uses apart: the candidate sets, the subset and the
     held-out part do not share draws.
     """
-    words = [
-        check_number("seed", seed, 0, whole=True),
-        zlib.crc32(name.encode()),
-    ]
+    seed = check_number("seed", seed, 0, whole=True)
+    words = [seed, zlib.crc32(name.encode())]
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
 
 

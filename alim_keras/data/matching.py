@@ -208,11 +208,7 @@ def _options(ids, files, of_id, of_file):
 
 
 def _fits(name, file):
-    """Returns whether the folders of an id and a file may be the same.
-
-    The one may know more of the way to it than the other: /home/me/cats/1.png
-    is cats/1.png.
-    """
+    """Returns whether one may name more of the way: /me/cats/1 is cats/1."""
     named, folder = name.rpartition("/")[0].strip("/"), file.rpartition("/")[0]
     if not named or not folder or _UPLOADS.search(named):
         return True

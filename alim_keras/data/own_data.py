@@ -134,11 +134,10 @@ def load_table(
         count = int(np.sum(known[kept] != UNKNOWN))
         others = UNKNOWN if truths is None else truths
         truths = np.where(known == UNKNOWN, others, known)
+        instead = ", in place of their sets" if known_as_sets else ""
         notes.append(
             f"{count} of the {num_given} true labels in {known_labels} are of "
-            "items that are trained on"
-            + ", in place of their sets"
-            * known_as_sets
+            f"items that are trained on{instead}"
         )
     sets, votes = sets.take(kept), table.votes
     if votes is not None:
@@ -218,13 +217,9 @@ def _known(table, path):
 
 
 def _resolve(table, test_ids, test_labels):
-    """Finds the images of items and of those that are tested on.
+    """Returns rows of items that are trained on, and the images of both parts.
 
-    An item is tested on if it has the id, or the file, of one of the test:
-    ids may be written in another way there.
-
-    Returns the rows of the items that are trained on, and the images of these
-    and of the tested ones: files, or rows of `pixels`.
+    An item is tested on if it has the id, or the file, of one of the test.
     """
     items, listing = table.sets.ids.tolist(), table.listing
     unknown = [name for name in test_ids if name not in table.paths]
@@ -379,19 +374,10 @@ def _encoded(path):
 
 
 def _open(files, names, count, table, image_size, progress):
-    """Looks at images, and returns those that can be read.
+    """Returns fields of `TrainingSet`, of the images that can be read.
 
-    Args:
-        files: Paths, or encoded images: of `count` items, then of the test.
-        names: Strings, their names in messages.
-        count: Integer.
-        table: The `_Table`, whose notes are added to.
-        image_size: See `load_table`.
-        progress: See `load_table`.
-
-    Returns:
-        Dict with fields of `TrainingSet`, and `tested`: which of the test can
-        be read.
+    `files` are paths or encoded images of `count` items, then of the test;
+    the key `tested` says which of the test can be read.
     """
     folder = table.listing and table.listing.folder
     looked = disk.scan(files, progress, folder, names)

@@ -267,13 +267,8 @@ def feature_statistics(features):
     """Returns mean and deviation per feature, in units of 255.
 
     The unit is that of images, which models divide by 255. A constant
-    feature has a deviation of 1 in its own units.
-
-    Args:
-        features: float32 `(n, 1, 1, d)`.
-
-    Returns:
-        Two tuples of floats.
+    feature has a deviation of 1 in its own units. `features` are float32
+    `(n, 1, 1, d)`, the result is two tuples of floats.
     """
     values = features.reshape(len(features), -1).astype(np.float64)
     mean, std = values.mean(axis=0), values.std(axis=0)

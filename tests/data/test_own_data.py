@@ -81,27 +81,6 @@ def test_known_labels_are_reported_and_stand_in_only_if_asked(folder, tmp_path):
     assert asked.candidates.content_hash == plain.candidates.content_hash
 
 
-def test_items_that_are_tested_on_are_not_trained_on(folder, tmp_path):
-    test = own.write_rows(
-        tmp_path / "test.csv",
-        [("id", "label"), ("test_0000.png", "two"), ("0005.png", "five")],
-    )
-    found = load_table(
-        folder / "labels.csv", folder / "photos", test_labels=test
-    )
-    assert found.test_ids.tolist() == ["test_0000.png", "0005.png"]
-    names = found.class_names
-    assert [names[n] for n in found.test_labels] == ["two", "five"]
-    assert "0005.png" not in found.ids and len(found.ids) == 39
-    assert "0005.png" not in set(found.votes["item"])
-    digits = load("digits")
-    np.testing.assert_array_equal(
-        found.test_images.read(),
-        np.stack([digits.test_images[0], digits.images[5]]),
-    )
-    assert "1 items are tested on, not trained on" in found.notes
-
-
 def test_bad_images_are_named_or_left_out_with_their_votes(tmp_path):
     sets = own.write_folder(tmp_path, count=12, tested=2)
     photos = tmp_path / "photos"

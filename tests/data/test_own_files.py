@@ -129,27 +129,20 @@ def test_known_ids_are_items_and_each_once(make, tmp_path):
             load_table(path, folder, known_labels=known)
 
 
-@pytest.mark.parametrize("spelt", ["{}.png", "./{}.png"])
-def test_labels_of_items_that_are_left_out_are_counted(spelt, make, tmp_path):
+def test_labels_of_items_that_are_left_out_are_counted(make, tmp_path):
     folder = make(*(f"{n}.png" for n in range(6)))
     cells = [(f"{n}.png", "" if n == 1 else "cat|dog") for n in range(6)]
     path = rows(tmp_path, "t.csv", *cells)
     (folder / "2.png").write_bytes(b"")
     test = labels(tmp_path, "v.csv", ("3", "cat"))
     known = labels(
-        tmp_path, "k.csv", *((spelt.format(n), "dog") for n in range(5))
+        tmp_path, "k.csv", *((f"./{n}.png", "dog") for n in range(5))
     )
-    found = load_table(
-        path,
-        folder,
-        known_labels=known,
-        test_labels=test,
-        empty_set="drop",
-        on_bad_image="skip",
-    )
-    assert found.ids.tolist() == ["0.png", "4.png", "5.png"]
-    assert found.known.tolist() == [1, 1, -1]
-    assert "2 of the 5 true labels" in " ".join(found.notes)
+    how = {"empty_set": "drop", "on_bad_image": "skip"}
+    data = load_table(path, folder, known_labels=known, test_labels=test, **how)
+    assert data.ids.tolist() == ["0.png", "4.png", "5.png"]
+    assert data.known.tolist() == [1, 1, -1]
+    assert "2 of the 5 true labels" in " ".join(data.notes)
 
 
 @pytest.mark.parametrize("policy", ["error", "drop", "all"])
