@@ -5,7 +5,6 @@ On TensorFlow they come from tf.data, on other Keras backends from a
 batches.
 """
 
-import concurrent.futures
 import contextlib
 import gc
 import threading
@@ -27,8 +26,6 @@ from alim_keras.errors import remember
 # Share of the device's memory that images may take; the networks and their
 # activations need the rest.
 _SHARE = 0.4
-# Batches of images on disk that are decoded before they are asked for.
-_BATCHES_AHEAD = 2
 
 
 class EpochCounter:
@@ -54,8 +51,8 @@ def train_dataset(images, candidates, batch_size=256, seed=0, shard=(0, 1)):
     out, as the reference does, and its examples come in other epochs.
 
     On the JAX backend the images live on the device, where they fit, and a
-    batch is gathered there by its index. `DiskImages` are decoded a few
-    batches ahead; the batches are the same as those of an array.
+    batch is gathered there by its index. The batches of `DiskImages` are the
+    same as those of an array.
 
     Args:
         images: Array `(N, H, W, channels)`, uint8 or float in `[0, 255]`, or
@@ -256,8 +253,6 @@ class IndexBatches(keras.utils.PyDataset):
         self._images, self._sets = images, sets
         self._one_pass, self._num_batches = one_pass, num_batches
         self._order = self._gather = None
-        self._pool = concurrent.futures.ThreadPoolExecutor(_BATCHES_AHEAD)
-        self._waiting = {}
 
     def __len__(self):
         return self._num_batches
@@ -265,31 +260,18 @@ class IndexBatches(keras.utils.PyDataset):
     def __getitem__(self, place):
         if place == 0 or self._order is None:
             self._order = self._one_pass()
-            self._waiting.clear()
         index = self._order[place].astype("int32")
-        if isinstance(self._images, DiskImages):
-            image = self._decoded(place)
-        else:
-            self._gather = self._gather or _gathering(self._images)
-            image = self._gather(index)
-        return {"image": image, "index": index}, self._sets.rows(index)
-
-    def _decoded(self, place):
-        """Returns a batch of `DiskImages`; the next ones are read meanwhile."""
-        for ahead in range(place, min(place + _BATCHES_AHEAD + 1, len(self))):
-            if ahead not in self._waiting:
-                index = self._order[ahead]
-                self._waiting[ahead] = self._pool.submit(
-                    self._images.read, index
-                )
-        return self._waiting.pop(place).result()
+        self._gather = self._gather or _gathering(self._images)
+        x = {"image": self._gather(index), "index": index}
+        return x, self._sets.rows(index)
 
 
 def _gathering(images):
     """Returns a function from an index to rows, where the images lie."""
     limit = backend.device_memory()
-    if limit is not None and images.nbytes > _SHARE * limit:
-        return lambda index: images[index]
+    is_large = limit is not None and images.nbytes > _SHARE * limit
+    if is_large or isinstance(images, DiskImages):
+        return lambda index: image_rows(images, index)
     resident = keras.ops.convert_to_tensor(images)
     take = backend.compiled(lambda x, index: keras.ops.take(x, index, axis=0))
     return lambda index: take(resident, index)

@@ -21,8 +21,8 @@ from alim_keras.errors import nearest
 from alim_keras.errors import one_line
 
 _BIRDS = "caltech_birds2011"
-# TFDS keeps no id of these; it stores them in the order of the hash of their
-# place in the official files, so the place can be worked out.
+# TFDS keeps no id of these, and stores them in the order of a hash of their
+# place in the official files.
 _HASHED_PLACE = ("fashion_mnist", "kmnist", "mnist")
 _DEFAULT_SIZE = 224
 _AT_ONCE = 256
@@ -35,11 +35,6 @@ def default_dir():
     return os.environ.get("TFDS_DATA_DIR") or os.path.join(
         os.path.expanduser("~"), "tensorflow_datasets"
     )
-
-
-def base_name(name):
-    """Returns a TFDS name without its configuration and version."""
-    return re.split("[:/]", name)[0]
 
 
 def read(name, data_dir, image_size=None):
@@ -58,7 +53,7 @@ def read(name, data_dir, image_size=None):
     Raises:
         DataError: The folder is damaged, or holds no images with one label.
     """
-    folder = os.path.join(data_dir, base_name(name))
+    folder = os.path.join(data_dir, re.split("[:/]", name)[0])
     if not os.path.isdir(folder):
         return None  # Importing TFDS takes seconds.
     try:
@@ -157,20 +152,17 @@ def _ids(name, split, prefix, texts, count):
             return default_ids([int(number[1]) for number in numbers], kind)
         if len(set(texts)) == len(texts):
             return np.array(texts, str)
-    is_hashed = base_name(name) in _HASHED_PLACE
+    is_hashed = re.split("[:/]", name)[0] in _HASHED_PLACE
     return default_ids(
         _hashed_order(split, count) if is_hashed else count, kind
     )
 
 
 def _hashed_order(split, count):
-    """Returns the official places of a split, in the order TFDS stores them.
-
-    TFDS orders examples by the md5 of the split's name followed by the
-    example's key, which is its place in the official files.
-    """
+    """Returns the official places of a split, in the order TFDS stores them."""
 
     def key(place):
+        # Of the split's name and the example's key, its place.
         text = f"{split}{place}".encode()
         return hashlib.md5(text, usedforsecurity=False).digest()
 
@@ -192,7 +184,7 @@ def download(name, data_dir, is_allowed, *, names, absent, remedy):
         absent: String, where it was looked for, for messages.
         remedy: String, a way to mend it, for messages.
     """
-    base = base_name(name)
+    base = re.split("[:/]", name)[0]
     hint = "" if base in names else nearest(base, names)
     try:
         import tensorflow_datasets as tfds
