@@ -9,7 +9,6 @@ report.html into the run folder. The same from Python: `alim_keras.audit`.
 import dataclasses
 import os
 import sys
-import tempfile
 
 import numpy as np
 
@@ -94,12 +93,11 @@ def main(line):
             everything = np.arange(len(training))
             artefacts.put_known(training, everything, probabilities, kinds)
         else:
-            rate = noise.Record(run.config, folder, training).final()
+            rate = noise.Kept(run.config, folder, training).in_force()
             ratio = _ratio(run.model, training)
             probabilities = np.zeros(training.sets.shape, np.float32)
             for part, weights, kind in artefacts.beliefs(run.model, training):
                 probabilities[part], kinds[part] = weights, kind
-        history = _history(folder)
         audit = examine(
             probabilities,
             training.sets,
@@ -108,8 +106,8 @@ def main(line):
             noise_rate=rate,
             labels=training.labels,
             known=None if training.known is None else training.known >= 0,
-            history=history,
-            facts=_facts(run, folder, history),
+            history=_history(folder),
+            facts=_facts(run, folder),
             name=os.path.basename(run.config.data.dataset),
             review=options.review,
             ratio=ratio,
@@ -128,14 +126,11 @@ def _check_out(out):
     place = os.path.abspath(out)
     while not os.path.exists(place):
         place = os.path.dirname(place)
-    try:
-        with tempfile.TemporaryFile(dir=place):
-            pass
-    except OSError as error:
+    if not os.access(place, os.W_OK):
         raise ConfigError(
-            f"{out} cannot be written to: {error.strerror}. Give another "
-            "folder for the tables and the report: --out=FOLDER"
-        ) from error
+            f"{out} cannot be written to. Give another folder for the tables "
+            "and the report: --out=FOLDER"
+        )
 
 
 def _ratio(model, training):
@@ -143,8 +138,7 @@ def _ratio(model, training):
     if not model.keeps_pseudo_labels:
         return None
     ratio = np.full(len(training), np.nan, np.float32)
-    table = model.pseudo_label_table
-    ratio[training.trained] = table.candidate_ratio.numpy()
+    ratio[training.trained] = model.pseudo_label_table.candidate_ratio.numpy()
     return ratio
 
 
@@ -158,19 +152,17 @@ def _history(folder):
     return pd.DataFrame(rows).apply(pd.to_numeric) if rows else None
 
 
-def _facts(run, folder, history):
+def _facts(run, folder):
     """Returns what is known of the audited model, of the selected epoch."""
-    facts = {"epochs": run.epoch, "run_epochs": run.epochs}
-    if history is not None:
-        for _, row in history[history["epoch"] == run.epoch].iterrows():
-            for name in ("test_accuracy", "lambda", "noise_rate"):
-                value = row.get(name)
-                # What was not computed in this epoch is NaN.
-                if value is not None and value == value:
-                    facts[name] = float(value)
+    logs = folder.checkpoint.state["best"]["logs"]
     results = folder.finished() or {}
-    facts.setdefault("test_accuracy", results.get("test_accuracy_selected"))
-    facts.setdefault("noise_rate", results.get("noise_rate"))
+    facts = {"epochs": run.epoch, "run_epochs": run.epochs}
+    facts["test_accuracy"] = results.get("test_accuracy_selected")
+    facts["noise_rate"] = results.get("noise_rate")
+    for name in ("test_accuracy", "lambda", "noise_rate"):
+        # What was not computed in this epoch is NaN.
+        if name in logs and logs[name] == logs[name]:
+            facts[name] = logs[name]
     return facts
 
 

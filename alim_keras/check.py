@@ -66,10 +66,8 @@ def main(line):
         try:
             table = load.table_set(config, "skip", process.show_progress)
             if table.scan is not None:
-                problems = [
-                    (table.scan.names[row], why)
-                    for row, why in table.scan.problems.items()
-                ]
+                bad = table.scan.problems.items()
+                problems = [(table.scan.names[row], why) for row, why in bad]
         except UnreadableError as error:
             # Not one can be read: the list is all that there is to say.
             _write(problems_file, error.problems)
@@ -80,12 +78,13 @@ def main(line):
         return _verdict(config, problems)
     training = load.training_set(config, table=table, line=line)
     print(findings.describe(training))
-    steps = len(training.trained) // config.train.batch_size
+    batch_size = config.train.batch_size
     shape = " x ".join(map(str, training.images.shape[1:]))
     print(
         f"training       {config.method.method} on images of {shape}: "
-        f"{config.train.epochs} epochs of {steps} steps of "
-        f"{config.train.batch_size}; {len(training.trained):,} items train, "
+        f"{config.train.epochs} epochs of "
+        f"{len(training.trained) // batch_size} steps of {batch_size}; "
+        f"{len(training.trained):,} items train, "
         f"{len(training.held_out):,} are held out, "
         f"{len(training.test_images):,} test",
         flush=True,
@@ -113,10 +112,7 @@ def _verdict(config, problems):
     if config.table.on_bad_image == "skip":
         print(f"{cannot} and are left out.")
         return 0
-    print(
-        f"Not sound: {cannot}. Mend them, or leave their items out with "
-        "--on_bad_image=skip."
-    )
+    print(f"Not sound: {cannot}. Mend them, or give --on_bad_image=skip.")
     return 3
 
 

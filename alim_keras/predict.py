@@ -11,7 +11,6 @@ import contextlib
 import csv
 import dataclasses
 import io
-import os
 import sys
 
 from alim_keras.app import cli
@@ -57,7 +56,7 @@ _UNREAD = "known_labels known_as_sets test_labels".split()
 _OF_TABLE = [
     field.name
     for field in dataclasses.fields(TableConfig)
-    if field.name not in ("class_names", "on_bad_image")
+    if field.name not in ("class_names", "on_bad_image", *_UNREAD)
 ]
 COMMAND = cli.Command(
     name="predict",
@@ -108,8 +107,7 @@ def main(line):
         with _output(options.out) as file:
             count, outside = _write(options, predictor, items, skipped, file)
     except BrokenPipeError:
-        # Whoever read the lines has seen enough; Python would complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        process.close_stdout()
         return
     if options.out:
         print(f"Wrote {count:,} predictions to {options.out}")
@@ -125,25 +123,26 @@ def main(line):
 
 def _check(line, options):
     """Raises for flags that do not fit together."""
-    paths = line.words["paths"]
-    if options.rank and not options.candidates_file:
+    paths, table = line.words["paths"], options.candidates_file
+    if options.rank and not table:
         raise ConfigError(
             "--rank puts candidate sets in order; give the table that holds "
             "them as --candidates_file"
         )
-    if bool(paths) == bool(options.candidates_file):
-        given = " ".join(paths)
+    if bool(paths) == bool(table):
         raise ConfigError(
             "Give either images to predict, or the table of items as "
-            f"--candidates_file. Received: {given or 'neither'}"
-            f"{' and --candidates_file' if given else ''}"
+            f"--candidates_file. Received: {' '.join(paths) or 'neither'}"
+            f"{' and --candidates_file' if table else ''}"
         )
-    unread = "would not be read, since"
-    line.refuse_typed(_UNREAD, f"{unread} a prediction needs no true labels")
+    # Flag to why it is not read.
+    unread = dict.fromkeys(_UNREAD, "a prediction needs no true labels")
     if options.rank:
-        line.refuse_typed(["top_k"], f"{unread} --rank lists every candidate")
+        unread["top_k"] = "--rank lists every candidate"
     if paths:
-        line.refuse_typed(_OF_TABLE, f"{unread} PATHS are no table")
+        unread |= dict.fromkeys(_OF_TABLE, "PATHS are no table")
+    for name, why in unread.items():
+        line.refuse_typed([name], f"would not be read, since {why}")
     if options.out:
         check_is_no_folder(options.out, "--out")
 

@@ -58,8 +58,9 @@ def main(line):
     folder = RunFolder(config.run.run_dir or _default_run_dir(config))
     # Before the data: reading them with TFDS starts TensorFlow, after which
     # devices and workers cannot be set up any more.
+    machine = config.machine
     scope, replicas = backend.make_strategy(
-        config.machine.distribute, config.machine.replicas
+        machine.distribute, machine.replicas
     )
     build.check(config, replicas)
     is_chief = backend.is_chief()
@@ -143,20 +144,21 @@ def train(config, folder, scope, replicas=1, line=None, publish=True):
             print(f"Continuing {folder.path} after epoch {finished_epochs}")
         else:
             print(build.describe(config, model, training, replicas))
-        rate = noise.Record(config, folder, training).final()
+        rate = noise.Kept(config, folder, training).in_force()
         folder.write_identity(config, training, rate)
         print(f"Run folder: {folder.path}", flush=True)
 
     # Training: the step is methods/base.py's, in the Trainer of backend/.
     if finished_epochs < config.train.epochs:
+        chosen = build.run_callbacks(
+            config, folder, training, finished_epochs, noise_rate
+        )
         model.fit(
             build.train_batches(config, training),
             epochs=config.train.epochs,
             initial_epoch=finished_epochs,
             verbose=0,
-            callbacks=build.run_callbacks(
-                config, folder, training, finished_epochs, noise_rate
-            ),
+            callbacks=chosen,
         )
 
     # What others use, with the weights of the selected epoch.
@@ -166,7 +168,7 @@ def train(config, folder, scope, replicas=1, line=None, publish=True):
         if publish:
             folder.checkpoint.restore(model, "best")
             mean = artefacts.write(folder, model, training)
-        rate = noise.Record(config, folder, training).final()
+        rate = noise.Kept(config, folder, training).in_force()
         results = artefacts.results(config, folder, training, rate, mean)
         folder.write("results.json", results)
     # The other workers have done their part when the chief has.

@@ -12,8 +12,8 @@ import numpy as np
 
 from alim_keras import report
 from alim_keras.app.build import eval_batches
+from alim_keras.app.build import test_batches
 from alim_keras.callbacks import read_metrics
-from alim_keras.data import eval_dataset
 from alim_keras.files import PARTIAL
 from alim_keras.files import move_written
 from alim_keras.noise_rate import Estimate
@@ -78,9 +78,9 @@ def beliefs(model, training):
     """Yields rows, what a model believes of them, and the kind of belief.
 
     They are the pseudo labels of the examples it was trained on, kind
-    "table", if it keeps some, and predictions for all others; known labels
-    that stand in place of sets are "known". In blocks, since all rows over
-    many classes are more than a host holds.
+    "table", if it keeps some, predictions for all others, and known labels
+    that stand in place of sets, "known". In blocks, since all rows over many
+    classes are more than a host holds.
 
     Yields:
         Integers `(n,)`; float32 `(n, C)`, rows of zeros where no step has
@@ -127,9 +127,7 @@ def _write_classes(folder, model, training, settled):
     """Writes classes.csv; returns the mean test accuracy of the classes."""
     test, labels = None, training.labels
     if len(training.test_images):
-        batches = eval_dataset(
-            training.test_images, training.test_labels, training.num_classes
-        )
+        batches = test_batches(training)
         predicted = model.predict(batches, verbose=0).argmax(axis=1)
         test = (training.test_labels, predicted)
     return report.write_classes(
@@ -186,24 +184,18 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
 
 def describe(numbers):
     """Returns results.json in sentences that leave out what is not known."""
-
-    def accuracy(name, sentence):
-        value = numbers[name]
-        return "" if value is None else sentence.format(value)
-
-    selected = ""
+    sentences, accuracy = [], numbers["test_accuracy"]
+    if accuracy is not None:
+        sentences.append(f"Test accuracy {accuracy:.4f} after the last epoch.")
     if numbers["selected_by"] != "last":
-        selected = ("Selected by {selected_by}: epoch {selected_epoch}").format(
-            **numbers
-        )
-        selected += accuracy("test_accuracy_selected", ", test accuracy {:.4f}")
-        selected += ". "
-    sentences = (
-        accuracy("test_accuracy", "Test accuracy {:.4f} after the last epoch. ")
-        + selected
-        + accuracy("pseudo_label_accuracy", "Training labels right: {:.4f}.")
-    )
-    return sentences.strip() or (
+        accuracy = numbers["test_accuracy_selected"]
+        rest = "" if accuracy is None else f", test accuracy {accuracy:.4f}"
+        chosen = "Selected by {selected_by}: epoch {selected_epoch}"
+        sentences.append(f"{chosen.format(**numbers)}{rest}.")
+    accuracy = numbers["pseudo_label_accuracy"]
+    if accuracy is not None:
+        sentences.append(f"Training labels right: {accuracy:.4f}.")
+    return " ".join(sentences) or (
         f"{numbers['epochs']} epochs; no true labels to measure accuracy by."
     )
 

@@ -43,27 +43,30 @@ def model(config, training, restored=False):
     `restored` says that a checkpoint will overwrite all weights, so that those
     of `--weights` need not be at hand any more.
     """
-    backbone, mean, std = backbone_of(config, training, restored)
-    method = method_class(config)
+    method = methods.find_method(config.method.method)
+    arguments, options = common_arguments(config, training, restored)
+    options |= {"name": method.__name__.lower(), **method_arguments(config)}
     try:
-        return method(
-            backbone,
-            training.num_classes,
-            len(training.trained),
-            views=views(config, training),
-            mean=mean,
-            std=std,
-            table=table(config, training),
-            weight_decay=config.train.weight_decay,
-            seed=config.run.seed,
-            name=method.__name__.lower(),
-            **method_arguments(config),
-        )
+        return method(*arguments, **options)
     except (TypeError, ValueError) as error:
-        options = config.method.method_options
-        if not options:
+        given = config.method.method_options
+        if not given:
             raise
-        raise ConfigError(f"{error} (--method_options={options})") from error
+        raise ConfigError(f"{error} (--method_options={given})") from error
+
+
+def common_arguments(config, training, restored=False):
+    """Returns the arguments of every method, by place and by name."""
+    backbone, mean, std = backbone_of(config, training, restored)
+    options = {
+        "views": views(config, training),
+        "mean": mean,
+        "std": std,
+        "table": table(config, training),
+        "weight_decay": config.train.weight_decay,
+        "seed": config.run.seed,
+    }
+    return (backbone, training.num_classes, len(training.trained)), options
 
 
 def backbone_of(config, training, restored=False):
@@ -133,18 +136,13 @@ def network_name(config, training):
     return config.method.network or default
 
 
-def method_class(config):
-    """Returns the class of the method."""
-    return methods.find_method(config.method.method)
-
-
 def method_arguments(config):
     """Returns the method's arguments that the settings give.
 
     Flags that the method has no argument for are left out, those without a
     value leave the method's own in force, and `--method_options` wins.
     """
-    method, alim = method_class(config), config.alim
+    method, alim = methods.find_method(config.method.method), config.alim
     known = methods.arguments_of(method)
     arguments = {
         name: getattr(config.method, name)
@@ -160,25 +158,23 @@ def method_arguments(config):
     if alim.scores != "method" and "scores_from" in known:
         arguments["scores_from"] = alim.scores
     elif alim.scores == "prototypes":
-        raise ConfigError(
-            f"--method={config.method.method} has no prototypes. Received: "
-            "--scores=prototypes"
-        )
+        why = f"--method={config.method.method} has no prototypes"
+        _refuse(why, scores=alim.scores)
     options = methods.parse_options(config.method.method_options, method)
     return {**arguments, **options}
 
 
 def mixup_weight(config):
     """Returns the weight of mixup: the one that is asked, or the method's."""
-    defaults = methods.arguments_of(method_class(config))
-    arguments = {**defaults, **method_arguments(config)}
+    method = methods.find_method(config.method.method)
+    arguments = {**methods.arguments_of(method), **method_arguments(config)}
     return float(arguments.get("mixup_weight") or 0.0)
 
 
 def keeps_pseudo_labels(config):
     """Returns whether the method has a table for ALIM to work on."""
     targets = method_arguments(config).get("targets")
-    method = method_class(config)
+    method = methods.find_method(config.method.method)
     return method.keeps_pseudo_labels or targets == "pseudo_labels"
 
 
@@ -263,25 +259,22 @@ def alim(config, training, noise_rate):
     """Returns the ALIM callback in a list; empty without pseudo labels."""
     if not keeps_pseudo_labels(config):
         return []
-    rows, labels, known = training.trained, training.labels, None
-    if training.known_as_sets:
-        known = training.known[rows] >= 0
+    rows, labels, chosen = training.trained, training.labels, config.alim
     made = training.sets.provenance
     protocol = made.get("protocol", "size")
-    is_epoch = config.alim.update == "epoch"
     callback = callbacks.ALIM(
-        norm=config.alim.norm,
-        scale_factor=config.alim.scale_factor,
-        lam=config.alim.lam,
+        norm=chosen.norm,
+        scale_factor=chosen.scale_factor,
+        lam=chosen.lam,
         noise_rate=noise_rate,
-        warmup_epochs=config.alim.warmup_epochs,
-        update=config.alim.update,
-        data=eval_batches(training, rows) if is_epoch else None,
-        per_class=config.alim.lam_per_class,
+        warmup_epochs=chosen.warmup_epochs,
+        update=chosen.update,
+        data=eval_batches(training, rows) if chosen.update == "epoch" else None,
+        per_class=chosen.lam_per_class,
         protocol="pico" if protocol == "superclass" else protocol,
         ambiguity=made.get("ambiguity"),
         labels=None if labels is None else labels[rows],
-        known=known,
+        known=training.known[rows] >= 0 if training.known_as_sets else None,
     )
     return [callback]
 
@@ -290,85 +283,89 @@ def evaluations(config, training):
     """Returns the evaluations on held-out sets and on the test set."""
     every, chosen = config.train.evaluate_every, []
     if len(training.held_out):
-        batches = eval_batches(training, training.held_out)
         names = ("covering_rate", "approximated_accuracy")
         names = {name: f"holdout_{name}" for name in names}
+        batches = eval_batches(training, training.held_out)
         chosen.append(callbacks.Evaluation(batches, names, every))
     if len(training.test_images):
-        batches = eval_dataset(
-            training.test_images, training.test_labels, training.num_classes
-        )
         names = {"covering_rate": "test_accuracy", "loss": "test_loss"}
-        chosen.append(callbacks.Evaluation(batches, names, every))
+        chosen.append(
+            callbacks.Evaluation(test_batches(training), names, every)
+        )
     return chosen
+
+
+def test_batches(training):
+    """Returns batches of test images and their labels."""
+    return eval_dataset(
+        training.test_images, training.test_labels, training.num_classes
+    )
 
 
 def check(config, replicas=1):
     """Raises, before any data are read, for settings that cannot work."""
-    alim, method = config.alim, config.method.method
-    machine, batch = config.machine, config.train.batch_size
-    if alim.lam not in (0, "adaptive") and not keeps_pseudo_labels(config):
-        raise ConfigError(
-            f"--method={method} keeps no pseudo labels, so ALIM has nothing to "
-            "adjust; use rc, proden, pico, crdpll, irnet or pico_plus, or "
-            f"--lam=0. Received: --lam={alim.lam}"
+    alim, train, machine = config.alim, config.train, config.machine
+    batch, is_many = train.batch_size, replicas > 1
+    needs_table = alim.lam not in (0, "adaptive")
+    if needs_table and not keeps_pseudo_labels(config):
+        _refuse(
+            f"--method={config.method.method} keeps no pseudo labels, so ALIM "
+            "has nothing to adjust; use rc, proden, pico, crdpll, irnet or "
+            "pico_plus, or --lam=0",
+            lam=alim.lam,
         )
     if alim.lam_per_class and alim.lam != "adaptive":
-        raise ConfigError(
-            f"--lam_per_class is for --lam=adaptive. Received: --lam={alim.lam}"
-        )
-    if config.train.select != "last" and not config.train.holdout:
-        raise ConfigError(
-            f"--select={config.train.select} judges epochs by images held out "
-            "of training; add --holdout=0.1. Received: --holdout=0"
+        _refuse("--lam_per_class is for --lam=adaptive", lam=alim.lam)
+    if train.select != "last" and not train.holdout:
+        _refuse(
+            f"--select={train.select} judges epochs by images held out of "
+            "training; add --holdout=0.1",
+            holdout=0,
         )
     if machine.replicas and machine.distribute != "mirrored":
-        raise ConfigError(
-            "--replicas needs --distribute=mirrored. Received: --replicas="
-            f"{machine.replicas} --distribute={machine.distribute}"
-        )
+        why = "--replicas needs --distribute=mirrored"
+        _refuse(why, distribute=machine.distribute)
     if batch % replicas:
-        raise ConfigError(
-            f"A batch must split evenly over {replicas} replicas. "
-            f"Received: --batch_size={batch}"
-        )
-    if replicas > 1 and mixup_weight(config) and batch // replicas % 2:
-        raise ConfigError(
-            "Mixup pairs neighbours, so each replica needs an even share of "
-            f"the batch. Received: --batch_size={batch} for {replicas} replicas"
-        )
-    if replicas > 1 and machine.steps_per_execution > 1:
-        raise ConfigError(
-            "--steps_per_execution above 1 does not work with more than one "
-            f"replica. Received: {machine.steps_per_execution}"
-        )
+        why = f"A batch must split evenly over {replicas} replicas"
+        _refuse(why, batch_size=batch)
+    if is_many and mixup_weight(config) and batch // replicas % 2:
+        why = f"Mixup needs an even share of a batch on {replicas} replicas"
+        _refuse(why, batch_size=batch)
+    if is_many and machine.steps_per_execution > 1:
+        why = f"{replicas} replicas need --steps_per_execution=1"
+        _refuse(why, steps_per_execution=machine.steps_per_execution)
+
+
+def _refuse(why, **received):
+    ((name, value),) = received.items()
+    raise ConfigError(f"{why}. Received: --{name}={value}")
 
 
 def describe(config, built, training, replicas=1):
     """Returns what the model is, how much memory it takes, and what is odd."""
     trainable = sum(math.prod(v.shape) for v in built.trainable_variables)
-    variables = (*built.variables, *built.optimizer.variables)
     state = sum(
-        math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in variables
+        math.prod(v.shape) * np.dtype(v.dtype).itemsize
+        for v in (*built.variables, *built.optimizer.variables)
     )
     held = training.images.nbytes + training.sets.nbytes
-    lines = [
+    text = (
         f"Model: {config.method.method} on {network_name(config, training)}, "
         f"{trainable:,} trainable parameters, all decayed by "
-        f"{config.train.weight_decay:g}; {replicas} replica(s)",
+        f"{config.train.weight_decay:g}; {replicas} replica(s)\n"
         f"Memory: {state / 2**20:,.1f} MiB of weights, table and optimizer on "
         f"each device, {held / 2**20:,.1f} MiB of images and sets, and the "
-        "activations of a step",
-    ]
+        "activations of a step"
+    )
     warmup, epochs = config.alim.warmup_epochs, config.train.epochs
     is_on = config.alim.lam != 0 and keeps_pseudo_labels(config)
     if is_on and warmup >= epochs:
-        lines.append(
-            f"ALIM stays off: --warmup_epochs={warmup} is as long as the "
+        text += (
+            f"\nALIM stays off: --warmup_epochs={warmup} is as long as the "
             f"training, --epochs={epochs}. Give fewer, such as "
             f"--warmup_epochs={epochs // 4}."
         )
-    return "\n".join(lines)
+    return text
 
 
 @dataclasses.dataclass
@@ -383,26 +380,23 @@ class OpenRun:
 
 
 def open_run(folder, options, checkpoint="selected"):
-    """Opens a finished or interrupted run from its folder, which is locked.
+    """Opens a run from its folder, a `RunFolder` that is locked.
 
     `options` holds `data_dir` and `images`, which stand in place of the run's
     where not None, and `trust_code`; `checkpoint` is `"selected"` or `"last"`.
     """
     text, candidates = folder.read_text("run.flags"), folder.candidates()
-    for name, content in (("run.flags", text), ("candidates.npz", candidates)):
-        if content is None:
-            raise CheckpointError(
-                f"There is no {name} in {folder.path}. The train command with "
-                "this --run_dir writes it again."
-            )
-    config = cli.read_flags(text).replace(run_dir=folder.path)
-    for name in ("data_dir", "images"):
-        if getattr(options, name) is not None:
-            config = config.replace(**{name: getattr(options, name)})
-    for name, value in (
-        ("method", config.method.method),
-        ("format", config.table.format),
-    ):
+    if text is None or candidates is None:
+        name = "run.flags" if text is None else "candidates.npz"
+        raise CheckpointError(
+            f"There is no {name} in {folder.path}. The train command with "
+            "this --run_dir writes it again."
+        )
+    moved = {"data_dir": options.data_dir, "images": options.images}
+    moved = {name: value for name, value in moved.items() if value is not None}
+    config = cli.read_flags(text).replace(run_dir=folder.path, **moved)
+    code = {"method": config.method.method, "format": config.table.format}
+    for name, value in code.items():
         if value and ":" in value and not options.trust_code:
             raise ConfigError(
                 f"The run's run.flags names code of its own, --{name}={value}, "

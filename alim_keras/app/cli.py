@@ -106,13 +106,11 @@ class Command:
         parsed = flags.FlagValues()
         parsed.set_gnu_getopt()
         for group in self.all_groups():
-            for field, help_text in help_texts(group):
+            for field, text_ in help_texts(group):
                 parser = field.metadata["parser"]
                 is_switch = parser.syntactic_help == "true or false"
-                flag = flags.Flag(
-                    *(parser, None, field.name, field.default, help_text),
-                    boolean=is_switch,
-                )
+                given = (parser, None, field.name, field.default, text_)
+                flag = flags.Flag(*given, boolean=is_switch)
                 flags.DEFINE_flag(flag, parsed, group.__name__)
         origins = dict.fromkeys(parsed, DEFAULT)
         counts = dict.fromkeys(parsed, 0)
@@ -120,22 +118,20 @@ class Command:
         for origin, line in layers:
             try:
                 _, *more = parsed([self.name, *line])
+                if more and origin != COMMAND_LINE:
+                    raise ValueError(
+                        "Expected a line --name=value, a comment or nothing. "
+                        f"Received: {' '.join(line)!r}"
+                    )
             except flags.UnrecognizedFlagError as error:
-                close = did_you_mean(error.flagname, parsed)
-                close = close.replace("mean ", "mean --").replace(
-                    "or ", "or --"
-                )
+                name = error.flagname
+                close = did_you_mean(f"--{name}", [f"--{n}" for n in parsed])
                 raise ConfigError(
-                    f"Unknown flag --{error.flagname}.{close} --helpfull lists "
-                    f"all. ({origin})"
+                    f"Unknown flag --{name}.{close} --helpfull lists all. "
+                    f"({origin})"
                 ) from None
             except (flags.Error, ValueError) as error:
                 raise ConfigError(f"{error} ({origin})") from None
-            if more and origin != COMMAND_LINE:
-                raise ConfigError(
-                    "Expected a line --name=value, a comment or nothing. "
-                    f"Received: {' '.join(line)!r} ({origin})"
-                )
             words += more
             for name, count in counts.items():
                 if parsed[name].present > count:
@@ -223,12 +219,12 @@ class Line:
 
     def refuse_typed(self, names, why):
         """Raises for flags that go unread, but not for those in files."""
-        for name in names:
-            if self.origins.get(name) == COMMAND_LINE:
-                raise ConfigError(
-                    f"--{name} {why}; leave it out. Received: "
-                    f"{flag_text(name, self.values[name])}"
-                )
+        typed = (n for n in names if self.origins.get(n) == COMMAND_LINE)
+        for name in typed:
+            raise ConfigError(
+                f"--{name} {why}; leave it out. Received: "
+                f"{flag_text(name, self.values[name])}"
+            )
 
     def describe(self):
         """Returns every flag with its value and origin, for --print_config."""
@@ -237,9 +233,10 @@ class Line:
             lines += ["", f"# {_title(group)}"]
             for field in dataclasses.fields(group):
                 name, value = field.name, self.values[field.name]
-                line = f"--{name} (not set)"
-                if value is not None:
-                    line = flag_text(name, value)
+                is_set = value is not None
+                line = (
+                    flag_text(name, value) if is_set else f"--{name} (not set)"
+                )
                 lines.append(f"{line:<39} # {self.origins[name]}")
         return "\n".join(lines[1:]) + "\n"
 
@@ -255,21 +252,20 @@ def flag_text(name, value):
 def flags_as_text(config):
     """Returns the content of run.flags: a flagfile that repeats the run.
 
-    Every flag that has a value stands there, the preset's and the defaults
-    too: a later version with other defaults or presets repeats the same run.
-    The run folder is left out, since each repetition has its own.
+    Every flag that has a value stands there, defaults too, but for the run
+    folder: a later version with other defaults repeats the same run.
     """
+    values = {**config.as_dict(), "run_dir": None}
     lines = [
         "# Repeats this run: python -m alim_keras.train "
         "--flagfile=THIS_FILE --run_dir=NEW_FOLDER",
         "--preset=none",
     ]
-    values = config.as_dict()
     for group in TRAINING:
         lines += ["", f"# {_title(group)}"]
-        for name in (field.name for field in dataclasses.fields(group)):
-            if values[name] is not None and name != "run_dir":
-                lines.append(flag_text(name, values[name]))
+        names = [field.name for field in dataclasses.fields(group)]
+        set_ = [name for name in names if values[name] is not None]
+        lines += [flag_text(name, values[name]) for name in set_]
     return "\n".join(lines) + "\n"
 
 
@@ -335,16 +331,13 @@ def read_flagfile(file, label="flagfile {}", chain=()):
     try:
         content = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        is_missing = isinstance(error, OSError)
-        reason = error.strerror if is_missing else "no UTF-8 text"
-        raise ConfigError(
-            f"The flagfile {file} cannot be read: {reason}"
-        ) from None
+        reason = getattr(error, "strerror", None) or "no UTF-8 text"
+        message = f"The flagfile {file} cannot be read: {reason}"
+        raise ConfigError(message) from None
     own, included, setting, own_setting = [], [], {}, {}
     for number, line in enumerate(map(str.strip, content.splitlines()), 1):
         if line.startswith("# setting: "):
-            pairs = [pair.partition("=") for pair in line.split()[2:]]
-            own_setting = {name: value for name, _, value in pairs}
+            own_setting = dict(pair.split("=") for pair in line.split()[2:])
         elif line.startswith("--flagfile="):
             inner = file.parent / pathlib.Path(line[11:]).expanduser()
             lines, setting = read_flagfile(inner, label, (*chain, file))
@@ -369,20 +362,22 @@ def _split_flagfiles(arguments):
 
 
 def _outside_setting(preset, setting, values):
-    """Returns warnings for a preset used outside its published setting."""
+    """Returns a warning for a preset used outside its published setting."""
     differing = _differences(setting, values)
     if not differing:
         return ()
+    others = [
+        f"for that there is --preset={name}"
+        for name in preset_names()
+        if (other := read_preset(name)[1]) and not _differences(other, values)
+    ]
     stated = " ".join(f"{k}={v}" for k, v in setting.items())
-    start = (
+    given = " ".join(f"{name}={values[name]}" for name in differing)
+    advice = (*others, "no preset is published for that")[0]
+    return (
         f"the preset {preset} is the published setting for {stated}, but this "
-        f"run has {' '.join(f'{name}={values[name]}' for name in differing)}"
+        f"run has {given}; {advice}.",
     )
-    for other in preset_names():
-        other_setting = read_preset(other)[1]
-        if other_setting and not _differences(other_setting, values):
-            return (f"{start}; for that there is --preset={other}.",)
-    return (f"{start}; no preset is published for that.",)
 
 
 def _differences(setting, values):

@@ -46,33 +46,9 @@ def training_set(
     Returns:
         A `TrainingSet` with candidate sets, `trained` and `held_out`.
     """
-    is_table = known_data.is_table(config.data.dataset)
-    if table is not None:
-        training = table
-    elif is_table:
-        # The file of names may be gone, or about other classes now.
-        is_named = candidates is not None and config.table.class_names
-        names = candidates.class_names if is_named else None
-        training = table_set(config, class_names=names)
-    else:
-        # Known data come at the size they were published at, and the views
-        # and the network resize; others are unified as they are read.
-        is_known = config.data.dataset in known_data.KNOWN
-        training = known_data.load(
-            config.data.dataset,
-            data_dir=config.data.data_dir,
-            download=config.data.download,
-            image_size=None if is_known else config.data.image_size,
-        )
-    if training.kind == "features" and line is not None:
-        why = f"is about images, and {training.name} holds feature vectors"
-        line.refuse_typed(_OF_FILES, why)
-    network = config.method.network
-    if training.kind == "features" and network not in (None, "mlp"):
-        raise ConfigError(
-            f"{config.data.dataset} holds feature vectors, which "
-            f"--network=mlp takes. Received: --network={network}"
-        )
+    training = table or _load(config, candidates)
+    if training.kind == "features":
+        _check_features(config, training, line)
     if ids is None and candidates is not None:
         ids = candidates.ids
     if ids is None:
@@ -103,21 +79,50 @@ def training_set(
     return training
 
 
+def _load(config, candidates):
+    name = config.data.dataset
+    if known_data.is_table(name):
+        # The file of names may be gone, or about other classes now.
+        is_named = candidates is not None and config.table.class_names
+        names = candidates.class_names if is_named else None
+        return table_set(config, class_names=names)
+    # Known data come at the size they were published at, and the views and
+    # the network resize; others are unified as they are read.
+    is_known = name in known_data.KNOWN
+    return known_data.load(
+        name,
+        data_dir=config.data.data_dir,
+        download=config.data.download,
+        image_size=None if is_known else config.data.image_size,
+    )
+
+
+def _check_features(config, training, line):
+    if line is not None:
+        why = f"is about images, and {training.name} holds feature vectors"
+        line.refuse_typed(_OF_FILES, why)
+    if config.method.network not in (None, "mlp"):
+        raise ConfigError(
+            f"{config.data.dataset} holds feature vectors, which --network=mlp "
+            f"takes. Received: --network={config.method.network}"
+        )
+
+
 def table_set(config, on_bad_image=None, progress=None, class_names=None):
     """Loads labels of one's own; see `data.load_table`.
 
     The arguments stand in place of the settings where they are not None.
     """
-    options = reading(config.table)
+    table, options = config.table, reading(config.table)
     options["class_names"] = class_names or options["class_names"]
     return own_data.load_table(
         config.data.dataset,
-        config.table.images,
+        table.images,
         image_size=config.data.image_size,
-        known_labels=config.table.known_labels,
-        known_as_sets=config.table.known_as_sets,
-        test_labels=config.table.test_labels,
-        on_bad_image=on_bad_image or config.table.on_bad_image,
+        known_labels=table.known_labels,
+        known_as_sets=table.known_as_sets,
+        test_labels=table.test_labels,
+        on_bad_image=on_bad_image or table.on_bad_image,
         progress=progress,
         **options,
     )
@@ -157,10 +162,7 @@ def check_use(line):
             f"{sets or dataset} are as they are",
         )
     if config.table.known_as_sets and not config.table.known_labels:
-        raise ConfigError(
-            "--known_as_sets needs the true labels of some items; give them "
-            "as --known_labels=FILE"
-        )
+        raise ConfigError("--known_as_sets needs --known_labels=FILE")
 
 
 def _part(config, training):
@@ -193,12 +195,11 @@ def _check_unchanged(training, candidates):
     wrong, what = np.arange(len(now)), "other classes"
     if now.class_names == candidates.class_names:
         what = "another candidate set"
-        lists = [
-            np.split(sets.indices, sets.indptr[1:-1])
-            for sets in (now, candidates)
+        wrong = [
+            row
+            for row in wrong
+            if not np.array_equal(now.members(row), candidates.members(row))
         ]
-        pairs = enumerate(zip(*lists, strict=True))
-        wrong = [row for row, pair in pairs if not np.array_equal(*pair)]
     raise DataError(
         f"{training.name}: {len(wrong)} items have {what} now than in "
         f"the run, {first_rows(wrong, candidates.ids)}; restore the file "

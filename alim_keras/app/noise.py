@@ -43,36 +43,27 @@ def prepare(config, folder, training):
     and `gmm` by the returned estimator, as epochs end. Each estimate is
     printed and kept.
     """
-    asked, record = requested(config), Record(config, folder, training)
+    kept, asked = Kept(config, folder, training), requested(config)
     if asked in (None, "oracle") or isinstance(asked, float):
-        return record.final()
+        return kept.in_force()
     if asked == "auto":
         asked, why = _choose(config, training)
         _tell(f"--noise_rate=auto takes {asked}: {why}")
     if asked in _ESTIMATORS:
         _check_held_out(asked, config, training)
-        record.estimator = noise_rate.HeldOut(
-            build.eval_batches(training, training.held_out),
-            _ESTIMATORS[asked],
-        )
-        return record
+        batches = build.eval_batches(training, training.held_out)
+        kept.estimator = noise_rate.HeldOut(batches, _ESTIMATORS[asked])
+        return kept
     estimate = None
     if asked == "cv" or folder.checkpoint.exists():
         # Of a file of true labels that grew meanwhile, a run that goes on
         # takes the old state, and only such a run.
-        estimate = record.read()
-    if estimate is None:
-        estimate = _estimate_once(asked, config, training)
-        record.write(estimate)
-    record.show(estimate)
-    return estimate.value
+        estimate = kept.read()
+    return kept.keep(estimate or _estimate_once(asked, config, training)).value
 
 
 def requested(config):
-    """Returns `--noise_rate`, with the default that fits the sets.
-
-    None if nobody asked and nobody needs it.
-    """
+    """Returns `--noise_rate`, or what fits the sets; None if none needs it."""
     if config.alim.noise_rate is not None:
         return config.alim.noise_rate
     is_table = known_data.is_table(config.data.dataset)
@@ -82,23 +73,19 @@ def requested(config):
     return "auto" if is_needed and build.keeps_pseudo_labels(config) else None
 
 
-class Record:
-    """The estimate in force: in the run folder, and in a printed line.
+class Kept:
+    """The estimate in force, kept in the run folder.
 
-    It is an estimator itself, where `estimator` is set: its first estimate is
-    shown, and each is written.
+    With `estimator` it is one itself, for `callbacks.ALIM`.
     """
 
     def __init__(self, config, folder, training):
         self.config, self.folder, self.training = config, folder, training
         self.estimator, self.is_shown = None, False
         # A file that an earlier wish left in the folder does not count.
-        made_for = fingerprint(config.as_dict()), training.sets.content_hash
-        self.made_for = list(made_for)
-        statistics = training.sets.statistics(training.labels)
-        self.realised = statistics["realised_noise"]
+        self.made_for = _made_for(config, training)
 
-    def final(self):
+    def in_force(self):
         """Returns the number or `Estimate` in force, or None."""
         asked = requested(self.config)
         if asked is None or isinstance(asked, float):
@@ -121,28 +108,28 @@ class Record:
             return None
         return noise_rate.Estimate(**content["estimate"])
 
-    def write(self, estimate):
-        """Writes an estimate, in place of the one before."""
+    def keep(self, estimate):
+        """Writes an estimate and prints the first; returns it."""
+        statistics = self.training.sets.statistics(self.training.labels)
+        realised = statistics["realised_noise"]
         if backend.is_chief():
-            content = {"estimate": estimate.as_dict()}
-            content |= {"realised": self.realised, "made_for": self.made_for}
-            self.folder.write(FILE, content)
-
-    def show(self, estimate):
-        """Prints an estimate in one line."""
-        known = ""
-        if self.realised is not None:
-            known = f" Realised: {self.realised:.3f} (uses true labels)."
-        _tell(estimate.describe() + known)
+            content = {"estimate": estimate.as_dict(), "realised": realised}
+            self.folder.write(FILE, {**content, "made_for": self.made_for})
+        if not self.is_shown:
+            line = estimate.describe()
+            if realised is not None:
+                line += f" Realised: {realised:.3f} (uses true labels)."
+            _tell(line)
+        self.is_shown = True
+        return estimate
 
     def estimate(self, model, epoch):
         """Returns the `Estimate` at the end of an epoch."""
-        estimate = self.estimator.estimate(model, epoch)
-        self.write(estimate)
-        if not self.is_shown:
-            self.show(estimate)
-        self.is_shown = True
-        return estimate
+        return self.keep(self.estimator.estimate(model, epoch))
+
+
+def _made_for(config, training):
+    return [fingerprint(config.as_dict()), training.sets.content_hash]
 
 
 def _tell(text):
@@ -173,9 +160,9 @@ def _check_held_out(name, config, training):
         )
     if not build.keeps_pseudo_labels(config):
         raise ConfigError(
-            f"--noise_rate={name} is estimated for ALIM as epochs end, and "
-            f"--method={config.method.method} keeps no pseudo labels for it; "
-            "use --noise_rate=cv to know the rate all the same."
+            f"--noise_rate={name} is estimated for ALIM, and --method="
+            f"{config.method.method} keeps no pseudo labels for it; use "
+            "--noise_rate=cv to know the rate all the same."
         )
 
 
@@ -188,8 +175,7 @@ def _estimate_once(asked, config, training):
         return noise_rate.annotated(labels, given)
     if config.machine.distribute == "multi_worker":
         raise ConfigError(
-            "--noise_rate=cv trains in one process; use --noise_rate=em, or "
-            "the result of cv in a run of one process, --noise_rate=NUMBER. "
+            "--noise_rate=cv trains in one process; use --noise_rate=em. "
             "Received: --distribute=multi_worker"
         )
     rows = training.trained
@@ -227,11 +213,9 @@ def _annotations(path, training):
 class CrossFit:
     """`fit_predict` of `noise_rate.out_of_fold`, from the run's settings.
 
-    The network, its input, views, optimizer and batches are the run's, the
-    batches smaller where a part does not fill one; the method is the plain
-    `PartialLabelModel` with lambda 0 and Eq. 5, which every network can be
-    trained with. One model serves all folds: it starts each from the same
-    initial weights.
+    The method is the plain `PartialLabelModel` with lambda 0 and Eq. 5, which
+    every network can be trained with; the rest is the run's. One model serves
+    all folds, from the same initial weights.
 
     Rows count within `training.trained`. By default each training has few
     epochs: 12, or more where these have fewer than 240 steps, but never more
@@ -243,26 +227,16 @@ class CrossFit:
         self.purpose, self.epochs = purpose, epochs
         self._fold = 0
         backend.set_random_seed(config.run.seed)
-        backbone, mean, std = build.backbone_of(config, training)
-        self._model = model = methods.PartialLabelModel(
-            backbone,
-            training.num_classes,
-            len(training.trained),
-            views=build.views(config, training),
-            mean=mean,
-            std=std,
-            table=build.table(config, training),
-            # Labels of the last few epochs: the training is short.
-            pseudo_label_momentum=(0.5, 0.5),
-            weight_decay=config.train.weight_decay,
-            seed=config.run.seed,
-            name="cross_fit",
-        )
-        model.pseudo_label_table.use_onehot.assign(0.0)
-        build.compile_model(config, model)
-        variables = (*model.variables, *model.optimizer.variables)
+        arguments, options = build.common_arguments(config, training)
+        # Labels of the last few epochs: the training is short.
+        options["pseudo_label_momentum"] = (0.5, 0.5)
+        options["name"] = "cross_fit"
+        self._model = methods.PartialLabelModel(*arguments, **options)
+        self._model.pseudo_label_table.use_onehot.assign(0.0)
+        build.compile_model(config, self._model)
+        variables = (*self._model.variables, *self._model.optimizer.variables)
         self._start = [(v, v.numpy()) for v in variables]
-        self._infer = noise_rate.inference(model)
+        self._infer = noise_rate.inference(self._model)
 
     def __call__(self, train_rows, predict_rows):
         """Returns the logits of `predict_rows`, float32 `(n, C)`."""
@@ -277,7 +251,7 @@ class CrossFit:
         self._fold += 1
         line = f"network {self._fold}: {epochs} epochs on {len(rows):,} items"
         if batch_size < config.train.batch_size:
-            line += f", in batches of {batch_size}, since they do not fill one"
+            line += f", in batches of {batch_size}"
         if epochs < wanted and not self.epochs:
             line += (
                 f" ({wanted} epochs would be right, but --epochs={epochs}: "
@@ -302,12 +276,10 @@ class CrossFit:
 
 
 def fold_probabilities(run, folder, folds, epochs=None):
-    """Returns predictions of networks that were trained without the item.
+    """Returns what networks that saw neither item nor copy predict.
 
-    Nor were they trained on a copy of it. They are kept in the run folder, if
-    it can be written to: a second audit need not train again.
-
-    They take as many epochs as the run's. Returns float32 `(N, C)`.
+    They take as many epochs as the run's, and are kept in the run folder, if
+    it can be written to. Returns float32 `(N, C)`.
     """
     training, count = run.training, len(run.training)
     if folds > count:
@@ -316,11 +288,8 @@ def fold_probabilities(run, folder, folds, epochs=None):
             f"--folds={folds}"
         )
     epochs = epochs or run.config.train.epochs
-    made_for = [
-        fingerprint(run.config.as_dict()),
-        training.sets.content_hash,
-        f"{folds} folds of {epochs} epochs, identical items in one",
-    ]
+    wish = f"{folds} folds of {epochs} epochs, identical items in one"
+    made_for = [*_made_for(run.config, training), wish]
     logits = _stored(folder, made_for, training.sets.shape)
     if logits is None:
         # The part that the run holds out is to be judged too.
@@ -349,17 +318,16 @@ def fold_probabilities(run, folder, folds, epochs=None):
 
 def _stored(folder, made_for, shape):
     """Returns the logits of an earlier audit, if they are of this wish."""
-    path = folder.file(FOLDS_FILE)
     try:
         if folder.existing(FOLDS_FILE) is None:
             return None
-        content = formats.read_npz(path)
-        logits, kept_for = content["logits"], content["made_for"]
+        content = formats.read_npz(folder.file(FOLDS_FILE))
+        logits, kept_for = content["logits"], content["made_for"].tolist()
     except (CheckpointError, DataError, KeyError):
-        print(f"{path} cannot be read: its networks are trained again")
+        print(f"{FOLDS_FILE} cannot be read: its networks are trained again")
         return None
-    fits = logits.shape == tuple(shape) and logits.dtype == np.float32
-    return logits if fits and kept_for.tolist() == made_for else None
+    is_sound = logits.shape == tuple(shape) and logits.dtype == np.float32
+    return logits if is_sound and kept_for == made_for else None
 
 
 def _groups_of(training, rows):
@@ -370,7 +338,6 @@ def _groups_of(training, rows):
     twins = int((np.bincount(groups)[groups] > 1).sum())
     if twins:
         _tell(
-            f"{twins:,} items are identical to another one; as far as a fold "
-            "can hold them, such come into one"
+            f"{twins:,} items are identical to another one; one fold has both"
         )
     return groups

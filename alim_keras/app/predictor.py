@@ -1,8 +1,10 @@
 """A trained model as one function, and the items that it is to predict."""
 
+import contextlib
 import dataclasses
 import json
 import os
+import pathlib
 import zipfile
 from collections.abc import Callable
 
@@ -92,34 +94,32 @@ def load_predictor(path, class_names=None, rename=False):
             f"{_ADVICE} A saved_model needs no classes of your own."
         ) from error
     names = tuple(map(str, class_names or kept or range(num_classes)))
+    problem = ""
     if len(names) != num_classes:
-        raise ConfigError(
-            f"The model in {path} has {num_classes} classes; name each of "
-            f"them. Received: {len(names)} class names, {first_five(names)}"
+        problem = f"has {num_classes} classes, and each needs a name"
+    elif kept and names != kept and not rename:
+        problem = (
+            f"has other classes, or in another order: {first_five(kept)}. "
+            "Leave --class_names out; --rename gives the classes other words, "
+            "in the model's order"
         )
-    if kept and names != kept and not rename:
+    if problem:
         raise ConfigError(
-            f"The classes of the model in {path} are {first_five(kept)}, and "
-            f"--class_names are others, or in another order: "
-            f"{first_five(names)}. Leave --class_names out; --rename gives the "
-            "classes other words, in the model's order."
+            f"The model in {path} {problem}. Received: {len(names)} names, "
+            f"{first_five(names)}"
         )
     return Predictor(function, names, tuple(shape))
 
 
 def _find(path):
     """Returns the .keras file or the SavedModel folder that is meant."""
-    graph = os.path.join(path, "saved_model")
-    model = os.path.join(path, "model.keras")
-    places = [(os.path.join(graph, _GRAPH), graph), (model, model)]
+    chosen = [os.path.join(path, n) for n in ("saved_model", "model.keras")]
     if keras.config.backend() != "tensorflow":
-        places.reverse()
-    places.append((os.path.join(path, _GRAPH), path))
-    if path.endswith(".keras"):
-        places.append((path, path))
-    for file, chosen in places:
-        if os.path.isfile(file):
-            return chosen
+        chosen.reverse()
+    for model in (*chosen, path):
+        is_keras = model.endswith(".keras") and os.path.isfile(model)
+        if is_keras or os.path.isfile(os.path.join(model, _GRAPH)):
+            return model
     raise CheckpointError(f"There is no model in {path}. {_ADVICE}")
 
 
@@ -137,22 +137,19 @@ def _load_keras(path):
 
 
 def _of_run(path):
-    """Returns class names and shape of the training images, if they are known.
+    """Returns class names and shape of the training images, if known.
 
     They stand in the assets of a SavedModel, and in run.json beside it.
     """
     names, shape = (), ()
-    try:
-        file = os.path.join(os.path.dirname(path), "run.json")
-        with open(file, encoding="utf-8") as opened:
-            data = json.load(opened)["data"]
+    folder = pathlib.Path(path)
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        text = (folder.parent / "run.json").read_text("utf-8")
+        data = json.loads(text)["data"]
         names, shape = tuple(data["class_names"]), tuple(data["image_shape"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    assets = os.path.join(path, "assets", "class_names.txt")
-    if os.path.isfile(assets):
-        with open(assets, encoding="utf-8") as opened:
-            names = tuple(opened.read().splitlines())
+    with contextlib.suppress(OSError):
+        text = (folder / "assets" / "class_names.txt").read_text("utf-8")
+        names = tuple(text.splitlines())
     return names, shape
 
 
@@ -191,10 +188,7 @@ class Inputs:
 
 
 def inputs_of_paths(paths, predictor):
-    """Returns `Inputs` of files and folders, in the order given.
-
-    Images take their path as id.
-    """
+    """Returns `Inputs` of files and folders, in order; ids are paths."""
     paths = [os.path.expanduser(path) for path in paths]
     missing = [path for path in paths if not os.path.exists(path)]
     if missing:
@@ -261,19 +255,20 @@ def _of_array(path, predictor):
 
 def _checked(values, ids, predictor, path):
     """Returns values if they have the form that the model takes."""
+    wanted, what = predictor.input_shape[-1], "channels"
     try:
         if predictor.takes_features:
+            what = "features"
             values = checks.validate_features(values, ids)
             values = values.reshape(len(values), -1)
         else:
             values = values[..., None] if values.ndim == 3 else values
             values = checks.validate_images(values, ids)
+        if values.shape[-1] != wanted:
+            raise DataError(
+                f"the model takes {wanted} {what}. Received: "
+                f"{values.shape[-1]} {what}"
+            )
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
-    if values.shape[-1] != predictor.input_shape[-1]:
-        what = "features" if predictor.takes_features else "channels"
-        raise DataError(
-            f"{path}: the model takes {predictor.input_shape[-1]} {what}. "
-            f"Received: {values.shape[-1]} {what}"
-        )
     return values

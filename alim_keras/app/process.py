@@ -249,6 +249,13 @@ def print_whole(content):
         sys.stdout.write(content)
         sys.stdout.flush()
     except BrokenPipeError:
-        # A pager that was closed early; Python would complain at its own end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        close_stdout()
     return 0
+
+
+def close_stdout():
+    """Lets nothing more be written where a reader stopped early.
+
+    Python would complain at its own end.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -206,9 +206,8 @@ class RunFolder:
         before = {**Config().as_dict(), **run.get("settings", {})}
         for name, value in settings.items():
             if name not in FREE and before[name] != value:
-                self._refuse(
-                    f"with {_flag(name, before[name])}", _flag(name, value)
-                )
+                was, now = _flag(name, before[name]), _flag(name, value)
+                self._refuse(f"was started with {was}", f" Received: {now}")
         if self.finished() is None:
             return
         digests, now = run.get("files", {}), _digests_of_files(settings)
@@ -217,38 +216,33 @@ class RunFolder:
             is_lost = name not in now and settings[name] is not None
             if now.get(name) != digests.get(name) and not is_lost:
                 path = settings[name] or before[name]
-                raise CheckpointError(
-                    f"The run in {self.path} is finished, and {path} has "
-                    "changed since. To train on what is given now, choose "
-                    "another --run_dir. Received: "
-                    f"{_flag(name, settings[name])}"
-                )
+                self._refuse(f"is finished, and {path} has changed since")
 
     def check_data(self, training):
         """Raises if the run that is here was started with other data."""
         run, now = self.begun(), _identity(training)
-        before = {} if run is None else run.get("identity", {})
+        if run is None:
+            return
+        before = {**now, **run.get("identity", {})}
         for name, what in (
-            ("items", "with other items"),
-            ("tests", "with another test set"),
-            ("known", "with other true labels"),
-            ("images", "with other pixels under the same names"),
+            ("items", "items"),
+            ("tests", "test set"),
+            ("known", "true labels"),
+            ("images", "pixels under the same names"),
         ):
-            if before.get(name, now[name]) != now[name]:
-                if name == "items" and before["listed"] != now["listed"]:
+            if before[name] != now[name]:
+                if before["listed"] != now["listed"]:
                     what += f", {before['listed']:,} and not {now['listed']:,}"
-                self._refuse(what)
-        sets = training.sets.content_hash
-        if run is not None and run["candidates_hash"] != sets:
-            hashes = f"{run['candidates_hash'][:12]}..., not {sets[:12]}..."
-            self._refuse(f"with the candidate sets {hashes}")
+                self._refuse(f"was started with other {what}")
+        was, now = run["candidates_hash"], training.sets.content_hash
+        if was != now:
+            hashes = f"{was[:12]}..., not {now[:12]}..."
+            self._refuse(f"was started with the candidate sets {hashes}")
 
     def _refuse(self, how, received=""):
-        received = received and f" Received: {received}"
         raise CheckpointError(
-            f"The run in {self.path} was started {how}. Continue it with the "
-            "same settings and files, or choose another --run_dir."
-            f"{received}"
+            f"The run in {self.path} {how}. Continue it with the same settings "
+            f"and files, or choose another --run_dir.{received}"
         )
 
     def write_identity(self, config, training, noise_rate):
@@ -259,10 +253,9 @@ class RunFolder:
         if self.existing("candidates.npz") is None:
             training.sets.save(self.file("candidates.npz"))
         names = "".join(f"{name}\n" for name in training.class_names)
-        for name, text in (
-            ("class_names.txt", names),
-            ("run.flags", cli.flags_as_text(config)),
-        ):
+        texts = {"class_names.txt": names}
+        texts["run.flags"] = cli.flags_as_text(config)
+        for name, text in texts.items():
             if self.existing(name) is None:
                 files.write_atomically(self.file(name), text)
 
@@ -287,14 +280,12 @@ def check_agreement(config, folder, candidates):
         raise ConfigError(
             f"Worker {others[0]} has other settings, data or finished epochs "
             "than worker 0. Give all workers the same flags, data and version, "
-            f"and one --run_dir on a file system that they share. Received: "
-            f"settings, data and epochs {everyones[others[0]].tolist()} and "
-            f"{everyones[0].tolist()}"
+            "and one --run_dir on a file system that they share."
         )
 
 
 def _identity(training):
-    """Returns what a run's numbers rest on beside its candidate sets.
+    """Returns digests of what a run's numbers rest on beside its sets.
 
     Of image files it holds all sizes, and the pixels of a sample; not their
     times, since a folder that was copied is the same.
@@ -324,15 +315,15 @@ def _record(config, training, noise_rate):
     if training.all_labels_known:
         counts = np.bincount(training.labels, minlength=training.num_classes)
         counts = counts.tolist()
+    if isinstance(noise_rate, Estimate):
+        noise_rate = noise_rate.as_dict()
     return {
         "command": shlex.join(sys.orig_argv),
         "settings": settings,
         "seed": config.run.seed,
         "candidates_hash": training.sets.content_hash,
         "candidates": training.sets.provenance,
-        "noise_rate": noise_rate.as_dict()
-        if isinstance(noise_rate, Estimate)
-        else noise_rate,
+        "noise_rate": noise_rate,
         "notes": list(training.notes),
         "identity": _identity(training),
         "files": _digests_of_files(settings),

@@ -119,8 +119,6 @@ def test_known_data_and_folders(tmp_path):
     assert code == 2 and "--min_votes" in text
 
 
-def test_other_data_than_was_typed_for(pictures, table):
+def test_simulation_of_given_sets_is_refused(pictures, table):
     code, text = run(table, f"--images={pictures}", "--ambiguity=0.1")
     assert code == 2 and "--ambiguity is about simulated" in text
-    code, text = run("digits", "--where=a=b")
-    assert code == 2 and "--where" in text

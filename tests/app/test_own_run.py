@@ -8,7 +8,6 @@ import numpy as np
 import own
 import pytest
 
-import alim_keras
 from alim_keras import data
 from alim_keras import noise_rate
 from alim_keras.app import noise
@@ -67,16 +66,14 @@ def test_a_continued_run_is_the_uninterrupted_one(own_run, photos, tmp_path):
 
 
 def test_the_audit_of_folds(audited, photos):
-    rows = own.read_rows(audited / "labels.csv")
-    sets = {}
+    rows, sets = own.read_rows(audited / "labels.csv"), {}
     for row in own.read_rows(photos / "labels.csv"):
         if row["label"] != "unsure":
             sets.setdefault(row["image"], set()).add(row["label"])
-    assert {row["id"]: set(json.loads(row["candidates"])) for row in rows} == (
-        sets
-    )
-    assert {row["source"] for row in rows} == {"folds"}
+    found = {row["id"]: set(json.loads(row["candidates"])) for row in rows}
+    assert found == sets
     for row in rows:
+        assert row["source"] == "folds"
         given = json.loads(row["candidates"])
         assert (row["label"] not in given) == (row["outside"] == "1")
         assert set(given) <= set(json.loads(row["suggested"]))
@@ -86,33 +83,21 @@ def test_the_audit_of_folds(audited, photos):
     assert (audited / "report.html").stat().st_size > 10_000
 
 
-def test_folds_are_trained_once(audited, own_run):
-    before = (audited / "labels.csv").read_bytes()
-    out = own_run / "again"
-    code, said, _ = commands.call("audit", own_run, *FOLDS, f"--out={out}")
-    assert code == 0 and "network 1" not in said
-    assert (out / "labels.csv").read_bytes() == before
-
-
-@pytest.mark.parametrize("damage", ["cut", "empty", "text", "link", "shape"])
-def test_folds_that_cannot_be_used(damage, tmp_path, capsys):
+@pytest.mark.parametrize("content", [b"PK", b"", b"no archive", None])
+def test_folds_that_cannot_be_used(content, tmp_path, capsys):
     folder = RunFolder(tmp_path)
-    path = tmp_path / noise.FOLDS_FILE
-    np.savez(path, logits=np.zeros((40, 3), "float32"), made_for=["a"])
-    assert noise._stored(folder, ["a"], (40, 3)).shape == (40, 3)
-    assert noise._stored(folder, ["b"], (40, 3)) is None
-    whole = path.read_bytes()
-    path.unlink()
-    if damage == "link":
-        (tmp_path / "other").write_bytes(whole)
+    path, shape = tmp_path / noise.FOLDS_FILE, (40, 3)
+    np.savez(path, logits=np.zeros(shape, "float32"), made_for=["a"])
+    assert noise._stored(folder, ["a"], shape).shape == shape
+    assert noise._stored(folder, ["b"], shape) is None
+    assert noise._stored(folder, ["a"], (41, 3)) is None
+    if content is None:
+        path.rename(tmp_path / "other")
         path.symlink_to(tmp_path / "other")
     else:
-        contents = {"cut": whole[:300], "empty": b"", "text": b"no archive"}
-        path.write_bytes(contents.get(damage, whole))
-    shape = (41, 3) if damage == "shape" else (40, 3)
+        path.write_bytes(content)
     assert noise._stored(folder, ["a"], shape) is None
-    said = capsys.readouterr().out
-    assert ("cannot be read" in said) == (damage != "shape")
+    assert "cannot be read" in capsys.readouterr().out
 
 
 def test_the_audit_of_the_run_itself(own_run, tmp_path):
@@ -157,54 +142,27 @@ def test_a_table_that_changed_since_the_run(own_run, photos, tmp_path):
 def test_labels_are_fed_back(own_run, audited, photos, tmp_path):
     images = f"--images={photos / 'photos'}"
     names = f"--class_names={own_run / 'class_names.txt'}"
-    table, flags = audited / "labels.csv", (images, names, "--epochs=1")
-    given = tmp_path / "given"
-    code, _, err = commands.call(
-        "train",
-        *commands.OWN,
-        f"--dataset={table}",
-        f"--run_dir={given}",
-        *flags,
-    )
+    given, flags = tmp_path / "given", (images, names, "--epochs=1")
+    code, _, err = commands.train_own(given, audited / "labels.csv", *flags)
     assert code == 0, err
-    hashes = [
+    first, second = (
         json.loads((place / "run.json").read_text())["candidates_hash"]
         for place in (own_run, given)
-    ]
-    assert hashes[0] == hashes[1]
+    )
+    assert first == second
 
 
 def test_known_labels_as_sets(photos, tmp_path):
-    run_dir = tmp_path / "run"
-    flags = (
-        f"--images={photos / 'photos'}",
-        f"--known_labels={photos / 'known.csv'}",
-        "--known_as_sets",
-    )
+    run_dir, known = tmp_path / "run", photos / "known.csv"
+    images = f"--images={photos / 'photos'}"
+    flags = (images, f"--known_labels={known}", "--known_as_sets")
     code, _, err = commands.train_own(run_dir, photos / "labels.csv", *flags)
     assert code == 0, err
     rows = own.read_rows(run_dir / "labels.csv")
-    known = [row for row in rows if row["source"] == "known"]
-    truth = dict(
-        own.read_rows(photos / "known.csv")
-        and [
-            (row["id"], row["label"])
-            for row in own.read_rows(photos / "known.csv")
-        ]
-    )
-    assert {row["id"]: row["label"] for row in known} == truth
+    rows = [row for row in rows if row["source"] == "known"]
+    truth = {row["id"]: row["label"] for row in own.read_rows(known)}
+    assert {row["id"]: row["label"] for row in rows} == truth
     assert commands.call("audit", run_dir, f"--out={tmp_path / 'o'}")[0] == 0
-
-
-def test_a_broken_picture_ends_with_its_name(photos, tmp_path):
-    place = shutil.copytree(photos / "photos", tmp_path / "photos")
-    whole = (place / "0003.png").read_bytes()
-    (place / "0003.png").write_bytes(whole[: len(whole) - 30])
-    code, _, err = commands.train_own(
-        tmp_path / "run", photos / "labels.csv", f"--images={place}"
-    )
-    (line,) = err.strip().splitlines()
-    assert code == 3 and "0003.png" in line
 
 
 def test_feature_vectors_train_and_are_audited(tmp_path):
@@ -231,18 +189,17 @@ def test_feature_vectors_train_and_are_audited(tmp_path):
 
 def test_sets_of_a_table_for_known_data(tmp_path):
     digits = data.load("digits")
-    rows = [("id", "candidates")] + [
+    rows = [
         (name, f"{label}|{(label + 1) % 10}")
         for name, label in zip(digits.ids, digits.labels)
     ]
-    path = own.write_rows(tmp_path / "sets.csv", rows)
-    run_dir = tmp_path / "run"
+    path = tmp_path / "sets.csv"
+    own.write_rows(path, [("id", "candidates"), *rows])
     flags = (f"--candidates_file={path}", "--train_size=96", "--epochs=1")
-    code, _, err = commands.train_own(run_dir, "digits", *flags)
+    code, _, err = commands.train_own(tmp_path / "run", "digits", *flags)
     assert code == 0, err
-    assert (
-        data.CandidateSets.load(run_dir / "candidates.npz").sizes == 2
-    ).all()
+    sets = data.CandidateSets.load(tmp_path / "run" / "candidates.npz")
+    assert (sets.sizes == 2).all()
 
 
 @pytest.mark.parametrize("wish", ["auto", "cv", "annotated"])
@@ -291,8 +248,3 @@ def test_copies_stay_in_one_fold(photos, tmp_path, monkeypatch):
     assert code == 0, err
     assert "2 items are identical to another one" in out
     assert (seen[0] == 2).sum() == 2
-
-
-def test_the_audit_is_still_a_function():
-    with pytest.raises(TypeError, match="dataset"):
-        alim_keras.audit()

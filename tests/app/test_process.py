@@ -36,20 +36,10 @@ def raiser(error):
 
 
 def test_the_line_reaches_main(monkeypatch):
-    seen = []
-    main = lambda line: seen.append(line.config.train.epochs)  # noqa: E731
-    assert run(main, "--epochs=3") == 0
     monkeypatch.setattr(sys, "argv", ["train", "--epochs=5"])
-    assert process.run(train.COMMAND, main) == 0
-    assert seen == [3, 5]
-    assert run(lambda line: 7) == 7
-
-
-@pytest.mark.parametrize("word", ["--help", "--helpfull", "--version"])
-def test_what_needs_no_keras(word, capsys):
-    assert run(never, "--epochs=3", word) == 0
-    out, err = capsys.readouterr()
-    assert out and not err
+    assert run(lambda line: line.config.train.epochs, "--epochs=3") == 3
+    last = lambda line: line.config.train.epochs  # noqa: E731
+    assert process.run(train.COMMAND, last) == 5
 
 
 @pytest.mark.parametrize(
@@ -63,26 +53,10 @@ def test_what_needs_no_keras(word, capsys):
         (errors.AlimError("plain"), 1, "error: plain"),
         (MemoryError("x"), 6, "error: out of memory."),
         (RuntimeError("RESOURCE_EXHAUSTED: oom"), 6, "error: out of memory."),
-        (
-            ModuleNotFoundError("no", name="sklearn.x"),
-            6,
-            "error: the package sklearn is not installed: ",
-        ),
-        (
-            ModuleNotFoundError("No module", name="alim_keras.nix"),
-            1,
-            "unexpected error: ModuleNotFoundError: No module (--verbose ",
-        ),
-        (
-            OSError(errno.ENOSPC, "No space left on device", "/run/x"),
-            6,
-            "error: No space left on device: /run/x",
-        ),
-        (
-            FileNotFoundError(errno.ENOENT, "No such file", "a.npz"),
-            3,
-            "error: No such file: a.npz",
-        ),
+        (ModuleNotFoundError("no", name="sklearn.x"), 6, "error: the package"),
+        (ModuleNotFoundError("a", name="alim_keras.x"), 1, "unexpected error"),
+        (OSError(errno.ENOSPC, "No space", "/run/x"), 6, "error: No space: /r"),
+        (FileNotFoundError(2, "No such", "a.npz"), 3, "error: No such: a.npz"),
         (KeyboardInterrupt(), 130, "interrupted; the same command continues"),
         (KeyError("k"), 1, "unexpected error: KeyError: 'k' (--verbose"),
     ],
@@ -124,16 +98,12 @@ def test_warnings_about_data_are_one_line_each(capsys):
     ]
 
 
-def test_a_closed_pager_is_no_error():
+def test_a_closed_pager_is_no_error(monkeypatch):
     read_end, write_end = os.pipe()
     os.close(read_end)
-    stream = os.fdopen(write_end, "w")
-    saved, sys.stdout = sys.stdout, stream
-    try:
+    with os.fdopen(write_end, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
         assert run(never, "--help") == 0
-    finally:
-        sys.stdout = saved
-        stream.close()
 
 
 @pytest.mark.parametrize(

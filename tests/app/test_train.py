@@ -1,17 +1,15 @@
 """The train command: resume bit for bit, artefacts, refusals, sentences."""
 
-import csv
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-import time
 
 import commands
 import keras
 import numpy as np
+import own
 import pytest
 from comparing import assert_same_run
 from comparing import checkpoint
@@ -76,33 +74,6 @@ def start(folder, *flags):
     )
 
 
-@pytest.mark.slow
-def test_ten_kills_at_random_moments_change_nothing(tmp_path):
-    flags = ("--epochs=150", "--select=cr", "--norm=scale", "--progress=line")
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    process = start(whole, *flags)
-    assert process.communicate()[1] == "" and process.returncode == 0
-    draw = random.Random(5)
-    for _ in range(10):
-        process = start(killed, *flags)
-        # While it traces the step, or some epochs later and somewhere in the
-        # next: by lines, for machines differ in speed.
-        epochs = draw.randrange(4)
-        for line in process.stdout:
-            started = line.startswith("Run folder")
-            epochs -= line.startswith("epoch")
-            if epochs == 0 and (started or line.startswith("epoch")):
-                break
-        time.sleep(draw.uniform(0.0, 3.0 if started else 0.5))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
-    assert 0 < len(metrics(killed)) < 150
-    process = start(killed, *flags)
-    assert process.communicate()[1] == "" and process.returncode == 0
-    assert_same_run(whole, killed)
-
-
 def test_interrupt_ends_with_130(tmp_path):
     folder = tmp_path / "run"
     process = start(folder, "--epochs=200", "--progress=line")
@@ -121,13 +92,8 @@ def test_interrupt_ends_with_130(tmp_path):
 @pytest.mark.parametrize(
     "flag, code, words",
     [
-        ("--network=ResNet50V3", 2, ["ResNet50V3", "ResNet50V2"]),
-        ("--method=picco", 2, ["picco", "pico"]),
         ("--method_options=zzz=1", 2, ["zzz"]),
         ("--weights=nowhere.h5", 3, ["nowhere.h5"]),
-        ("--dataset=nowhere.npz", 3, ["nowhere.npz"]),
-        ("--candidates_file=nowhere.npz", 3, ["nowhere.npz"]),
-        ("--batch_size=2000", 2, ["--batch_size=2000"]),
         ("--train_size=5000", 2, ["5000"]),
         ("--protocol=superclass", 2, ["superclass"]),
         ("--distribute=mirrored --replicas=3", 2, ["replicas=3"]),
@@ -173,11 +139,6 @@ def model(finished_run):
     return keras.saving.load_model(finished_run / "model.keras")
 
 
-def rows_of(path):
-    with open(path, encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def test_served_is_trained(finished_run, model):
     images = data.load("digits").test_images[:64]
     served = keras.layers.TFSMLayer(
@@ -190,7 +151,7 @@ def test_served_is_trained(finished_run, model):
 
 
 def test_labels_follow_the_table(finished_run, model):
-    rows = rows_of(finished_run / "labels.csv")
+    rows = own.read_rows(finished_run / "labels.csv")
     candidates = CandidateSets.load(finished_run / "candidates.npz")
     assert [row["id"] for row in rows] == candidates.ids.tolist()
     held_out = [row["source"] == "prediction" for row in rows]
@@ -212,10 +173,10 @@ def test_labels_follow_the_table(finished_run, model):
 
 
 def test_classes_and_results(finished_run, model):
-    rows = rows_of(finished_run / "classes.csv")
-    labels = [int(row["label"]) for row in rows_of(finished_run / "labels.csv")]
-    settled = np.bincount(labels, minlength=10).tolist()
-    assert [int(row["settled"]) for row in rows] == settled
+    rows = own.read_rows(finished_run / "classes.csv")
+    labels = own.read_rows(finished_run / "labels.csv")
+    settled = np.bincount([int(row["label"]) for row in labels], minlength=10)
+    assert [int(row["settled"]) for row in rows] == settled.tolist()
     digits = data.load("digits")
     predicted = model.predict(digits.test_images, verbose=0).argmax(axis=1)
     shares = [
@@ -224,17 +185,14 @@ def test_classes_and_results(finished_run, model):
     found = [float(row["test_accuracy"]) for row in rows]
     assert found == pytest.approx(shares, abs=5e-5)
     results = json.loads((finished_run / "results.json").read_text())
-    assert results["test_accuracy_per_class_mean"] == pytest.approx(
-        np.mean(shares)
-    )
+    mean = results["test_accuracy_per_class_mean"]
+    assert mean == pytest.approx(np.mean(shares))
     run = json.loads((finished_run / "run.json").read_text())
-    epochs = rows_of(finished_run / "metrics.csv")
+    epochs = own.read_rows(finished_run / "metrics.csv")
     best = max(epochs, key=lambda r: float(r["holdout_approximated_accuracy"]))
     assert results["selected_epoch"] == int(best["epoch"])
     assert results["test_accuracy_selected"] == float(best["test_accuracy"])
     assert results["candidates_hash"] == run["candidates_hash"]
-    assert run["versions"]["keras"] == keras.__version__
-    assert run["settings"]["epochs"] == 3
     # (96 - 10) // 32 = 2 steps an epoch.
     assert [int(row["step"]) for row in epochs] == [2, 4, 6]
 
@@ -261,28 +219,18 @@ def test_run_flags_repeat_the_run(finished_run, tmp_path):
         np.testing.assert_array_equal(value, second[name], err_msg=name)
 
 
-@pytest.mark.parametrize("method", ["cc", "crdpll"])
-def test_other_methods_train(method, tmp_path):
-    flags = [f"--run_dir={tmp_path / 'run'}", f"--method={method}"]
-    if method == "cc":
-        flags += ["--lam=0", "--table_dtype=float16"]
-    if method == "crdpll":
-        flags += ["--augmentation=autoaugment", "--table=sparse"]
-    flags += ["--epochs=1"]
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--method=cc --lam=0 --table_dtype=float16",
+        "--method=crdpll --augmentation=autoaugment --table=sparse",
+    ],
+)
+def test_other_methods_train(flags, tmp_path):
+    flags = [f"--run_dir={tmp_path / 'run'}", "--epochs=1", *flags.split()]
     code, out, err = commands.call("train", *commands.SMOKE, *flags)
     assert code == 0, err
     # The smoke preset warms up for one epoch.
     is_off = "ALIM stays off: --warmup_epochs=1 is as long" in out
-    assert is_off == (method != "cc")
-    assert len(rows_of(tmp_path / "run" / "labels.csv")) == 96
-
-
-@pytest.mark.slow
-def test_a_run_on_jax_leaves_a_saved_model(tmp_path):
-    pytest.importorskip("jax")
-    folder = tmp_path / "run"
-    process = start(folder, "--backend=jax")
-    out, err = process.communicate()
-    assert process.returncode == 0, err
-    assert (folder / "saved_model" / "saved_model.pb").is_file(), out
-    assert not [path for path in os.listdir(folder) if "partial" in path]
+    assert is_off == ("--lam=0" not in flags)
+    assert len(own.read_rows(tmp_path / "run" / "labels.csv")) == 96
