@@ -27,7 +27,6 @@ class Case:
         test: How many items test.
         code: Exit code of the check.
         more: Name to text of further files.
-        defect: Why today's code fails the case; empty where it passes.
         blocked: Whether the packages for Parquet cannot be imported.
     """
 
@@ -42,7 +41,6 @@ class Case:
     test: int = 0
     code: int = 0
     more: dict = dataclasses.field(default_factory=dict)
-    defect: str = ""
     blocked: bool = False
 
 
@@ -534,7 +532,6 @@ REFUSED = (
         b"",
         ("empty",),
         file="t.npz",
-        defect="defect 31: EOFError, exit code 1",
     ),
     bad("no arrays", {}, ("t.npz",), file="t.npz"),
     bad("a header only", "id,labels\n", ("empty",)),
@@ -599,7 +596,6 @@ REFUSED = (
     ),
 )
 
-_FORMS = "defect 13: formats "
 WANTED = (
     Case(
         "an answer of confidence 0 is a no",
@@ -608,7 +604,6 @@ WANTED = (
         "--layout=long --id_column=ImageID --annotator_column=Source "
         "--label_column=LabelName",
         {"a": "cat owl", "b": "dog"},
-        defect=_FORMS + "F1",
     ),
     Case(
         "an answer that was ignored does not count",
@@ -619,7 +614,6 @@ WANTED = (
         "--duplicates=union",
         {"a": "cat", "b": "dog"},
         file="t.jsonl",
-        defect=_FORMS + "F2",
     ),
     Case(
         "a label that was rejected is struck",
@@ -629,7 +623,6 @@ WANTED = (
         "--layout=long --label_column=label --id_column=image",
         {"a": "CAT", "b": "DOG"},
         file="t.jsonl",
-        defect=_FORMS + "F3",
     ),
     Case(
         "rows of a rejected assignment are left out",
@@ -640,13 +633,11 @@ WANTED = (
         "--where=ASSIGNMENT:status=APPROVED",
         {"a": "cat", "b": "dog"},
         file="t.tsv",
-        defect=_FORMS + "F4",
     ),
     Case(
         "NA is said to look like no answer",
         "image,annotator,label\na,x,NA\na,y,cat\nb,x,dog\n",
         words=("NA", "none_of_these"),
-        defect=_FORMS + "F6",
     ),
     Case(
         "scores beside the labels of a list",
@@ -655,7 +646,6 @@ WANTED = (
         "--layout=list --min_confidence=0.5",
         {"a": "cat", "b": "cat dog"},
         file="t.jsonl",
-        defect=_FORMS + "F7",
     ),
     Case(
         "sentences are no classes",
@@ -664,14 +654,12 @@ WANTED = (
         "--layout=long",
         words=("warning", "--class_names"),
         file="t.jsonl",
-        defect=_FORMS + "F8",
     ),
     Case(
         "confidence in per cent",
         "image,annotator,label,confidence\na,x,cat,90\na,y,dog,40\nb,x,dog,80\n",
         "--min_confidence=0.5",
         words=("--min_confidence",),
-        defect=_FORMS + "F9",
     ),
 )
 CASES = SOUND + REFUSED + WANTED

@@ -43,7 +43,6 @@ CALLS = [
     ("non-finite", 4, "epoch 1", "train SMOKE HOT"),
     ("finished", 0, "", "train DONE"),
 ]
-DEFECTS = {"sets by place": "defect 26: ids made up by place are matched"}
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +81,8 @@ def _stamps(run):
 
 def _params():
     for name, code, words, _ in CALLS:
-        marks = [
-            pytest.mark.xfail(strict=False, reason=reason)
-            for one, reason in DEFECTS.items()
-            if one == name
-        ]
         place = name.replace(" ", "_")
-        yield pytest.param(name, code, words, id=place, marks=marks)
+        yield pytest.param(name, code, words, id=place)
 
 
 @pytest.mark.parametrize("name, code, words", list(_params()))

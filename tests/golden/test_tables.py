@@ -78,8 +78,6 @@ def found(tmp_path_factory):
 def _params():
     for case in CASES:
         marks = []
-        if case.defect:
-            marks.append(pytest.mark.xfail(strict=False, reason=case.defect))
         if _skipped(case):
             marks.append(pytest.mark.skip(reason="needs pyarrow"))
         yield pytest.param(case, id=case.name.replace(" ", "_"), marks=marks)
