@@ -37,6 +37,20 @@ def results(folder):
     return {k: v for k, v in found.items() if k not in TIMES}
 
 
+def plain(name):
+    """A variable's name without the counters that a process adds."""
+    return "".join(c for c in name if not c.isdigit())
+
+
+def assert_equal_numbers(found, expected, rtol=1e-5, atol=1e-5):
+    """Raises unless two dicts of a training's arrays are nearly equal."""
+    assert list(map(plain, found)) == list(map(plain, expected))
+    assert len(expected) > 60
+    for (name, value), other in zip(found.items(), expected.values()):
+        if name != "copies":
+            np.testing.assert_allclose(value, other, rtol, atol, err_msg=name)
+
+
 def assert_same_run(one, two):
     """Weights, table, lambda, optimizer, history, labels, results."""
     first, second = checkpoint(one), checkpoint(two)

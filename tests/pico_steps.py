@@ -1,6 +1,7 @@
 """Batches and comparisons of whole steps of PiCO and its relatives."""
 
 import numpy as np
+import pytest
 import tiny
 
 SHAPE = (3, 3, 1)
@@ -27,6 +28,18 @@ def batches():
     for index in ([7, 2, 9, 4], [0, 11, 3, 8], [9, 0, 7, 5]):
         index = np.array(index)
         yield weak[index], strong[index], index, candidates[index]
+
+
+def compare(model, slow, views, index, candidates, atol=5e-5, weight=()):
+    """A step of both; compares logs and state. Returns the logs of both."""
+    x = dict(zip(("weak", "strong", "weak2"), views), index=index)
+    model.reset_metrics()  # Keras 3.13 averages over calls.
+    logs = model.train_on_batch(x, candidates, *weight, return_dict=True)
+    expected = slow.step(*views, index, candidates, *weight)
+    for name in expected.keys() & logs.keys():
+        assert logs[name] == pytest.approx(expected[name], abs=atol), name
+    assert_equal(model, slow, atol)
+    return logs, expected
 
 
 def assert_equal(model, slow, atol):

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from comparing import assert_equal_numbers
 
 pytest.importorskip("jax", reason="needs JAX, of the extra `test`")
 
@@ -59,21 +60,6 @@ def results(*started):
 def one_device(start):
     (found,) = results(start("none", "one.npz"))
     return found
-
-
-def plain(name):
-    """A variable's name without the counters that a process adds."""
-    return "".join(c for c in name if not c.isdigit())
-
-
-def assert_equal_numbers(found, expected):
-    assert list(map(plain, found)) == list(map(plain, expected))
-    assert len(expected) > 60
-    for (name, value), other in zip(found.items(), expected.values()):
-        if name != "copies":
-            np.testing.assert_allclose(
-                value, other, rtol=1e-5, atol=1e-5, err_msg=name
-            )
 
 
 def test_two_devices_train_as_one_does(start, one_device):

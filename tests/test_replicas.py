@@ -189,16 +189,6 @@ def test_several_workers_are_jax_s():
         backend.make_strategy("multi_worker")
 
 
-@pytest.mark.parametrize("size", [4, 8, 12])
-def test_mixup_pairs_stay_together_when_a_batch_is_split(size):
-    model = tiny.plain(tiny.backbone)
-    whole = keras.ops.convert_to_numpy(model.mixup_partner(size))
-    half = keras.ops.convert_to_numpy(model.mixup_partner(size // 2))
-    np.testing.assert_array_equal(
-        whole, np.concatenate([half, half + size // 2])
-    )
-
-
 @pytest.mark.parametrize("sizes", [[6, 6], [8, 5]])
 def test_odd_and_uneven_shares_are_refused(strategy, sizes):
     # 6 = 3 + 3: neighbours that mixup pairs stand on different replicas.

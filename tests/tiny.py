@@ -93,11 +93,15 @@ def pico(
     network = network() if network else backbone(batch_norm)
     options = {"embedding_dim": 4, "queue_size": 10, **options}
     model = method(network, CLASSES, count, **options)
+    return _compiled(model, learning_rate, momentum, compile_options, metrics)
+
+
+def _compiled(model, learning_rate, momentum, options, metrics=True):
     kind = alim_keras.metrics.CandidateAccuracy
     model.compile(
         optimizer=keras.optimizers.SGD(learning_rate, momentum=momentum),
         metrics=[kind()] if metrics else None,
-        **(compile_options or {"run_eagerly": True}),
+        **(options or {"run_eagerly": True}),
     )
     return model
 
@@ -117,12 +121,7 @@ def plain(
     """A compiled `Plain`, likewise; a step of it is cheaper than PiCO's."""
     keras.utils.set_random_seed(1)
     model = Plain(network(), CLASSES, count, **options)
-    model.compile(
-        optimizer=keras.optimizers.SGD(learning_rate, momentum=momentum),
-        metrics=[alim_keras.metrics.CandidateAccuracy()],
-        **(compile_options or {"run_eagerly": True}),
-    )
-    return model
+    return _compiled(model, learning_rate, momentum, compile_options)
 
 
 def batch(size=6):

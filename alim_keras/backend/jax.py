@@ -23,14 +23,11 @@ from alim_keras.errors import EnvironmentLacksError
 
 # JAX has no 64-bit integers unless it is told to.
 INTEGER = "int32"
+process_count, process_index = jax.process_count, jax.process_index
 
 
 class Devices:
-    """The devices of a step: variables lie whole on each, batches are cut.
-
-    Args:
-        mesh: A `jax.sharding.Mesh` with one axis.
-    """
+    """The devices of a step: variables lie whole on each, batches are cut."""
 
     # That of the scope of `make_strategy("multi_worker")`, or None.
     of_workers = None
@@ -52,10 +49,8 @@ class Devices:
     def cut(self, batch, is_share=False):
         """Returns a batch with its rows cut over the devices.
 
-        Args:
-            batch: Arrays in any nesting.
-            is_share: Whether each process has rows of its own, in the order
-                of the processes. Defaults to False: each has the whole batch.
+        `is_share`: each process has rows of its own, in the order of the
+        processes; else each has the whole batch.
         """
         processes = jax.process_count()
 
@@ -81,9 +76,9 @@ class Trainer(Phases):
 
     A model that is made under a `keras.distribution.DataParallel`, or in the
     scope of `make_strategy`, trains on its devices. It places the batches
-    itself: Keras refuses one that cannot be cut evenly. Between the steps of
-    several processes the variables are ordinary arrays of their process, so
-    callbacks, `predict` and `save` wait for nobody.
+    itself: Keras refuses one that cannot be cut evenly. Between the steps the
+    variables are arrays of their process, so `predict` and `save` wait for
+    nobody.
     """
 
     def __init__(self, *args, **kwargs):
@@ -100,16 +95,12 @@ class Trainer(Phases):
         before = (*non_trainable, *metrics)
 
         def loss_of(trainable):
-            mapping = zip(
-                self.trainable_variables + changing + self.optimizer.variables,
-                (*trainable, *before, *optimizer),
-            )
-            with keras.StatelessScope(
-                state_mapping=list(mapping), collect_losses=True
-            ) as scope:
-                loss, probabilities, batch = self.training_loss(
-                    x, y, sample_weight
-                )
+            variables = self.trainable_variables + changing
+            variables = variables + self.optimizer.variables
+            mapping = list(zip(variables, (*trainable, *before, *optimizer)))
+            with keras.StatelessScope(mapping, collect_losses=True) as scope:
+                outputs = self.training_loss(x, y, sample_weight)
+                loss, probabilities, batch = outputs
                 loss = self.optimizer.scale_loss(loss + self.regularisation())
             values = _values(scope, changing, before)
             return loss, (probabilities, batch, values)
@@ -119,10 +110,9 @@ class Trainer(Phases):
         trainable, optimizer = self.optimizer.stateless_apply(
             optimizer, gradients, trainable
         )
-        mapping = zip(
-            self.trainable_variables + changing, (*trainable, *changed)
-        )
-        with keras.StatelessScope(state_mapping=list(mapping)) as scope:
+        variables = self.trainable_variables + changing
+        mapping = list(zip(variables, (*trainable, *changed)))
+        with keras.StatelessScope(state_mapping=mapping) as scope:
             self.after_step(batch)
             logs = self.compute_metrics(x, y, probabilities, sample_weight)
         changed = _values(scope, changing, changed)
@@ -136,16 +126,8 @@ class Trainer(Phases):
     def fit(self, x=None, *args, **kwargs):
         if jax.process_count() > 1 and self._devices is not None:
             self._check_workers(x)
-        with self._without_distribution(), jax_workers.watching_workers():
+        with self._running(), jax_workers.watching_workers():
             return super().fit(x, *args, **kwargs)
-
-    def evaluate(self, *args, **kwargs):
-        with self._without_distribution():
-            return super().evaluate(*args, **kwargs)
-
-    def predict(self, *args, **kwargs):
-        with self._without_distribution():
-            return super().predict(*args, **kwargs)
 
     def make_train_function(self, force=False):
         if force or self.train_function is None:
@@ -185,7 +167,7 @@ class Trainer(Phases):
         return run
 
     @contextlib.contextmanager
-    def _without_distribution(self):
+    def _running(self):
         """Keeps Keras from placing the batches of this model."""
         distribution = keras.distribution.distribution()
         keras.distribution.set_distribution(None)
@@ -213,7 +195,6 @@ class Trainer(Phases):
 
 
 def _values(scope, variables, before):
-    """Returns the variables' values at the end of a scope."""
     values = [scope.get_current_value(v) for v in variables]
     return [b if v is None else v for v, b in zip(values, before)]
 
@@ -245,10 +226,6 @@ def check_shares(x, even):
     return x
 
 
-def check_executions(model):
-    """Does nothing: Keras runs several steps per call on any devices."""
-
-
 # Operations.
 
 
@@ -265,7 +242,7 @@ def take_rows(x, index):
 def scatter_rows(variable, index, rows):
     """Sets `variable[index] = rows`; a compiled step does it in O(rows).
 
-    Rows outside the variable are left out, as on an accelerator.
+    Rows outside the variable are left out.
     """
     # A negative index would count from the end.
     index = jax.numpy.where(index < 0, variable.shape[0], index)
@@ -283,13 +260,10 @@ def normalise_batch(x, scale, offset, epsilon):
 
 
 def compiled(function, variables=(), jit_compile=True):
-    """Returns `function`, compiled.
+    """Returns a function of tensors, compiled: always, on JAX.
 
-    Args:
-        function: Function of tensors.
-        variables: The Keras variables that it reads. Their values at each
-            call count; those of any other variable are frozen at the first.
-        jit_compile: Ignored: JAX compiles always.
+    It reads the named Keras variables as they are at each call; any other is
+    frozen at the first.
     """
     variables = list(variables)
 
@@ -309,28 +283,12 @@ def compiled(function, variables=(), jit_compile=True):
 
 
 def make_strategy(name, replicas=None):
-    """Returns a distribution's scope for `--distribute`, and replica count.
+    """As on TensorFlow; a model that was made in the scope keeps its devices.
 
-    It comes first in a process: JAX sets devices and worker processes up
-    once, with its first operation. A model that was made in the scope keeps
-    its devices.
-
-    Args:
-        name: `"none"`, `"mirrored"` or `"multi_worker"`. The last trains on
-            one device of each process; it needs JAX_COORDINATOR_ADDRESS,
-            JAX_NUM_PROCESSES and JAX_PROCESS_ID in the environment, except
-            where JAX finds them by itself (Slurm, Open MPI, Kubernetes, TPU),
-            and returns once all processes are there.
-        replicas: How many devices `"mirrored"` uses. Defaults to all. More
-            than one on a CPU splits it into that many devices.
-
-    Returns:
-        A pair: a context manager and the number of replicas.
-
-    Raises:
-        ConfigError: If `replicas` or the environment do not fit.
-        EnvironmentLacksError: If no coordinator is named, or it cannot be
-            reached.
+    `"multi_worker"` trains on one device of each process; it needs
+    JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID in the
+    environment, except where JAX finds them by itself (Slurm, Open MPI,
+    Kubernetes, TPU), and returns once all processes are there.
     """
     if name == "none":
         return contextlib.nullcontext(), 1
@@ -379,10 +337,8 @@ def gpu_names():
 
 
 def set_random_seed(seed):
-    """Seeds Python and numpy: a model's initial weights.
-
-    Keras's own function would load TensorFlow for it, where it is installed.
-    """
+    """Seeds Python and numpy: a model's initial weights."""
+    # Keras's own function would load TensorFlow, where it is installed.
     random.seed(seed)
     np.random.seed(seed)
 
@@ -394,11 +350,7 @@ def make_deterministic():
 
 
 def save_served_model(network, path, image_shape, class_names=None):
-    """Raises: a SavedModel is written by TensorFlow only.
-
-    Raises:
-        EnvironmentLacksError: Always; it names the way through TensorFlow.
-    """
+    """Raises EnvironmentLacksError: it names the way through TensorFlow."""
     raise EnvironmentLacksError(
         "A SavedModel is written by Keras on TensorFlow. For a run: python -m "
         "alim_keras.export RUN_FOLDER. For a model: save it as model.keras, "

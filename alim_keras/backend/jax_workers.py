@@ -24,12 +24,7 @@ _LOST = (
 
 
 def join_workers():
-    """Joins the processes that the environment names; once in a process.
-
-    Raises:
-        ConfigError: If this process has several devices.
-        EnvironmentLacksError: If no worker is named or one cannot be reached.
-    """
+    """Joins the processes that the environment names; once in a process."""
     if jax.distributed.is_initialized():
         return
     address = os.environ.get("JAX_COORDINATOR_ADDRESS")
@@ -66,31 +61,10 @@ def join_workers():
         )
 
 
-def process_index():
-    """Returns the number of this process, from 0."""
-    return jax.process_index()
-
-
-def process_count():
-    """Returns how many processes train together."""
-    return jax.process_count()
-
-
-def is_chief():
-    """Returns whether this process is the one that writes files."""
-    return jax.process_index() == 0
-
-
 def gather_processes(values):
     """Returns the integers that each process passes, as rows of an array.
 
-    All processes must call it. It also makes them wait for each other.
-
-    Args:
-        values: List of n integers below 2**31.
-
-    Returns:
-        Array `(processes, n)`.
+    They are below 2**31. All processes must call it, and wait for each other.
     """
     values = np.asarray([values], "int32")
     if jax.process_count() == 1:
@@ -106,9 +80,6 @@ def watching_workers():
 
     A process that fails ends at once: JAX would wait for the others, and they
     for it. Where the first worker is gone JAX itself aborts the others.
-
-    Raises:
-        EnvironmentLacksError: When another process ended or was cut off.
     """
     try:
         yield

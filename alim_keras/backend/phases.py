@@ -1,10 +1,10 @@
-"""Separates a model's metrics of training from those of evaluation."""
+"""What the training of both backends shares: the metrics of a phase."""
 
 import contextlib
 
 
 class Phases:
-    """Part of both backends' `Trainer`: which metrics a phase has.
+    """Part of both backends' `Trainer`, which gives it `_running`.
 
     The loss parts are not computed in evaluation: a 0.0 for them in the
     history would be wrong. The model's `total_loss` is the loss of training;
@@ -19,16 +19,9 @@ class Phases:
         metrics = super().metrics
         if self._evaluating:
             names = self.training_logs
-            return [
-                metric
-                for metric in metrics
-                if metric is not self.total_loss and metric.name not in names
-            ]
-        return [
-            metric
-            for metric in metrics
-            if metric is self.total_loss or metric.name != "loss"
-        ]
+            metrics = [m for m in metrics if m is not self.total_loss]
+            return [m for m in metrics if m.name not in names]
+        return [m for m in metrics if m is self.total_loss or m.name != "loss"]
 
     @contextlib.contextmanager
     def _evaluation(self):
@@ -40,8 +33,12 @@ class Phases:
 
     def evaluate(self, *args, **kwargs):
         """`keras.Model.evaluate`; the loss is `-log sum_{c in S} P_c`."""
-        with self._evaluation():
+        with self._evaluation(), self._running():
             return super().evaluate(*args, **kwargs)
+
+    def predict(self, *args, **kwargs):
+        with self._running():
+            return super().predict(*args, **kwargs)
 
     def test_on_batch(self, *args, **kwargs):
         """`keras.Model.test_on_batch`; see `evaluate`."""

@@ -24,11 +24,12 @@ def save_served_model(network, path, image_shape, class_names=None):
     are the asset `class_names.txt`. Nothing else is inside.
 
     Raises:
-        ConfigError: A class name that does not fit on a line of text.
+        ConfigError: Unless each class has a name that is one line of text.
     """
-    _check_lines(class_names)
     of_features = len(network.inputs[0].shape) == 2
     num_classes = network.outputs[0].shape[-1]
+    if class_names is not None:
+        _check_names(class_names, num_classes)
     served = tf.Module()
     served.network_variables = [v.value for v in network.variables]
 
@@ -44,23 +45,20 @@ def save_served_model(network, path, image_shape, class_names=None):
         return tf.where(finite, network(images, training=False), float("nan"))
 
     def signature(dtype):
-        shape = (None, None, None, image_shape[-1])
-        spec = tf.TensorSpec(shape, dtype, "images")
+        shape, name = (None, None, None, image_shape[-1]), "images"
         if of_features:
-            spec = tf.TensorSpec((None, image_shape[-1]), dtype, "features")
+            shape, name = shape[2:], "features"
+        spec = tf.TensorSpec(shape, dtype, name)
         return serve.get_concrete_function(spec)
 
     served.serve = serve
     served.input_shape = tf.function(
         lambda: tf.constant(image_shape[2 * of_features :]), input_signature=()
     )
-    if of_features:
-        signatures = {"serving_default": signature(tf.float32)}
-    else:
-        signatures = {
-            "serving_default": signature(tf.uint8),
-            "serve_float": signature(tf.float32),
-        }
+    signatures = {"serving_default": signature(tf.float32)}
+    if not of_features:
+        signatures["serve_float"] = signature(tf.float32)
+        signatures["serving_default"] = signature(tf.uint8)
     if class_names is None:
         tf.saved_model.save(served, path, signatures)
         return
@@ -72,9 +70,13 @@ def save_served_model(network, path, image_shape, class_names=None):
         tf.saved_model.save(served, path, signatures)
 
 
-def _check_lines(class_names):
-    """Raises unless each name survives a file with a name on each line."""
-    for row, name in enumerate([] if class_names is None else class_names):
+def _check_names(class_names, num_classes):
+    if len(class_names) != num_classes:
+        raise ConfigError(
+            f"Argument `class_names` must name all {num_classes} classes. "
+            f"Received: {len(class_names)} names"
+        )
+    for row, name in enumerate(class_names):
         try:
             text = str(name).encode("utf-8")
         except UnicodeEncodeError:
@@ -90,12 +92,9 @@ def _check_lines(class_names):
 def load_served_model(path):
     """Reads a SavedModel that `save_served_model` wrote.
 
-    Returns:
-        A pair: a function from arrays to arrays of probabilities, and the
-        shape of one input that the network was trained on, a tuple.
-
-    Raises:
-        CheckpointError: If it cannot be read, or is of another kind.
+    Returns a function from arrays to arrays of probabilities, and the shape of
+    one input that the network was trained on. Raises CheckpointError if it
+    cannot be read, or is of another kind.
     """
     try:
         served = tf.saved_model.load(path)

@@ -28,11 +28,7 @@ _BAD_SHARES = (
 
 
 class Trainer(Phases):
-    """The gradient step of `PartialLabelModel` on TensorFlow.
-
-    All that is particular to a method happens in `training_loss`, written
-    with `keras.ops`; here are only the tape, the loss scale and the update.
-    """
+    """The gradient step of `PartialLabelModel` on TensorFlow."""
 
     def train_step(self, data):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
@@ -50,20 +46,34 @@ class Trainer(Phases):
         )
 
     def fit(self, *args, **kwargs):
+        replicas = self.distribute_strategy.num_replicas_in_sync
+        if replicas > 1 and self.steps_per_execution > 1:
+            raise ValueError(
+                "`steps_per_execution` above 1 does not work under a "
+                "distribution strategy in Keras (keras issue 19246). Compile "
+                "with steps_per_execution=1. Received: steps_per_execution="
+                f"{self.steps_per_execution}"
+            )
         # A step that made the optimizer's variables would be traced twice.
         if self.optimizer is not None and not self.optimizer.built:
             with self.distribute_strategy.scope():
                 self.optimizer.build(self.trainable_variables)
-        with _own_errors():
+        with self._running():
             return super().fit(*args, **kwargs)
 
-    def evaluate(self, *args, **kwargs):
-        with _own_errors():
-            return super().evaluate(*args, **kwargs)
-
-    def predict(self, *args, **kwargs):
-        with _own_errors():
-            return super().predict(*args, **kwargs)
+    @contextlib.contextmanager
+    def _running(self):
+        """Raises errors of this package where TensorFlow quotes them."""
+        try:
+            yield
+        except tf.errors.OpError as error:
+            for message in (_BAD_ROWS, _BAD_SHARES):
+                if message in str(error):
+                    raise ValueError(message) from error
+            quoted = original(error)
+            if quoted is None:
+                raise
+            raise quoted from error
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         # Keras builds metrics from a batch that it averages over the replicas,
@@ -73,26 +83,11 @@ class Trainer(Phases):
             self.compute_metrics(None, y, y)
 
 
-@contextlib.contextmanager
-def _own_errors():
-    """Raises errors of this package where TensorFlow quotes them."""
-    try:
-        yield
-    except tf.errors.OpError as error:
-        for message in (_BAD_ROWS, _BAD_SHARES):
-            if message in str(error):
-                raise ValueError(message) from error
-        quoted = original(error)
-        if quoted is None:
-            raise
-        raise quoted from error
-
-
 # The replicas of a step.
 
 
 def _context():
-    """Returns the context of a step that several replicas share, or None."""
+    # That of a step that several replicas share, or None.
     context = tf.distribute.get_replica_context()
     if context is None or context.num_replicas_in_sync == 1:
         return None
@@ -109,9 +104,6 @@ def all_gather(*tensors):
 
     Every update of training state is a function of gathered tensors, so all
     replicas assign the same value and none drifts away.
-
-    Returns:
-        The gathered tensor, or a list of them if there are several.
     """
     context = _context()
     tensors = list(tensors)
@@ -135,14 +127,10 @@ def check_rows(index, num_examples):
 
 
 def check_shares(x, even):
-    """Raises when replicas hold unequal shares of a batch.
+    """Raises when replicas hold unequal shares of a batch, or odd ones.
 
-    Args:
-        x: Dict of this replica's tensors, with `"index"` `(B,)`.
-        even: Whether the shares must be even numbers, too.
-
-    Returns:
-        `x`, to go on with: what is made of it waits for the check.
+    Returns `x`, this replica's dict of tensors, to go on with: what is made of
+    it waits for the check. `even` says whether odd shares are refused.
     """
     context = _context()
     if context is None:
@@ -156,26 +144,12 @@ def check_shares(x, even):
         return tf.nest.map_structure(tf.identity, x)
 
 
-def check_executions(model):
-    """Refuses several steps per call where Keras cannot run them."""
-    replicas = model.distribute_strategy.num_replicas_in_sync
-    if replicas > 1 and model.steps_per_execution > 1:
-        raise ValueError(
-            "`steps_per_execution` above 1 does not work under a distribution "
-            "strategy in Keras (keras issue 19246). Compile with "
-            "steps_per_execution=1. Received: steps_per_execution="
-            f"{model.steps_per_execution}"
-        )
-
-
 # Operations.
 
 
 def gather_rows(variable, index):
-    """Returns `variable[index]`, in O(rows).
-
-    Any other read of a variable that was scattered to copies all of it.
-    """
+    """Returns `variable[index]`, in O(rows)."""
+    # Any other read of a variable that was scattered to copies all of it.
     variable = variable.value
     if isinstance(variable, tf.distribute.DistributedValues):
         context = tf.distribute.get_replica_context()
@@ -185,11 +159,8 @@ def gather_rows(variable, index):
 
 
 def take_rows(x, index):
-    """Returns `x[index]` of a tensor, for indices from 0 to `len(x) - 1`.
-
-    `keras.ops.take` goes through all indices first, looking for negative
-    ones, which takes as long as the gathering.
-    """
+    """Returns `x[index]` of a tensor, for indices from 0 to `len(x) - 1`."""
+    # `keras.ops.take` looks for negative ones first, which takes as long.
     return tf.gather(x, index)
 
 
@@ -202,14 +173,7 @@ def scatter_rows(variable, index, rows):
 def normalise_batch(x, scale, offset, epsilon):
     """Normalises images `(B, H, W, channels)` by their own statistics.
 
-    Args:
-        x: Float32 tensor.
-        scale: Float32 tensor `(channels,)`.
-        offset: Likewise.
-        epsilon: Float, added to the variance.
-
-    Returns:
-        The normalised images, their mean and their variance.
+    Returns the images, and their mean and variance, `(channels,)`.
     """
     y, mean, variance, *_ = tf.raw_ops.FusedBatchNormV3(
         x=x,
@@ -226,13 +190,9 @@ def normalise_batch(x, scale, offset, epsilon):
 
 
 def compiled(function, variables=(), jit_compile=False):
-    """Returns `function` as a graph function.
+    """Returns a function of tensors as a graph function.
 
-    Args:
-        function: Function of tensors.
-        variables: The Keras variables that it reads; a graph reads them as
-            they are at each call, whether named or not.
-        jit_compile: Whether XLA compiles it.
+    It reads Keras variables as they are at each call, named here or not.
     """
     return tf.function(function, jit_compile=jit_compile)
 
@@ -243,17 +203,10 @@ def compiled(function, variables=(), jit_compile=False):
 def make_strategy(name, replicas=None):
     """Returns a strategy's scope for `--distribute`, and its replica count.
 
-    It comes first in a process: TensorFlow sets devices up once, with its
-    first operation.
-
-    Args:
-        name: `"none"` or `"mirrored"`.
-        replicas: How many devices `"mirrored"` uses. Defaults to all GPUs, or
-            the one CPU. More than one on a CPU splits it into logical
-            devices.
-
-    Returns:
-        A pair: a context manager and the number of replicas.
+    It comes first in a process: devices are set up once, with the first
+    operation. `"mirrored"` uses as many devices as `replicas` says, or all
+    GPUs, or the one CPU; more than one on a CPU splits it. Returns a pair: a
+    context manager and the number of replicas.
 
     Raises:
         ConfigError: If there are fewer devices than `replicas`.
@@ -288,23 +241,18 @@ def make_strategy(name, replicas=None):
 
 @functools.cache
 def _mirrored(devices):
-    """Returns one strategy per list of devices: two would clash."""
+    # Two strategies of the same devices would clash.
     return tf.distribute.MirroredStrategy(devices)
 
 
 def process_index():
-    """Returns 0, the number of this process."""
+    """Returns 0, the number of the one process of TensorFlow."""
     return 0
 
 
 def process_count():
-    """Returns 1: TensorFlow trains in one process."""
+    """Returns 1."""
     return 1
-
-
-def is_chief():
-    """Returns True: this process writes the files."""
-    return True
 
 
 def gather_processes(values):

@@ -19,25 +19,3 @@ from alim_keras.methods.simple import MSE
 from alim_keras.methods.simple import PRODEN
 from alim_keras.methods.simple import RC
 from alim_keras.methods.simple import SCE
-
-__all__ = [
-    "CC",
-    "CRDPLL",
-    "EXP",
-    "GCE",
-    "LWC",
-    "LWS",
-    "MAE",
-    "METHODS",
-    "MSE",
-    "PRODEN",
-    "RC",
-    "SCE",
-    "IRNet",
-    "PartialLabelModel",
-    "PiCO",
-    "PiCOPlus",
-    "arguments_of",
-    "find_method",
-    "parse_options",
-]

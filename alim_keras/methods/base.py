@@ -18,9 +18,8 @@ from alim_keras.networks import classifier_head
 class PartialLabelModel(backend.Trainer, keras.Model):
     """A classifier that learns from candidate sets; base of all methods.
 
-    It owns the pseudo-label table, mixup, logit adjustment and coupled weight
-    decay. A method is a subclass that overrides what differs: the attributes
-    and functions below; docs/own_method.md lists them and shows one.
+    A method is a subclass that overrides what differs: the attributes and
+    functions below; docs/own_method.md lists them and shows one.
 
     Args:
         backbone: A `keras.Model` from normalised images `(B, H, W, channels)`
@@ -44,9 +43,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             table. Defaults to `1`.
         table: Where the pseudo labels are kept: `"dense"`, `4 N C` bytes;
             `"sparse"`, for many classes; or a layer, see
-            `layers.PseudoLabelTable` and `layers.SparsePseudoLabelTable`,
-            which describes the sets that `"sparse"` is made for. Defaults to
-            `"dense"`.
+            `layers.SparsePseudoLabelTable`. Defaults to `"dense"`.
         weight_decay: L2 coefficient of all trainable weights, biases and
             batch normalisation included, through the gradient (as PyTorch's
             SGD; Keras's own `weight_decay` is decoupled, which is about ten
@@ -63,8 +60,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             `(None, 1, 1, d)`, floats `(B, 1, 1, d)` or `(B, d)`.
 
     Returns:
-        Class probabilities, float32 `(B, C)`; NaN where a pixel is NaN or
-        infinite.
+        Class probabilities, float32 `(B, C)`; NaN where a pixel is not finite.
 
     Training batches are `(x, y)` or `(x, y, sample_weight)`: `x` a dict with
     `"image"` and `"index"` (the example's row in the table), `y` the
@@ -145,11 +141,10 @@ class PartialLabelModel(backend.Trainer, keras.Model):
 
         scale, offset = inputs.rescaling(mean, std)
         size, shape = self.image_shape[:2], (None, *self.image_shape)
-        self.normalisation = keras.layers.Rescaling(
-            scale, offset, dtype="float32"
-        )
+        layers = keras.layers
+        self.normalisation = layers.Rescaling(scale, offset, dtype="float32")
         self.normalisation.build(shape)
-        self.resizing = keras.layers.Resizing(*size, dtype="float32")
+        self.resizing = layers.Resizing(*size, dtype="float32")
         self.resizing.build(shape)
         self.classifier = classifier_head(self.feature_dim, num_classes)
         if self.keeps_pseudo_labels:
@@ -219,11 +214,9 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         They are a dict from the names in `loss_names` to pairs (weight,
         loss). `targets` carry no gradient.
         """
+        logits = self.adjusted(outputs["logits"])
         loss = self.classification_loss(
-            self.adjusted(outputs["logits"]),
-            targets,
-            batch.candidates,
-            batch.sample_weight,
+            logits, targets, batch.candidates, batch.sample_weight
         )
         return {"cls": (1.0, loss)}
 
@@ -252,7 +245,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
 
         Neighbours, 1, 0, 3, 2 and so on: the batch is in random order
         already, and a pair stays together over replicas. The last of an odd
-        batch gets row 0. The authors' code draws a second batch instead.
+        batch gets row 0.
         """
         index = keras.ops.arange(batch_size)
         partner = keras.ops.bitwise_xor(index, keras.ops.ones_like(index))
@@ -271,10 +264,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     def training_loss(self, x, y, sample_weight=None):
         """Computes one step without its gradient.
 
-        Returns:
-            The loss, without weight decay and divided by the number of
-            replicas; the weak views' probabilities `(B, C)`; and the `Batch`,
-            for `after_step`.
+        Returns the loss, without weight decay and divided by the number of
+        replicas; the weak views' probabilities; and the `Batch`.
         """
         batch = inputs.make_batch(self, x, y, sample_weight)
         outputs = self.forward(batch)
@@ -310,16 +301,15 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         mixed = ops.mixup(weak, keras.ops.take(weak, partner, axis=0), share)
         logits = self.adjusted(self.encode(mixed, training=True)["logits"])
         weight = 1.0 if batch.sample_weight is None else batch.sample_weight
-        own = self.classification_loss(
-            logits, targets, batch.candidates, weight * share
+        sets = batch.candidates
+        loss = self.classification_loss(logits, targets, sets, weight * share)
+        targets, sets = (
+            keras.ops.take(x, partner, axis=0) for x in (targets, sets)
         )
-        others = self.classification_loss(
-            logits,
-            keras.ops.take(targets, partner, axis=0),
-            keras.ops.take(batch.candidates, partner, axis=0),
-            weight * (1.0 - share),
+        share = 1.0 - share
+        return loss + self.classification_loss(
+            logits, targets, sets, weight * share
         )
-        return own + others
 
     def _track(self, total, parts, targets, batch):
         # A loss is divided by the number of replicas; a log is not.
@@ -436,9 +426,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     def inference_network(self):
         """Returns the classifier alone: images to probabilities.
 
-        It shares its weights with this model; the table, the key encoder and
-        all else that only training needs is not in it. With a backbone for
-        feature vectors its input is `(B, d)`.
+        It shares its weights with this model. With a backbone for feature
+        vectors its input is `(B, d)`.
         """
         if self.takes_features:
             start = keras.Input(self.image_shape[-1:], name="features")
@@ -455,14 +444,9 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     def export(self, filepath, class_names=None):
         """Writes the classifier as a SavedModel; see `inference_network`.
 
-        Args:
-            filepath: Folder to write.
-            class_names: Names of the C classes, shipped as an asset.
-
-        Raises:
-            EnvironmentLacksError: On the JAX backend.
+        The names of the C classes go with it as an asset. Raises
+        EnvironmentLacksError on the JAX backend.
         """
-        inputs.check_class_names(class_names, self.num_classes)
         backend.save_served_model(
             self.inference_network(), filepath, self.image_shape, class_names
         )

@@ -7,9 +7,6 @@ from alim_keras.errors import check_choice
 from alim_keras.errors import check_number
 from alim_keras.methods.base import PartialLabelModel
 
-NON_CANDIDATES = ("keep", "weighted", "drop")
-_VIEWS = ("weak", "strong", "strong2")
-
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class CRDPLL(PartialLabelModel):
@@ -43,25 +40,17 @@ class CRDPLL(PartialLabelModel):
     - [Wu et al., 2022](https://proceedings.mlr.press/v162/wu22l.html)
     """
 
-    options = (
-        "ramp",
-        "non_candidates",
-    )
+    options = ("ramp", "non_candidates")
     loss_names = ("consistency", "outside_set")
-    view_names = _VIEWS
+    view_names = ("weak", "strong", "strong2")
     default_norm = "scale"
     default_momentum = (0.0, 0.0)
     refresh_when = "after_loss"
 
-    def __init__(
-        self,
-        *args,
-        ramp=0.5,
-        non_candidates="keep",
-        **kwargs,
-    ):
+    def __init__(self, *args, ramp=0.5, non_candidates="keep", **kwargs):
         check_number("ramp", ramp, 0, 1, low_open=True)
-        check_choice("non_candidates", non_candidates, NON_CANDIDATES)
+        choices = ("keep", "weighted", "drop")
+        check_choice("non_candidates", non_candidates, choices)
         super().__init__(*args, **kwargs)
         self.ramp = ramp
         self.non_candidates = non_candidates
@@ -71,7 +60,8 @@ class CRDPLL(PartialLabelModel):
         # One pass for each view, as the authors': batch statistics are those
         # of views of one kind.
         passes = [
-            self.encode(batch.views[name], training=True) for name in _VIEWS
+            self.encode(batch.views[name], training=True)
+            for name in self.view_names
         ]
         views = [outputs["logits"] for outputs in passes]
         return {**passes[0], "views": views}
@@ -84,17 +74,12 @@ class CRDPLL(PartialLabelModel):
 
     def method_losses(self, outputs, targets, batch):
         # KL(w || P) = CE(w, P) - H(w), and H(w) has no gradient here.
-        entropy = self.cross_entropy(
-            targets,
-            keras.ops.log(keras.ops.maximum(targets, 1e-30)),
-            sample_weight=batch.sample_weight,
-        )
+        weight = batch.sample_weight
+        logs = keras.ops.log(keras.ops.maximum(targets, 1e-30))
+        entropy = self.cross_entropy(targets, logs, sample_weight=weight)
         consistency = sum(
             self.classification_loss(
-                self.adjusted(logits),
-                targets,
-                batch.candidates,
-                batch.sample_weight,
+                self.adjusted(logits), targets, batch.candidates, weight
             )
             - entropy
             for logits in outputs["views"]
@@ -102,16 +87,14 @@ class CRDPLL(PartialLabelModel):
         outside = self.outside_loss(
             self._weights_outside(batch),
             keras.ops.softmax(outputs["logits"]),
-            sample_weight=batch.sample_weight,
+            sample_weight=weight,
         )
+        progress = keras.ops.convert_to_tensor(self.progress)
+        risen = keras.ops.minimum(progress / self.ramp, 1.0)
         return {
-            "consistency": (self._risen(), consistency),
+            "consistency": (risen, consistency),
             "outside_set": (1.0, outside),
         }
-
-    def _risen(self):
-        progress = keras.ops.convert_to_tensor(self.progress)
-        return keras.ops.minimum(progress / self.ramp, 1.0)
 
     def _weights_outside(self, batch):
         outside = 1.0 - batch.candidates

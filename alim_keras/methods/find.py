@@ -41,14 +41,9 @@ GIVEN = {
 def find_method(name):
     """Returns the class that a method's name stands for.
 
-    Args:
-        name: A key of `METHODS`, or `FILE.py:Class` or `module:Class` for a
-            subclass of `PartialLabelModel` of one's own.
-
-    Raises:
-        ConfigError: If there is no such class.
-
-    Example:
+    That is a key of `METHODS`, or `FILE.py:Class` or `module:Class` for a
+    subclass of `PartialLabelModel` of one's own. Raises ConfigError if there
+    is no such class.
 
     >>> find_method("pico").__name__
     'PiCO'
@@ -93,32 +88,24 @@ def arguments_of(method):
     for base in method.__mro__:
         if "__init__" not in vars(base):
             continue
-        parameters = inspect.signature(base.__init__).parameters.values()
-        for parameter in parameters:
-            if parameter.kind in (
-                parameter.KEYWORD_ONLY,
-                parameter.POSITIONAL_OR_KEYWORD,
-            ):
+        takes_more = False
+        for parameter in inspect.signature(base.__init__).parameters.values():
+            if parameter.kind == parameter.VAR_KEYWORD:
+                takes_more = True
+            elif parameter.kind != parameter.VAR_POSITIONAL:
                 arguments.setdefault(parameter.name, parameter.default)
-        if base is PartialLabelModel or not any(
-            parameter.kind == parameter.VAR_KEYWORD for parameter in parameters
-        ):
+        if base is PartialLabelModel or not takes_more:
             break
     del arguments["self"]
     return arguments
 
 
 def parse_options(text, method):
-    """Reads `--method_options`, a dict of a method's own arguments.
+    """Reads `--method_options`, a dict of arguments of the class `method`.
 
-    Args:
-        text: `name=value,name=value`, Python numbers, strings, booleans or
-            None; a word without quotes is a string. None for none.
-        method: The class they are for.
-
-    Raises:
-        ConfigError: If the text is malformed or the class has no such
-            argument.
+    The text is `name=value,name=value`, Python numbers, strings, booleans or
+    None; a word without quotes is a string. Raises ConfigError for another
+    form, and for an argument that the class has not.
     """
     options = {}
     names = set(arguments_of(method)) - GIVEN

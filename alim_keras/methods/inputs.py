@@ -14,8 +14,7 @@ class Batch(NamedTuple):
     """One replica's part of a training batch.
 
     Attributes:
-        views: Dict from the names in the method's `view_names` to normalised
-            images `(B, H, W, channels)`.
+        views: Dict from the method's `view_names` to normalised images.
         index: Integer `(B,)`, rows of the pseudo-label table.
         candidates: Multi-hot float32 `(B, C)`.
         sample_weight: `(B,)` or None.
@@ -89,29 +88,6 @@ def check_sets(y, num_classes):
         )
 
 
-def check_rows(x, num_examples):
-    """Raises for rows outside the table, where they are known beforehand.
-
-    Inside a step that is compiled for an accelerator nothing can raise.
-
-    Args:
-        x: The data given to `fit` or `train_on_batch`: a dict of arrays, or a
-            data set of `alim_keras.data`. The rows of another data set are
-            known in its steps only.
-        num_examples: N, the rows of the table.
-    """
-    first, last = 0, getattr(x, "num_examples", 0) - 1
-    index = x.get("index") if isinstance(x, dict) else None
-    if isinstance(index, (np.ndarray, list, tuple)) and np.size(index):
-        first, last = np.min(index), np.max(index)
-    if first < 0 or last >= num_examples:
-        raise ValueError(
-            "x['index'] holds rows that the pseudo-label table does not have: "
-            "they must be whole numbers from 0 to num_examples - 1. Received: "
-            f"x['index'] from {first} to {last}, num_examples={num_examples}"
-        )
-
-
 def check_fit(model, x, arguments):
     """Refuses, by name, arguments of `fit` that would train wrongly."""
     if arguments.get("class_weight") is not None:
@@ -120,16 +96,25 @@ def check_fit(model, x, arguments):
             "would take the weight of the first candidate. Pass per-example "
             "weights as `sample_weight`."
         )
-    check_rows(x, model.num_examples)
-    backend.check_executions(model)
+    # A step that is compiled for an accelerator cannot raise for wrong rows.
+    first, last = 0, getattr(x, "num_examples", 0) - 1
+    index = x.get("index") if isinstance(x, dict) else None
+    if isinstance(index, (np.ndarray, list, tuple)) and np.size(index):
+        first, last = np.min(index), np.max(index)
+    if first < 0 or last >= model.num_examples:
+        raise ValueError(
+            "x['index'] holds rows that the pseudo-label table does not have: "
+            "they must be whole numbers from 0 to num_examples - 1. Received: "
+            f"x['index'] from {first} to {last}, "
+            f"num_examples={model.num_examples}"
+        )
 
 
 class EpochClock(keras.callbacks.Callback):
     """Tells the model and its data the epoch that begins.
 
     So random draws and schedules follow the epoch Keras counts, also after
-    `initial_epoch=` or `BackupAndRestore`. Its place among the callbacks does
-    not matter.
+    `initial_epoch=` or `BackupAndRestore`.
     """
 
     def __init__(self, epoch_counter):
@@ -150,8 +135,7 @@ def check_backbone(backbone):
             "Argument `backbone` must be a keras.Model that takes images of "
             "one fixed shape, (None, height, width, channels), or feature "
             "vectors as (None, 1, 1, features); give it a keras.Input of that "
-            "shape. Received: "
-            f"backbone.input_shape={shape}"
+            f"shape. Received: backbone.input_shape={shape}"
         )
     feature = tuple(backbone.output_shape)
     if len(feature) != 2 or feature[1] is None:
@@ -176,24 +160,13 @@ def check_features(shape, expected):
 
 
 def synchronise_batch_norm(network):
-    """Makes batch statistics those of the global batch, on many replicas.
-
-    Left alone, each replica would keep its own moving averages and only the
-    first one's would be saved.
-    """
+    """Makes batch statistics those of the global batch, on many replicas."""
     if backend.num_replicas() == 1:
         return
-    seen, waiting = set(), [network]
-    while waiting:
-        layer = waiting.pop()
-        if id(layer) in seen:
-            continue
-        seen.add(id(layer))
+    # `_flatten_layers` also has a layer that is an attribute of another.
+    for layer in network._flatten_layers():
         if isinstance(layer, keras.layers.BatchNormalization):
             layer.synchronized = True
-        # A layer inside another stands in one of its attributes.
-        parts = keras.tree.flatten(list(vars(layer).values()))
-        waiting += [part for part in parts if isinstance(part, keras.Layer)]
 
 
 def rescaling(mean, std):
@@ -205,12 +178,3 @@ def rescaling(mean, std):
             f"Received: mean={mean.tolist()}, std={std.tolist()}"
         )
     return (1.0 / (255.0 * std)).tolist(), (-mean / std).tolist()
-
-
-def check_class_names(class_names, num_classes):
-    """Raises unless there is one name per class (or none at all)."""
-    if class_names is not None and len(class_names) != num_classes:
-        raise ValueError(
-            f"Argument `class_names` must name all {num_classes} classes. "
-            f"Received: {len(class_names)} names"
-        )

@@ -11,37 +11,26 @@ from alim_keras.layers import Plateau
 from alim_keras.methods.pico import PiCO
 from alim_keras.metrics import covering
 
-LABEL_LOSSES = ("sce", "ce")
-# `correct_start="auto"`: the window is this share of the epochs, and a rise
-# of the average by less than this is none.
-_WINDOW = 0.1
-_GAIN = 0.01
-_LONGEST = 128
-
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class IRNet(PiCO):
     """PiCO with iterative refinement of the candidate sets.
 
     With G and G' the `scores` of two weak views, an example is noisy if
-
-        max_{c not in S} G_c > max_{c in S} G_c + tau,
-
-    the same for G', and both maxima outside S are at the same label. From
+    `max_{c not in S} G_c > max_{c in S} G_c + tau`, the same for G', and both
+    maxima outside S are at the same label. From
     epoch `correct_start` on this label joins S for good, as the last act of a
     step: its pseudo label becomes G at the label, and the row is scaled to a
     sum of 1. Everything in a step works with the set as it then is: the
     table, Eq. 6's ratios, the logs `outside` and the pseudo classes; a
     compiled metric sees the data's.
 
-    The authors start when the *test* accuracy has levelled off (over a window
-    of 100 of 1,000 epochs, the mean of the last 10 steps of its moving average
-    is below 1e-6). The test set may select nothing here, and the share of
-    training predictions inside their sets stands in for it, which needs no
-    true label: `"auto"` starts when its average over the last tenth of the
-    epochs is less than 0.01 above that over the tenth before, at most 128
-    epochs each. Their limit of 1e-6 would never be met, as this share rises
-    slowly as long as the model fits the sets; so there is a latest start.
+    The authors start when the *test* accuracy has levelled off. The test set
+    may select nothing here, and the share of training predictions inside their
+    sets stands in for it: `"auto"` starts when its average over the last tenth
+    of the epochs is less than 0.01 above that over the tenth before, at most
+    128 epochs each. It rises slowly as long as the model fits the sets; so
+    there is a latest start.
 
     Log: `corrected`, the number of labels added in the epoch.
 
@@ -71,12 +60,7 @@ class IRNet(PiCO):
     - [Lian et al., 2022](https://arxiv.org/abs/2211.04774)
     """
 
-    options = (
-        "tau",
-        "correct_start",
-        "latest_start",
-        "label_loss",
-    )
+    options = ("tau", "correct_start", "latest_start", "label_loss")
     view_names = ("weak", "strong", "weak2")
 
     def __init__(
@@ -93,7 +77,7 @@ class IRNet(PiCO):
         check_ranges(tau=(tau, "weight"), latest_start=(latest_start, "share"))
         if correct_start != "auto":
             check_ranges(correct_start=(correct_start, "count"))
-        check_choice("label_loss", label_loss, LABEL_LOSSES)
+        check_choice("label_loss", label_loss, ("sce", "ce"))
         super().__init__(
             *args,
             prototype_temperature=prototype_temperature,
@@ -116,14 +100,11 @@ class IRNet(PiCO):
         )
         self.agreement = Plateau(name="agreement")
         # Epoch from 1 that corrections began, or begin, with; 0: not known.
-        first = 0 if correct_start == "auto" else correct_start
         self.corrects_from = self.add_weight(
-            name="corrects_from",
-            shape=(),
-            initializer=keras.initializers.Constant(first),
-            dtype="int32",
-            trainable=False,
+            name="corrects_from", shape=(), dtype="int32", trainable=False
         )
+        if correct_start != "auto":
+            self.corrects_from.assign(correct_start)
         self.corrected = keras.metrics.Sum(name="corrected")
 
     @property
@@ -137,9 +118,9 @@ class IRNet(PiCO):
         if epoch == 0 or self.corrects_from.numpy() > 0:
             return
         epochs = round(epoch / float(self.progress.numpy()))
-        window = min(max(round(_WINDOW * epochs), 1), _LONGEST)
+        window = min(max(round(0.1 * epochs), 1), 128)
         late = epoch >= self.latest_start * epochs
-        if late or self.agreement.is_reached(window, _GAIN):
+        if late or self.agreement.is_reached(window, 0.01):
             self.corrects_from.assign(epoch + 1)
 
     def current_candidates(self, index, candidates):
@@ -152,9 +133,8 @@ class IRNet(PiCO):
             return super().classification_loss(
                 logits, targets, candidates, sample_weight
             )
-        probabilities = keras.ops.softmax(logits)
         return self.symmetric_loss(
-            targets, probabilities, sample_weight=sample_weight
+            targets, keras.ops.softmax(logits), sample_weight=sample_weight
         )
 
     def method_losses(self, outputs, targets, batch):
@@ -166,27 +146,22 @@ class IRNet(PiCO):
         return parts
 
     def _correct(self, outputs, batch):
-        """Adds labels to the sets of this batch that look wrong."""
         # As the authors': with batch statistics, and with the prototypes as
         # the first view has moved them.
         second = self.encode(batch.views["weak2"], training=True)
-        scores = keras.ops.stop_gradient(self.scores(outputs))
-        label, noisy = missing_label(
-            scores,
-            keras.ops.stop_gradient(self.scores(second)),
-            batch.candidates,
-            self.tau,
+        scores, others = (
+            keras.ops.stop_gradient(self.scores(view))
+            for view in (outputs, second)
         )
+        label, noisy = missing_label(scores, others, batch.candidates, self.tau)
         started = keras.ops.logical_and(
             self.corrects_from > 0, self.epoch + 1 >= self.corrects_from
         )
         noisy = keras.ops.logical_and(noisy, started)
         table = self.pseudo_label_table
-        rows = keras.ops.where(
-            keras.ops.one_hot(label, self.num_classes) > 0.5,
-            scores,
-            table.rows(batch.index, batch.candidates),
-        )
+        rows = table.rows(batch.index, batch.candidates)
+        is_label = keras.ops.one_hot(label, self.num_classes) > 0.5
+        rows = keras.ops.where(is_label, scores, rows)
         rows = rows / keras.ops.sum(rows, axis=-1, keepdims=True)
         table.overwrite(batch.index, rows, batch.candidates, noisy)
         self.added_labels.add(batch.index, label, noisy)
@@ -196,17 +171,9 @@ class IRNet(PiCO):
 def missing_label(first, second, candidates, tau):
     """Finds the label that a wrong set seems to lack; see `IRNet`.
 
-    Args:
-        first: Scores of a view, `(B, C)`.
-        second: Scores of another view, `(B, C)`.
-        candidates: Multi-hot tensor `(B, C)`.
-        tau: By how much the label must lead the candidates.
-
-    Returns:
-        A pair of tensors `(B,)`: the first view's label (integers), and
-        whether both views agree that the set lacks it.
-
-    Example:
+    Takes the scores of two views and the sets, all `(B, C)`, and returns a
+    pair of tensors `(B,)`: the first view's label (integers), and whether both
+    views agree that the set lacks it.
 
     >>> missing_label([[.6, .4]], [[.7, .3]], [[0., 1.]], 0.1)
     ([0], [True])
@@ -215,9 +182,8 @@ def missing_label(first, second, candidates, tau):
 
     def lead(scores):
         outside = (1.0 - candidates) * scores
-        ahead = ops.max(outside, axis=-1) > tau + ops.max(
-            candidates * scores, axis=-1
-        )
+        rival = ops.max(candidates * scores, axis=-1)
+        ahead = ops.max(outside, axis=-1) > tau + rival
         return ops.argmax(outside, axis=-1), ahead
 
     candidates = ops.convert_to_tensor(candidates)

@@ -25,10 +25,7 @@ class PiCO(PartialLabelModel):
     `cls + contrastive_weight * cont + mixup_weight * mix`.
 
     Args:
-        backbone: See `PartialLabelModel`; so are `num_classes`,
-            `num_examples` and all keyword arguments not listed here.
-        num_classes: C.
-        num_examples: N.
+        *args: See `PartialLabelModel`, and for all not listed here.
         embedding_dim: Size of the embeddings. Defaults to `128`.
         queue_size: Embeddings kept from earlier batches. Defaults to `8192`.
         key_momentum: Of the key encoder's moving average, over parameters
@@ -71,10 +68,7 @@ class PiCO(PartialLabelModel):
 
     def __init__(
         self,
-        backbone,
-        num_classes,
-        num_examples,
-        *,
+        *args,
         embedding_dim=128,
         queue_size=8192,
         key_momentum=0.999,
@@ -96,13 +90,7 @@ class PiCO(PartialLabelModel):
             prototype_temperature=(prototype_temperature, "positive"),
             contrastive_weight=(contrastive_weight, "weight"),
         )
-        super().__init__(
-            backbone,
-            num_classes,
-            num_examples,
-            mixup_weight=mixup_weight,
-            **kwargs,
-        )
+        super().__init__(*args, mixup_weight=mixup_weight, **kwargs)
         self.embedding_dim = embedding_dim
         self.queue_size = queue_size
         self.key_momentum = key_momentum
@@ -114,24 +102,22 @@ class PiCO(PartialLabelModel):
 
         self.projection = projection_head(self.feature_dim, embedding_dim)
         self.key_encoder = self._key_encoder()
+        classes = self.num_classes
         self.prototypes = Prototypes(
-            num_classes, embedding_dim, prototype_momentum, name="prototypes"
+            classes, embedding_dim, prototype_momentum, name="prototypes"
         )
         self.queue = EmbeddingQueue(queue_size, embedding_dim, name="queue")
-        self.contrastive_loss = losses.QueueContrastive(
-            num_classes, temperature
-        )
+        self.contrastive_loss = losses.QueueContrastive(classes, temperature)
 
     def encode(self, images, training=False):
         features = self.backbone(images, training=training)
         embeddings = ops.unit_norm(self.projection(features))
+        # With the prototypes as they were before this batch.
+        similarities = self.prototypes(keras.ops.stop_gradient(embeddings))
         return {
             "logits": self.classifier(features),
             "embeddings": embeddings,
-            # With the prototypes as they were before this batch.
-            "similarities": self.prototypes(
-                keras.ops.stop_gradient(embeddings)
-            ),
+            "similarities": similarities,
         }
 
     def scores(self, outputs):
@@ -163,10 +149,9 @@ class PiCO(PartialLabelModel):
 
     def pseudo_class(self, outputs, batch):
         """Most likely class under `(S + lambda (1 - S)) P`, `(B,)` integers."""
+        lam = self.pseudo_label_table.lam_of(batch.index, batch.candidates)
         z = ops.weighted_probabilities(
-            keras.ops.softmax(outputs["logits"]),
-            batch.candidates,
-            self.pseudo_label_table.lam_of(batch.index, batch.candidates),
+            keras.ops.softmax(outputs["logits"]), batch.candidates, lam
         )
         return keras.ops.cast(keras.ops.argmax(z, axis=-1), backend.INTEGER)
 
@@ -184,38 +169,28 @@ class PiCO(PartialLabelModel):
         )
         positives = losses.positive_mask(pseudo_class, classes)
         queue = keras.ops.convert_to_tensor(self.queue.embeddings)
+        mask = losses.contrast_mask(positives, is_self)
+        similarities = keras.ops.matmul(
+            embeddings, keras.ops.transpose(entries)
+        )
         loss = self.contrastive_loss(
-            (
-                losses.contrast_mask(positives, is_self),
-                pseudo_class,
-                self.queue.labels,
-            ),
-            (
-                keras.ops.matmul(embeddings, keras.ops.transpose(entries)),
-                embeddings,
-                queue,
-            ),
+            (mask, pseudo_class, self.queue.labels),
+            (similarities, embeddings, queue),
             sample_weight=sample_weight,
         )
         self.queue.enqueue(all_keys, all_classes)
         return loss
 
     def _key_encoder(self):
-        """A copy of backbone and projection that takes no gradient."""
-
         def copy(network):
             twin = network.__class__.from_config(network.get_config())
             twin.set_weights(network.get_weights())
             inputs.synchronise_batch_norm(twin)
             return twin
 
+        parts = [copy(self.backbone), copy(self.projection)]
         encoder = keras.Sequential(
-            [
-                keras.Input(self.image_shape),
-                copy(self.backbone),
-                copy(self.projection),
-            ],
-            name="key_encoder",
+            [keras.Input(self.image_shape), *parts], name="key_encoder"
         )
         _freeze(encoder)
         return encoder
@@ -243,10 +218,7 @@ class PiCO(PartialLabelModel):
 
 
 def _freeze(network):
-    """Keeps the optimizer off, weight by weight.
-
-    `network.trainable = False` would also put its batch normalisation into
-    inference mode.
-    """
+    # `network.trainable = False` would also put its batch normalisation into
+    # inference mode.
     for variable in network.trainable_variables:
         variable.trainable = False

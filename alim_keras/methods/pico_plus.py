@@ -39,23 +39,20 @@ class PiCOPlus(PiCO):
       `contrastive_weight` if reliable and `unreliable_weight` if not; before
       the neighbours come, 1.0 each, in the authors' code and here.
 
-    A mean over no examples is 0. If all are reliable (`pure_ratio=1`) M is
-    M_all; with `start=0, knn_start=0, cls_weight=1, unreliable_weight=0` it is
-    PiCO with mixup and `prototype_temperature=1`.
+    A mean over no examples is 0.
 
     With `callbacks.ALIM`, `S + lambda (1 - S)` stands for S in w and in the
     pseudo class of reliable examples, but not in the distance, which asks
     whether the set itself is right.
 
     Logs: `cls_loss` and `guess_loss`, the two means; `cont_loss`, SupCon(M)
-    with its weights (through epoch `start` MoCo with its own); `relaxed_loss`,
-    SupCon(M_all); `mix_loss`. `outside` counts a guess as pseudo label.
+    or MoCo with its weights; `relaxed_loss`, SupCon(M_all); `mix_loss`.
+    `outside` counts a guess as pseudo label.
 
     Args:
         *args: See `PiCO`, and for all not listed here.
         start: Epochs of warm-up. Defaults to `80`; 5 for CIFAR-10 and 50 for
-            CIFAR-100 were published, too. In the first epoch of all, no
-            distance is known and every example reliable.
+            CIFAR-100 were published, too.
         knn_start: Epochs without neighbours, at least `start`. Defaults to
             `100`.
         pure_ratio: Share of reliable examples. Defaults to `0.6`.
@@ -73,13 +70,8 @@ class PiCOPlus(PiCO):
     """
 
     options = (
-        "start",
-        "knn_start",
-        "pure_ratio",
-        "num_neighbours",
-        "guess_temperature",
-        "cls_weight",
-        "unreliable_weight",
+        *("start", "knn_start", "pure_ratio", "num_neighbours"),
+        *("guess_temperature", "cls_weight", "unreliable_weight"),
     )
     loss_names = ("cls", "cont", "relaxed", "guess")
 
@@ -112,9 +104,7 @@ class PiCOPlus(PiCO):
                 f"start={start}, knn_start={knn_start}"
             )
         super().__init__(
-            *args,
-            prototype_temperature=prototype_temperature,
-            **kwargs,
+            *args, prototype_temperature=prototype_temperature, **kwargs
         )
         if num_neighbours > self.queue_size:
             raise ConfigError(
@@ -136,7 +126,6 @@ class PiCOPlus(PiCO):
         self.reliability.select(self.pure_ratio if epoch >= self.start else 1.0)
 
     def _after(self, epochs):
-        """Whether this many epochs are over, a boolean tensor."""
         return keras.ops.convert_to_tensor(self.epoch) >= epochs
 
     def labels_move(self):
@@ -173,26 +162,24 @@ class PiCOPlus(PiCO):
             keras.ops.where(reliable, pseudo_class, -1),
         )
         # One number for class and reliability, so that a queue holds both.
-        mark = keras.ops.where(
-            reliable, pseudo_class, pseudo_class + self.num_classes
-        )
+        others = pseudo_class + self.num_classes
+        mark = keras.ops.where(reliable, pseudo_class, others)
         cont, relaxed = self._contrasts(
             embeddings, self.keys(batch), mark, batch
         )
         started = self._after(self.start)
         cls, guess = self._means(outputs, targets, batch, reliable)
+        cls_weight = keras.ops.where(started, self.cls_weight, 1.0)
+        relaxed_weight = keras.ops.where(started, self.unreliable_weight, 0.0)
         return {
-            "cls": (keras.ops.where(started, self.cls_weight, 1.0), cls),
+            "cls": (cls_weight, cls),
             "cont": (1.0, cont),
-            "relaxed": (
-                keras.ops.where(started, self.unreliable_weight, 0.0),
-                relaxed,
-            ),
+            "relaxed": (relaxed_weight, relaxed),
             "guess": (self.unreliable_weight, guess),
         }
 
     def _distance(self, outputs, batch):
-        """To the prototype of the likeliest candidate, `(B,)`."""
+        # To the prototype of the likeliest candidate, `(B,)`.
         inside = ops.weighted_probabilities(
             keras.ops.softmax(outputs["logits"]), batch.candidates, 0.0
         )
@@ -201,14 +188,11 @@ class PiCOPlus(PiCO):
         return -keras.ops.sum(nearest * similarities, axis=-1)
 
     def _means(self, outputs, targets, batch, reliable):
-        """Losses over the reliable examples, and over all others."""
+        # Losses over the reliable examples, and over all others.
         logits = self.adjusted(outputs["logits"])
-        reliable = keras.ops.cast(reliable, "float32")
-        everywhere = backend.all_gather(reliable)
-        for mine, all_of_them in (
-            (reliable, everywhere),
-            (1.0 - reliable, 1.0 - everywhere),
-        ):
+        for chosen in (reliable, keras.ops.logical_not(reliable)):
+            mine = keras.ops.cast(chosen, "float32")
+            all_of_them = backend.all_gather(mine)
             # A loss divides by the size of the global batch, not by this.
             count = keras.ops.maximum(keras.ops.sum(all_of_them), 1.0)
             size = keras.ops.sum(keras.ops.ones_like(all_of_them))
@@ -220,59 +204,43 @@ class PiCOPlus(PiCO):
             )
 
     def _contrasts(self, embeddings, keys, mark, batch):
-        """Losses with the strict masks and with the relaxed one."""
-        num_classes = self.num_classes
+        # Losses with the strict masks and with the relaxed one.
         all_embeddings, all_keys, all_marks = backend.all_gather(
             embeddings, keys, mark
         )
         queue = keras.ops.convert_to_tensor(self.queue.embeddings)
         entries = keras.ops.concatenate([all_embeddings, all_keys, queue])
-        marks = keras.ops.concatenate(
-            [
-                all_marks,
-                all_marks,
-                keras.ops.convert_to_tensor(self.queue.labels),
-            ]
+        labels = keras.ops.convert_to_tensor(self.queue.labels)
+        marks = keras.ops.concatenate([all_marks, all_marks, labels])
+        transposed = keras.ops.transpose(entries)
+        similarities = keras.ops.matmul(embeddings, transposed)
+        size, batch_size, entries = (
+            keras.ops.shape(x)[0] for x in (mark, all_marks, marks)
         )
-        similarities = keras.ops.matmul(
-            embeddings, keras.ops.transpose(entries)
-        )
-        size, batch_size = (keras.ops.shape(x)[0] for x in (mark, all_marks))
         is_self, is_own_key = losses.own_places(
-            backend.first_row(size),
-            size,
-            batch_size,
-            keras.ops.shape(marks)[0],
+            backend.first_row(size), size, batch_size, entries
         )
 
-        reliable = mark < num_classes
-        row = keras.ops.expand_dims(reliable, 1)
-        near = keras.ops.where(
-            self._after(self.knn_start),
-            losses.neighbour_mask(
-                keras.ops.stop_gradient(similarities), self.num_neighbours
-            ),
-            0.0,
+        reliable = mark < self.num_classes
+        near = losses.neighbour_mask(
+            keras.ops.stop_gradient(similarities), self.num_neighbours
         )
+        near = keras.ops.where(self._after(self.knn_start), near, 0.0)
         # Unreliable entries have no class, so they match nothing.
         strict = losses.positive_mask(mark, marks)
+        row = keras.ops.expand_dims(reliable, 1)
         strict = keras.ops.where(row, strict, near)
         strict = losses.contrast_mask(strict, is_self, is_own_key)
         warm = losses.instance_mask(is_own_key, batch_size)
-        started = self._after(self.start)
 
-        classes = keras.ops.where(
-            marks < num_classes, marks, marks - num_classes
-        )
-        mine = keras.ops.where(reliable, mark, mark - num_classes)
-        relaxed = losses.positive_mask(mine, classes)
+        relaxed = losses.positive_mask(self._class(mark), self._class(marks))
         relaxed = losses.contrast_mask(relaxed, is_self, is_own_key)
 
         weight = self.anchor_weights(reliable)
         if batch.sample_weight is not None:
             weight = weight * batch.sample_weight
         cont = self.contrastive_loss(
-            keras.ops.where(started, strict, warm),
+            keras.ops.where(self._after(self.start), strict, warm),
             similarities,
             sample_weight=weight,
         )
@@ -282,13 +250,14 @@ class PiCOPlus(PiCO):
         self.queue.enqueue(all_keys, all_marks)
         return cont, loss
 
+    def _class(self, mark):
+        free = mark - self.num_classes
+        return keras.ops.where(mark < self.num_classes, mark, free)
+
     def anchor_weights(self, reliable):
         """Weights of the anchors in the strict loss, `(B,)`."""
         reliable = keras.ops.cast(reliable, "float32")
-        apart = self.contrastive_weight * reliable + self.unreliable_weight * (
-            1.0 - reliable
-        )
+        near, far = self.contrastive_weight, self.unreliable_weight
+        apart = near * reliable + far * (1.0 - reliable)
         weight = keras.ops.where(self._after(self.knn_start), apart, 1.0)
-        return keras.ops.where(
-            self._after(self.start), weight, self.contrastive_weight
-        )
+        return keras.ops.where(self._after(self.start), weight, near)

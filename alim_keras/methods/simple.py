@@ -23,9 +23,6 @@ from alim_keras.errors import check_ranges
 from alim_keras.layers import LeveragedWeights
 from alim_keras.methods.base import PartialLabelModel
 
-TARGETS = ("candidates", "pseudo_labels")
-RECOMPUTE = ("after_step", "after_loss")
-
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class CC(PartialLabelModel):
@@ -64,9 +61,9 @@ class EXP(PartialLabelModel):
     def classification_loss(
         self, logits, targets, candidates, sample_weight=None
     ):
-        loss = losses.CandidateExponential()
-        probabilities = keras.ops.softmax(logits)
-        return loss(candidates, probabilities, sample_weight=sample_weight)
+        return losses.CandidateExponential()(
+            candidates, keras.ops.softmax(logits), sample_weight=sample_weight
+        )
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -78,10 +75,8 @@ class RC(PartialLabelModel):
     `w = S P / sum(S P)`, as in its authors' code. There is no moving average.
     `PRODEN` does without the second pass.
 
-    With `callbacks.ALIM`, `w = (S + lambda (1 - S)) P`, normalised. No public
-    code shows how the paper combined the two; this is Eq. 3 with P the
-    classifier's, and lambda the quantile of the classifier's ratios.
-    `norm="onehot"` is possible too.
+    With `callbacks.ALIM`, `w = (S + lambda (1 - S)) P`, normalised: Eq. 3 with
+    P the classifier's, as no public code shows how the paper combined the two.
 
     Reference:
     - [Feng et al., 2020](https://arxiv.org/abs/2007.08929)
@@ -96,12 +91,9 @@ class RC(PartialLabelModel):
 class PRODEN(PartialLabelModel):
     """Progressive identification.
 
-    The loss is `-sum_c w_c log P_c`. The weights begin as `S / |S|`; each
-    step, once its loss is computed, sets those of its batch to
-    `w = S P / sum(S P)` for the next time, P from the same forward pass. That
-    is the "RC" of ALIM's tables too, as its authors published it.
-
-    With `callbacks.ALIM`, `w = (S + lambda (1 - S)) P`, normalised.
+    As `RC`, but without the second pass: each step, once its loss is computed,
+    sets the weights for the next time, from its own forward pass. That is the
+    "RC" of ALIM's tables too, as its authors published it.
 
     Reference:
     - [Lv et al., 2020](https://arxiv.org/abs/2002.08053)
@@ -133,29 +125,23 @@ class Leveraged(PartialLabelModel):
     keeps_pseudo_labels = False
 
     def __init__(self, *args, beta=1.0, recompute="after_step", **kwargs):
-        check_choice("recompute", recompute, RECOMPUTE)
+        check_choice("recompute", recompute, ("after_step", "after_loss"))
         check_ranges(beta=(beta, "weight"))
         super().__init__(*args, **kwargs)
         self.beta = beta
-        self.recompute = recompute
+        self.recompute = self.refresh_when = recompute
         self.leveraged_weights = LeveragedWeights(
             self.num_examples, self.num_classes, name="leveraged_weights"
         )
         self.leveraged_loss = self.make_loss(beta)
 
-    @property
-    def refresh_when(self):
-        """When the weights of a batch move."""
-        return self.recompute
-
     def current_targets(self, outputs, batch):
         return self.leveraged_weights.rows(batch.index)
 
     def refresh(self, outputs, batch):
+        scores = keras.ops.stop_gradient(self.scores(outputs))
         return self.leveraged_weights.refresh(
-            batch.index,
-            keras.ops.stop_gradient(self.scores(outputs)),
-            batch.candidates,
+            batch.index, scores, batch.candidates
         )
 
     def classification_loss(
@@ -212,20 +198,15 @@ class Averaged(PartialLabelModel):
     make_loss = None
 
     def __init__(self, *args, targets="candidates", **kwargs):
-        check_choice("targets", targets, TARGETS)
+        check_choice("targets", targets, ("candidates", "pseudo_labels"))
         # Keras has no attributes before its own `__init__`; these are plain.
-        object.__setattr__(
-            self, "keeps_pseudo_labels", targets == "pseudo_labels"
-        )
+        moving = targets == "pseudo_labels"
+        object.__setattr__(self, "keeps_pseudo_labels", moving)
         super().__init__(*args, **kwargs)
         self.targets = targets
+        self.refresh_when = "after_loss" if moving else "never"
         if self.make_loss is not None:
             self.label_loss = self.make_loss()
-
-    @property
-    def refresh_when(self):
-        """As `PRODEN`'s, where there is anything to refresh."""
-        return "after_loss" if self.keeps_pseudo_labels else "never"
 
     def classification_loss(
         self, logits, targets, candidates, sample_weight=None

@@ -41,24 +41,6 @@ def test_history_is_the_mean_over_examples():
     tiny.assert_same(tiny.snapshot(first), tiny.snapshot(second))
 
 
-def test_logs_start_anew_in_each_epoch(data):
-    images, candidates, _ = data
-    model = tiny.plain(tiny.backbone, learning_rate=0.0, mixup_weight=1.0)
-    model.pseudo_label_momentum = (1.0, 1.0)
-    history = tiny.fit(model, tiny.batches(images, candidates, 6), epochs=3)
-    # Nothing learns, so the classifier's loss stays what it was.
-    np.testing.assert_allclose(history["cls_loss"], history["cls_loss"][0])
-    assert history["cls_loss"][0] > 0.1
-
-
-def test_the_loss_is_the_weighted_sum_of_its_parts():
-    model = tiny.pico(contrastive_weight=0.25, mixup_weight=2.0)
-    logs = model.train_on_batch(*tiny.batch(), return_dict=True)
-    expected = logs["cls_loss"] + 0.25 * logs["cont_loss"]
-    expected += 2.0 * logs["mix_loss"]
-    assert logs["loss"] == pytest.approx(expected, rel=1e-6)
-
-
 def test_validation_logs_hold_no_training_parts(data):
     images, candidates, labels = data
     model = tiny.pico()
@@ -121,27 +103,15 @@ def test_accuracy_is_taken_on_unmixed_views():
     assert logs["accuracy"] == 1.0 and logs["mix_loss"] > logs["cls_loss"]
 
 
-def test_outside_counts_labels_that_left_their_set(data):
-    images, candidates, _ = data
-    model = tiny.pico()
-    model.pseudo_label_table.lam.assign(1.0)
-    model.pseudo_label_table.momentum.assign(0.0)
-    logs = model.train_on_batch(*tiny.batch(), return_dict=True)
-    rows = model.pseudo_labels.numpy()[:6]
-    inside = candidates[np.arange(6), rows.argmax(axis=1)]
-    assert logs["outside"] == pytest.approx(1.0 - inside.mean())
-    assert logs["outside"] > 0.1
-
-
 def test_a_base_model_learns_the_table_by_itself():
     x, y = tiny.batch(4)
     model = tiny.plain(tiny.backbone)
-    model.pseudo_label_table.momentum.assign(0.5)
+    # train_on_batch knows no epochs; phi is that of the first, .95.
     p = model.predict(x["image"], verbose=0)
     logits = np.log(p)
     logs = model.train_on_batch(x, y, return_dict=True)
-    rows = 0.5 * y / y.sum(axis=1, keepdims=True)
-    rows = rows + 0.5 * references.pseudo_labels(p, y, 0.0, "onehot")
+    rows = 0.95 * y / y.sum(axis=1, keepdims=True)
+    rows = rows + 0.05 * references.pseudo_labels(p, y, 0.0, "onehot")
     np.testing.assert_allclose(model.pseudo_labels.numpy()[:4], rows, atol=1e-6)
     expected = references.cross_entropy(rows, logits).mean()
     assert logs["loss"] == pytest.approx(expected, rel=1e-5)
@@ -161,13 +131,6 @@ def test_images_are_scaled_and_normalised_inside():
     np.testing.assert_allclose(
         model.prepare(images)[0, 1, 1], [1.0, -0.2, 0.2], atol=1e-6
     )
-
-
-def test_images_of_another_size_are_resized():
-    model = tiny.pico()
-    p = model.predict(np.full((2, 9, 7, 1), 90, "uint8"), verbose=0)
-    expected = model.predict(np.full((2, 4, 4, 1), 90, "uint8"), verbose=0)
-    np.testing.assert_allclose(p, expected, atol=1e-6)
 
 
 def test_predictions_are_probabilities(data):
@@ -219,14 +182,9 @@ def test_fit_on_the_own_data_set_says_nothing(data):
 
 
 def test_mixup_partners_are_neighbours():
-    partner = keras.ops.convert_to_numpy(tiny.pico().mixup_partner(6))
-    np.testing.assert_array_equal(partner, [1, 0, 3, 2, 5, 4])
-
-
-def test_the_last_of_an_odd_batch_has_a_partner_too():
-    partner = keras.ops.convert_to_numpy(tiny.pico().mixup_partner(5))
-    np.testing.assert_array_equal(partner[:4], [1, 0, 3, 2])
-    assert 0 <= partner[4] < 5
+    for expected in ([1, 0, 3, 2, 5, 4], [1, 0, 3, 2, 0]):
+        partner = tiny.plain().mixup_partner(len(expected))
+        np.testing.assert_array_equal(np.array(partner), expected)
 
 
 def test_mixup_changes_with_the_epoch_but_not_with_the_order():

@@ -72,20 +72,13 @@ def test_a_constant_feature_and_odd_scales_are_normalised(trained):
 
 def test_flat_vectors_are_predicted_alike(trained):
     vectors, _, _ = examples()
-    first = trained.predict(vectors, verbose=0)
-    flat = trained.predict(vectors.reshape(COUNT, FEATURES), verbose=0)
-    np.testing.assert_array_equal(flat, first)
-
-
-def test_the_network_for_inference_takes_flat_vectors(trained):
-    vectors, _, _ = examples()
+    flat = vectors.reshape(COUNT, FEATURES)
     network = trained.inference_network()
     assert network.input_shape == (None, FEATURES)
-    np.testing.assert_allclose(
-        network.predict(vectors.reshape(COUNT, FEATURES), verbose=0),
-        trained.predict(vectors, verbose=0),
-        atol=1e-6,
-    )
+    expected = trained.predict(vectors, verbose=0)
+    for model in (trained, network):
+        predicted = model.predict(flat, verbose=0)
+        np.testing.assert_allclose(predicted, expected, atol=1e-6)
 
 
 @pytest.mark.tensorflow("its served model is TensorFlow's on any backend")

@@ -67,18 +67,6 @@ def test_every_kind_of_input_trains_alike():
         tiny.assert_same(results["arrays"], results[name])
 
 
-def test_batches_with_sample_weights():
-    x, y = tiny.batch(24)
-    weight = np.linspace(0.0, 2.0, 24).astype("float32")
-    first, second, third = (tiny.plain(tiny.backbone) for _ in range(3))
-    tiny.fit(first, x, y=y, sample_weight=weight, batch_size=6)
-    tiny.fit(second, Batches(x, y, weight))
-    tiny.assert_same(tiny.snapshot(first), tiny.snapshot(second))
-    tiny.fit(third, x, y=y, batch_size=6)
-    kernel = first.classifier.kernel.numpy()
-    assert np.abs(kernel - third.classifier.kernel.numpy()).max() > 1e-4
-
-
 def test_weight_zero_leaves_an_example_out_of_the_loss():
     # Case 41, without mixup and contrast: half the batch has weight 0, so
     # the sum is that of the other half, the divisor twice as large.
@@ -106,17 +94,6 @@ def test_on_batch_methods():
     expected = references.candidate_crossentropy(y[:1], p[:1])[0] / 6
     assert logs["loss"] == pytest.approx(expected, rel=1e-5)
     assert model.test_on_batch(x, y)[0] > 0.0
-
-
-def test_the_first_epochs_momentum_holds_without_fit():
-    # train_on_batch knows no epochs; phi is that of the first, .95.
-    x, y = tiny.batch(4)
-    model = tiny.plain(tiny.backbone)
-    p = model.predict(x["image"], verbose=0)
-    model.train_on_batch(x, y)
-    rows = 0.95 * y / y.sum(axis=1, keepdims=True)
-    rows = rows + 0.05 * references.pseudo_labels(p, y, 0.0, "onehot")
-    np.testing.assert_allclose(model.pseudo_labels.numpy()[:4], rows, atol=1e-6)
 
 
 @pytest.mark.parametrize("how", ["fit", "train_on_batch"])
@@ -169,6 +146,7 @@ def test_the_form_of_a_batch_is_checked():
         (image, y, "'index'"),
         ({"image": image}, y, r"x=\['image'\]"),
         ({"index": index}, y, r"x\['image'\]"),
+        ({**both, "weak": image}, y, "strong"),
         (both, None, "y=None"),
         (both, np.array([0, 1]), r"y.shape=\(2,\)"),
         (both, np.ones((2, 4)), r"y.shape=\(2, 4\)"),
@@ -178,13 +156,6 @@ def test_the_form_of_a_batch_is_checked():
         with pytest.raises(ValueError, match=words):
             checks.check_batch(x, candidates, 3, ("weak", "strong"))
     checks.check_batch(both, y, 3, ("weak", "strong"))
-
-
-def test_a_lone_weak_view_is_named():
-    x, y = tiny.batch()
-    lone = {"weak": x["image"], "image": x["image"], "index": x["index"]}
-    with pytest.raises(ValueError, match="strong"):
-        tiny.pico().train_on_batch(lone, y)
 
 
 @pytest.mark.parametrize("kind", ["no shape", "feature map", "open size"])

@@ -34,22 +34,9 @@ def build(**options):
 
 def compare_steps(model, slow, size=4, atol=1e-4):
     """Three steps of both; compares everything after each."""
-    for number, batch in enumerate(pico_steps.batches()):
-        weak, strong, index, candidates = (part[:size] for part in batch)
-        model.reset_metrics()
-        logs = model.train_on_batch(
-            {"weak": weak, "strong": strong, "index": index},
-            candidates,
-            return_dict=True,
-        )
-        expected = slow.step(weak, strong, index, candidates)
-        for name, value in expected.items():
-            if name in logs:
-                assert logs[name] == pytest.approx(value, abs=2e-5), (
-                    number,
-                    name,
-                )
-        pico_steps.assert_equal(model, slow, atol=atol)
+    for batch in pico_steps.batches():
+        *views, index, candidates = (part[:size] for part in batch)
+        pico_steps.compare(model, slow, views, index, candidates, atol)
         for i, value in slow.distance.items():
             got = model.reliability.distance.numpy()[i]
             assert got == pytest.approx(value, abs=atol)
@@ -137,32 +124,6 @@ def test_with_all_examples_reliable_it_is_pico():
     np.testing.assert_allclose(
         0.5 * np.array(first["cont_loss"]), second["cont_loss"], atol=2e-5
     )
-
-
-@SLOW_ON_JAX
-def test_published_weights_with_all_examples_reliable():
-    _, logs = trained(**pico_like())
-    cls, mix, cont, relaxed, guess, loss = (
-        np.array(logs[name])
-        for name in (
-            *("cls_loss", "mix_loss", "cont_loss", "relaxed_loss"),
-            *("guess_loss", "loss"),
-        )
-    )
-    # M is M_all, so 0.5 + 0.1 of one contrastive loss.
-    np.testing.assert_allclose(cont, 0.5 * relaxed, rtol=1e-5)
-    np.testing.assert_array_equal(guess, 0.0)
-    np.testing.assert_allclose(loss, mix + 2 * cls + 0.6 * relaxed, rtol=1e-5)
-
-
-def test_weights_of_the_anchors():
-    model, _ = build(contrastive_weight=0.5, unreliable_weight=0.1)
-    reliable = np.array([True, False])
-    for epoch, expected in enumerate(([0.5, 0.5], [1.0, 1.0], [0.5, 0.1])):
-        model.epoch.assign(epoch)
-        np.testing.assert_allclose(
-            model.anchor_weights(reliable), expected, rtol=1e-6
-        )
 
 
 @SLOW_ON_JAX

@@ -7,8 +7,8 @@ import tiny
 from pico_steps import COUNT
 from pico_steps import OPTIONS
 from pico_steps import SHAPE
-from pico_steps import assert_equal
 from pico_steps import batches
+from pico_steps import compare
 
 
 def build(**options):
@@ -33,38 +33,28 @@ def run(model, slow, phi=0.9, lam=0.0, norm="onehot", factor=1.0, epoch=2):
     model.epoch.assign(epoch)
     slow.phi, slow.lam, slow.epoch = phi, lam, epoch
     slow.norm, slow.scale_factor = norm, factor
-    for step, (weak, strong, index, candidates) in enumerate(batches()):
-        model.reset_metrics()  # Keras 3.13 averages over calls.
-        logs = model.train_on_batch(
-            {"weak": weak, "strong": strong, "index": index},
-            candidates,
-            return_dict=True,
-        )
-        expected = slow.step(weak, strong, index, candidates)
-        for name, value in expected.items():
-            assert logs[name] == pytest.approx(value, abs=2e-5), (step, name)
-        assert_equal(model, slow, atol=5e-5)
+    for weak, strong, index, candidates in batches():
+        compare(model, slow, (weak, strong), index, candidates)
+
+
+CLASSIFIER = {"scores_from": "classifier"}
+COMPILED = {**CLASSIFIER, "compile_options": {"jit_compile": False}}
 
 
 @pytest.mark.parametrize(
-    ("scores_from", "lam", "norm"),
+    ("options", "state"),
     [
-        ("prototypes", 0.0, "onehot"),
-        ("prototypes", 0.4, "scale"),
-        ("classifier", 0.4, "onehot"),
-        ("classifier", 0.0, "scale"),
+        ({}, {}),
+        ({}, {"lam": 0.4, "norm": "scale"}),
+        (CLASSIFIER, {"lam": 0.4}),
+        (COMPILED, {"lam": 0.3, "norm": "scale", "factor": 0.5, "phi": 0.0}),
+        ({"pseudo_label_start": 3}, {}),
+        ({"mixup_weight": 0.0, "contrastive_weight": 0.0}, {}),
     ],
 )
-def test_three_steps_equal_the_slow_ones(scores_from, lam, norm):
-    model, slow = build(scores_from=scores_from)
-    run(model, slow, lam=lam, norm=norm)
-
-
-def test_three_steps_with_a_scale_factor_compiled():
-    model, slow = build(
-        scores_from="classifier", compile_options={"jit_compile": False}
-    )
-    run(model, slow, lam=0.3, norm="scale", factor=0.5, phi=0.0)
+def test_three_steps_equal_the_slow_ones(options, state):
+    model, slow = build(**options)
+    run(model, slow, **state)
 
 
 def test_three_steps_before_the_table_starts():
@@ -80,11 +70,6 @@ def test_three_steps_before_the_table_starts():
         (candidates / candidates.sum(axis=1, keepdims=True))[seen],
         rtol=1e-6,
     )
-
-
-def test_three_steps_from_the_start_of_the_table():
-    model, slow = build(pseudo_label_start=3)
-    run(model, slow, epoch=2)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 1.0])
@@ -111,34 +96,8 @@ def test_weights_of_examples_scale_their_losses():
     weak, strong, index, candidates = next(batches())
     model.pseudo_label_table.momentum.assign(0.9)
     slow.phi = 0.9
-    logs = model.train_on_batch(
-        {"weak": weak, "strong": strong, "index": index},
-        candidates,
-        sample_weight=weight,
-        return_dict=True,
-    )
-    expected = slow.step(weak, strong, index, candidates, weight)
-    for name, value in expected.items():
-        assert logs[name] == pytest.approx(value, abs=2e-5), name
     # Table, prototypes and queue take all examples in.
-    assert_equal(model, slow, atol=5e-5)
-
-
-def test_without_mixup_and_contrast_only_the_first_part_is_left():
-    model, slow = build(mixup_weight=0.0, contrastive_weight=0.0)
-    model.pseudo_label_table.momentum.assign(0.9)
-    slow.phi = 0.9
-    weak, strong, index, candidates = next(batches())
-    logs = model.train_on_batch(
-        {"weak": weak, "strong": strong, "index": index},
-        candidates,
-        return_dict=True,
-    )
-    expected = slow.step(weak, strong, index, candidates)
-    assert "mix_loss" not in logs
-    assert logs["loss"] == pytest.approx(expected["cls_loss"], abs=1e-5)
-    assert logs["cont_loss"] == pytest.approx(expected["cont_loss"], abs=1e-5)
-    assert_equal(model, slow, atol=5e-5)
+    compare(model, slow, (weak, strong), index, candidates, weight=(weight,))
 
 
 def test_the_own_key_is_always_a_positive():

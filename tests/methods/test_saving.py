@@ -53,24 +53,3 @@ def test_a_saved_model_goes_on_as_if_nothing_had_happened(data, tmp_path):
     tiny.assert_same(tiny.snapshot(model), tiny.snapshot(again))
     for a, b in zip(model.optimizer.variables, again.optimizer.variables):
         np.testing.assert_array_equal(a.numpy(), b.numpy())
-
-
-@SAVING_NOISE
-def test_weights_alone_hold_all_state(tmp_path):
-    # Case 35: marker values through .weights.h5.
-    model = tiny.pico()
-    table = model.pseudo_label_table
-    markers = [
-        model.epoch,
-        model.prototypes.means,
-        model.queue.embeddings,
-        model.queue.labels,
-        *table.weights,
-    ]
-    for number, variable in enumerate(markers):
-        variable.assign(np.full(variable.shape, number + 2))
-    path = tmp_path / "model.weights.h5"
-    model.save_weights(path)
-    again = tiny.pico()
-    again.load_weights(path)
-    tiny.assert_same(tiny.snapshot(model), tiny.snapshot(again))

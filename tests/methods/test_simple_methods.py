@@ -8,7 +8,6 @@ import tiny
 
 import alim_keras
 from alim_keras.methods import METHODS
-from alim_keras.methods.inputs import Batch
 
 SIMPLE = [
     "cc",
@@ -138,22 +137,6 @@ def test_alim_with_lambda_0_is_the_method_itself(name):
 # Published special cases.
 
 
-@pytest.mark.parametrize("name", ["rc", "proden"])
-def test_with_sets_of_one_it_is_cross_entropy(name):
-    model, plain = build(name), build(name)
-    plain_loss = keras.losses.CategoricalCrossentropy(from_logits=True)
-    x, _ = batch()
-    y = np.eye(3, dtype="float32")[[0, 2, 1]]
-    for _ in range(3):
-        logits = plain.encode(plain.prepare(x["weak"]), training=True)["logits"]
-        expected = float(plain_loss(y, logits))
-        loss = model.train_on_batch(x, y, return_dict=True)["loss"]
-        model.reset_metrics()
-        plain.set_weights(model.get_weights())
-        assert loss == pytest.approx(expected, rel=1e-6)
-    np.testing.assert_array_equal(model.pseudo_labels.numpy()[:3], y)
-
-
 @pytest.mark.parametrize("name", ["cc", "exp"])
 def test_full_sets_teach_nothing(name):
     model = build(name)
@@ -162,32 +145,6 @@ def test_full_sets_teach_nothing(name):
     model.train_on_batch(x, np.ones_like(y))
     for v, b in zip(model.trainable_variables, before):
         np.testing.assert_allclose(v.numpy(), b, atol=1e-7)
-
-
-def test_lwc_with_beta_0_is_rc():
-    # The weights start at 1 / C instead of S / |S|: equal from the first
-    # refresh on, so no step with its own weights is taken before.
-    pair = [build("lwc", beta=0.0), build("rc")]
-    x, y = batch(index=[0, 2, 4])
-    for model in pair:
-        views = {"weak": model.prepare(x["weak"])}
-        arrays = [keras.ops.convert_to_tensor(v) for v in (x["index"], y)]
-        model.after_step(Batch(views, *arrays, None))
-    for _ in range(3):
-        logs = [m.train_on_batch(x, y, return_dict=True) for m in pair]
-        assert logs[0]["loss"] == pytest.approx(logs[1]["loss"], rel=1e-5)
-    for v, w in zip(*(m.trainable_variables for m in pair)):
-        np.testing.assert_allclose(v.numpy(), w.numpy(), atol=1e-6)
-
-
-def test_gce_at_exponent_1_is_half_of_mae_for_sets_of_one():
-    x, y = batch()
-    y = np.eye(y.shape[1], dtype="float32")[y.argmax(axis=1)]
-    logs = [
-        build(name, **options).train_on_batch(x, y, return_dict=True)["loss"]
-        for name, options in [("gce", {"exponent": 1.0}), ("mae", {})]
-    ]
-    assert logs[0] == pytest.approx(0.5 * logs[1], rel=1e-6)
 
 
 @pytest.mark.parametrize("how", ["weighted", "drop"])
