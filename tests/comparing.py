@@ -51,6 +51,14 @@ def assert_equal_numbers(found, expected, rtol=1e-5, atol=1e-5):
             np.testing.assert_allclose(value, other, rtol, atol, err_msg=name)
 
 
+def assert_something_happened(history, least):
+    """Raises if lambda or a loss did not move, so that nothing could differ."""
+    assert all(0.0 < value < 1.0 for value in history["history lambda"])
+    for part in ("cls_loss", "cont_loss", "mix_loss", "loss"):
+        values = history[f"history {part}"]
+        assert np.isfinite(values).all() and np.ptp(values) > least
+
+
 def assert_same_run(one, two):
     """Weights, table, lambda, optimizer, history, labels, results."""
     first, second = checkpoint(one), checkpoint(two)

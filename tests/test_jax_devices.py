@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from comparing import assert_equal_numbers
+from comparing import assert_something_happened
 
 pytest.importorskip("jax", reason="needs JAX, of the extra `test`")
 
@@ -85,9 +86,6 @@ def test_two_processes_train_as_one_does(start, one_device):
 
 
 def test_the_run_was_one_that_could_differ(one_device):
-    assert all(0.0 < value < 1.0 for value in one_device["history lambda"])
     assert 0.0 < one_device["lam"] <= 1.0
     assert np.ptp(one_device["labels"]) > 0.5
-    for part in ("cls_loss", "cont_loss", "mix_loss", "loss"):
-        values = one_device[f"history {part}"]
-        assert np.isfinite(values).all() and np.ptp(values) > 1e-2
+    assert_something_happened(one_device, least=1e-2)

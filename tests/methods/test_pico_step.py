@@ -49,27 +49,13 @@ COMPILED = {**CLASSIFIER, "compile_options": {"jit_compile": False}}
         (CLASSIFIER, {"lam": 0.4}),
         (COMPILED, {"lam": 0.3, "norm": "scale", "factor": 0.5, "phi": 0.0}),
         ({"pseudo_label_start": 3}, {}),
+        ({"pseudo_label_start": 4}, {}),
         ({"mixup_weight": 0.0, "contrastive_weight": 0.0}, {}),
     ],
 )
 def test_three_steps_equal_the_slow_ones(options, state):
     model, slow = build(**options)
     run(model, slow, **state)
-
-
-def test_three_steps_before_the_table_starts():
-    model, slow = build(pseudo_label_start=4)
-    run(model, slow, lam=0.0, epoch=2)
-    # Every row that was seen is still uniform over its set.
-    candidates = tiny.examples(COUNT, seed=5, shape=SHAPE)[1]
-    rows = model.pseudo_labels.numpy()
-    seen = rows.max(axis=1) > 0
-    assert seen.sum() == 9
-    np.testing.assert_allclose(
-        rows[seen],
-        (candidates / candidates.sum(axis=1, keepdims=True))[seen],
-        rtol=1e-6,
-    )
 
 
 @pytest.mark.parametrize("momentum", [0.0, 1.0])
@@ -98,17 +84,3 @@ def test_weights_of_examples_scale_their_losses():
     slow.phi = 0.9
     # Table, prototypes and queue take all examples in.
     compare(model, slow, (weak, strong), index, candidates, weight=(weight,))
-
-
-def test_the_own_key_is_always_a_positive():
-    # One example and an empty-classed queue: the only positive is its key.
-    # Were it not, the loss would be 0.
-    model, _ = build(mixup_weight=0.0)
-    weak, strong, index, candidates = next(batches())
-    logs = model.train_on_batch(
-        {"weak": weak[:1], "strong": strong[:1], "index": index[:1]},
-        candidates[:1],
-        return_dict=True,
-    )
-    q = model.queue.embeddings.numpy()[-1]
-    assert logs["cont_loss"] > 1e-3 and np.linalg.norm(q) == pytest.approx(1.0)
