@@ -8,8 +8,6 @@ import commands
 import pytest
 
 from alim_keras import compare
-from alim_keras import train
-from alim_keras.app import cli
 from alim_keras.app import process
 from alim_keras.app.run_folder import RunFolder
 from alim_keras.errors import CheckpointError
@@ -305,11 +303,3 @@ def test_pairs_differ_in_one_plug_in(make, tmp_path):
         "| alim: pico+alim against pico",
         "| mixup: pico against pico+nomixup",
     ]
-
-
-def test_a_cell_repeats_as_a_run_of_the_train_command(make, tmp_path):
-    cell = make("--methods=rc+alim+mixup", "--seeds=2")[1]
-    file = tmp_path / "run.flags"
-    file.write_text(cli.flags_as_text(cell.config))
-    again = train.COMMAND.parse([f"--flagfile={file}"]).config
-    assert again == cell.config.replace(run_dir=None)

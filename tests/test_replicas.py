@@ -184,11 +184,6 @@ def test_keras_still_asks_for_the_private_name_that_is_overridden():
     assert hasattr(keras.Model, "_maybe_symbolic_build")
 
 
-def test_several_workers_are_jax_s():
-    with pytest.raises(alim_keras.errors.EnvironmentLacksError, match="jax"):
-        backend.make_strategy("multi_worker")
-
-
 @pytest.mark.parametrize("sizes", [[6, 6], [8, 5]])
 def test_odd_and_uneven_shares_are_refused(strategy, sizes):
     # 6 = 3 + 3: neighbours that mixup pairs stand on different replicas.

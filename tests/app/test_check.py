@@ -96,29 +96,6 @@ def test_truth_outside_sets_that_are_said_to_be_clean(
     assert "although the noise rate" not in text
 
 
-def test_copies_and_tested_items(pictures, table, tmp_path):
-    (pictures / "4.png").write_bytes((pictures / "1.png").read_bytes())
-    rows = [(f"{row}.png", "cat") for row in range(6, 9)]
-    test = own.write_rows(tmp_path / "v.csv", [("id", "label"), *rows])
-    flags = (f"--images={pictures}", f"--test_labels={test}")
-    code, text = run(table, *flags)
-    assert code == 0
-    assert "2 in 1 groups" in text and "3 test" in text
-
-
-def test_known_data_and_folders(tmp_path):
-    code, text = run("digits", "--train_size=96")
-    assert code == 0 and "360 test" in text and "realised 0.2" in text
-    for row in range(12):
-        place = tmp_path / "own" / ("cat", "dog")[row % 2]
-        place.mkdir(exist_ok=True, parents=True)
-        Image.new("L", (8, 8), 20 * row).save(place / f"{row}.png")
-    code, text = run(tmp_path / "own")
-    assert code == 0 and "Sound" in text
-    code, text = run(tmp_path / "own", "--min_votes=2")
-    assert code == 2 and "--min_votes" in text
-
-
 def test_simulation_of_given_sets_is_refused(pictures, table):
     code, text = run(table, f"--images={pictures}", "--ambiguity=0.1")
     assert code == 2 and "--ambiguity is about simulated" in text

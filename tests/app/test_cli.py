@@ -105,7 +105,6 @@ def test_none_forbids_the_preset():
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["--ambiguity=nan"], r"--ambiguity=nan: expected a number in \[0, 1"),
         (["--nojitter=false"], "--nojitter=false does not take"),
         (["--epochs"], "Missing value for flag --epochs"),
         (["--flagfile="], "--flagfile needs a file"),
@@ -139,13 +138,6 @@ def test_run_flags_repeat_the_configuration():
     config = parse([*flags, "--run_dir=/x", "--none_of_these=a,b"]).config
     again = cli.read_flags(cli.flags_as_text(config))
     assert again == config.replace(run_dir=None)
-
-
-def test_typed_flags_can_be_refused():
-    line = parse(["--dataset=cifar100", "--noise_level=0.2"])
-    line.refuse_typed(["ambiguity"], "goes unread")
-    with pytest.raises(ConfigError, match="--noise_level goes unread"):
-        line.refuse_typed(["ambiguity", "noise_level"], "goes unread")
 
 
 def test_words():

@@ -139,19 +139,6 @@ def test_a_table_that_changed_since_the_run(own_run, photos, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_labels_are_fed_back(own_run, audited, photos, tmp_path):
-    images = f"--images={photos / 'photos'}"
-    names = f"--class_names={own_run / 'class_names.txt'}"
-    given, flags = tmp_path / "given", (images, names, "--epochs=1")
-    code, _, err = commands.train_own(given, audited / "labels.csv", *flags)
-    assert code == 0, err
-    first, second = (
-        json.loads((place / "run.json").read_text())["candidates_hash"]
-        for place in (own_run, given)
-    )
-    assert first == second
-
-
 def test_known_labels_as_sets(photos, tmp_path):
     run_dir, known = tmp_path / "run", photos / "known.csv"
     images = f"--images={photos / 'photos'}"

@@ -19,21 +19,9 @@ def test_a_preset_lies_inside_the_setting_that_it_states(name):
         )
 
 
-def test_every_published_data_set_has_a_preset():
-    assert set(cli.PUBLISHED) < set(cli.preset_names())
-
-
 @pytest.mark.parametrize("dataset", [*cli.PUBLISHED, "digits", "mnist"])
 def test_a_data_set_alone_means_its_published_setting(dataset):
     line = train.COMMAND.parse([f"--dataset={dataset}"])
     is_published = dataset in cli.PUBLISHED
     assert line.values["preset"] == (dataset if is_published else None)
     assert line.config.data.dataset == dataset
-
-
-def test_the_call_of_the_paper():
-    line = train.COMMAND.parse(["--dataset=cifar100", "--norm=scale"])
-    values = line.config.as_dict()
-    assert (values["ambiguity"], values["noise_level"]) == (0.05, 0.3)
-    assert (values["warmup_epochs"], values["epochs"]) == (80, 1000)
-    assert line.origins["norm"] == "command line"

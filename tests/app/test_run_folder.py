@@ -119,13 +119,6 @@ def test_digests_of_files_of_labels(tmp_path):
     assert _digests_of_files(names) == {}
 
 
-@pytest.mark.parametrize("flag", ["--ambiguity=0.4", "--method=rc"])
-def test_other_settings_are_refused(flag, finished_run):
-    arguments = (*FLAGS, f"--run_dir={finished_run}", flag)
-    code, line = commands.fails("train", *arguments)
-    assert code == 5 and flag in line and "--run_dir" in line
-
-
 def test_damaged_reports_do_not_block_a_sound_checkpoint(run_dir):
     """Cut metrics.csv, broken results.json, no run.flags, no candidates."""
     (run_dir / "results.json").write_text("{")

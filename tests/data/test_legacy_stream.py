@@ -51,13 +51,6 @@ def test_small_sets(protocol, q, eta, seed, expected):
     assert rows == expected.split()
 
 
-def test_small_superclass_sets():
-    labels = np.concatenate([np.arange(100), [0, 4, 30, 4, 99]])
-    sets = legacy(labels, 100, "superclass", 0.5, 0.2, 0)[-5:]
-    found = [np.flatnonzero(row).tolist() for row in sets]
-    assert found == [[0, 57, 83], [4, 30], [4], [4, 72], [77, 79, 99]]
-
-
 @pytest.mark.parametrize(
     ("protocol", "count", "num_classes", "q", "eta", "seed", "expected"),
     [

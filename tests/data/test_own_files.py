@@ -157,6 +157,7 @@ def test_a_known_label_needs_no_set(policy, make, tmp_path):
     data = load_table(path, folder, known_labels=known, **reading)
     expected = [[0, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 1]]
     assert data.sets.dense().astype(int).tolist() == expected
+    assert data.sets.provenance["known_as_sets"] == 2
     # Nobody's answer leaves all open.
     assert data.candidates.dense()[[0, 2]].all()
     assert data.known.tolist() == [2, -1, 0, -1]

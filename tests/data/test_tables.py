@@ -97,13 +97,6 @@ def write(tmp_path):
     [
         (LONG_NAMES, {}, SETS),
         (LONG.replace("item", "task"), {}, SETS),
-        (
-            LIST.replace("id,candidates", "x,y"),
-            {"id_column": "x", "candidates_column": "y"},
-            SETS,
-        ),
-        (HOT, {"class_names": ["owl", "dog", "cat"]}, SETS),
-        (WIDE, {"annotator_column": "ann, ben"}, {**SETS, "c": {"owl"}}),
         (PERSONS, {}, {"1": {"cat", "dog"}}),
         (PERSONS, {"min_votes": 2}, {"1": {"cat"}}),
         (
@@ -119,7 +112,6 @@ def write(tmp_path):
         ),
         # Each row is a vote where nobody is named.
         ("file,label\na,cat\na,cat\na,dog\n", {"min_votes": 2}, {"a": {"cat"}}),
-        (TWICE, {"duplicates": "union"}, {"a": {"cat", "dog"}, "b": {"dog"}}),
         ("id,labels\na,\na,cat\n", {"duplicates": "union"}, {"a": {"cat"}}),
         (
             TWICE_WIDE,
@@ -131,13 +123,6 @@ def write(tmp_path):
             },
             {"y": {"dog"}},
         ),
-        # A no is no candidate.
-        (
-            OPEN_IMAGES,
-            {**OPEN_COLUMNS, "empty_set": "drop"},
-            {"a": {"cat", "owl"}, "b": {"dog"}},
-        ),
-        (PRODIGY, {}, {"a": {"CAT"}, "b": {"DOG"}}),
         (CHOICES, {"candidates_column": "accept"}, {"b": {"cat", "owl"}}),
         (
             CHOICES,
@@ -207,18 +192,8 @@ def test_sets(write, text, options, sets):
         ("id,label\na,cat\na,cat;dog\n", {}, ["several", "--class_names"]),
         ('id,label\na,cat\na,"cat, dog"\n', {}, ["several", "--class_names"]),
         ("id,label\na,cat\na,['cat']\n", {}, ["several", "--class_names"]),
-        (
-            HOT,
-            {**HOT_LAYOUT, "class_names": ["cat", "dog"]},
-            ["3 columns", "2 classes", "owl"],
-        ),
         # Rules.
         ("id,a1,a2\nx,,\n", {**WIDE_LAYOUT, "empty_set": "drop"}, ["class"]),
-        (
-            TWICE,
-            {},
-            ["1 ids have rows that differ", "id a (line 2)", "--duplicates"],
-        ),
         (TWICE_WIDE, WIDE_LAYOUT, ["1 ids", "id y (line 3)"]),
         ("id,labels\na,\na,cat\n", {}, ["rows that differ"]),
         ("id,labels\na,\na,cat\n", {"duplicates": "first"}, ["are empty"]),
@@ -252,8 +227,6 @@ def test_tables_that_are_refused(write, text, options, words):
     "text, options",
     [
         (LIST, {"layout": "tall"}),
-        (HOT, {"min_votes": 2, "layout": "multi_hot"}),
-        ("item,worker,label\na,x,cat\n", {"min_confidence": 0.5}),
         (VOTED, {"min_votes": 0}),
         (VOTED, {"min_votes": 1.5}),
         (VOTED, {"min_confidence": float("nan")}),
@@ -297,21 +270,9 @@ def test_notes(write, text, options, note):
     assert any(note in line for line in read(write(text), **options).notes)
 
 
-@pytest.mark.parametrize(
-    "text, options, words",
-    [
-        (STATUS, {}, "'status' is not used.*--where=status="),
-        (
-            "id,labels\n"
-            + "".join(f"{n},cat|dog\n{n}x,cat\n{n}y,dog\n" for n in range(4)),
-            {},
-            "4 of 12 .* hold all 2 classes",
-        ),
-    ],
-)
-def test_tables_that_are_warned_of(write, text, options, words):
-    with pytest.warns(DataWarning, match=words):
-        read(write(text), **options)
+def test_a_status_that_is_not_used_is_warned_of(write):
+    with pytest.warns(DataWarning, match="'status' is not.*--where=status="):
+        read(write(STATUS))
 
 
 def test_the_votes(write):

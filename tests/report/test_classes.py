@@ -14,15 +14,6 @@ SETS = CandidateSets.from_lists(
 )
 
 
-def test_counts_and_masses():
-    given, mass = classes.given_counts(SETS)
-    assert given.tolist() == [4, 3, 2, 1]
-    third = 1 / 3
-    expected = [3 / 2 + third, 2 / 2 + third, 1 / 2 + third, 1]
-    np.testing.assert_allclose(mass, expected)
-    assert mass.sum() == pytest.approx(5)
-
-
 @pytest.mark.parametrize(
     "mass, expected",
     [

@@ -8,16 +8,6 @@ NAMES = ["ant", "bee", "cow", "döner"]
 P = np.array([[0.5, 0.1, 0.3, 0.1], [0.0, 1.0, 0.0, 0.0]])
 
 
-def test_the_likeliest_classes():
-    header = predictions.top_header(2)
-    assert header == "id label probability label_2 probability_2".split()
-    # Of equals the first come first.
-    assert list(predictions.top_rows(["x", "y"], P, NAMES, 3)) == [
-        ["x", "ant", "0.500000", "cow", "0.300000", "bee", "0.100000"],
-        ["y", "bee", "1.000000", "ant", "0.000000", "cow", "0.000000"],
-    ]
-
-
 def test_ranked_rows_by_hand():
     s = np.array([[False, True, True, False], [True, False, False, True]])
     first, second = predictions.ranked_rows(["x", "y"], P, s, NAMES)

@@ -58,12 +58,6 @@ def test_what_is_no_vote_is_named(change, words):
         VoteArrays.of(change(frame), list("0123"), NAMES)
 
 
-def test_annotators_who_disagree():
-    found = arrays([(2, 0, 0), (2, 1, 1), (2, 2, 1), (3, 0, 2), (3, 1, 2)])
-    assert found.disagreements([2, 3], NAMES) == {2: "dog 2, cat 1"}
-    assert found.disagreements([3], NAMES) == {}
-
-
 def test_each_column_of_the_table_by_hand():
     belief = np.array([0.9, 0.9, 0.9, 0.8, 0.1, 0.6])
     found = annotator_table(arrays(ENTRIES), LABEL, belief, NAMES)
