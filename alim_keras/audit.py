@@ -1,4 +1,4 @@
-"""Says what is in each training image, and which labels to look at again.
+"""Settles the label of each training image, and lists labels to review.
 
     python -m alim_keras.audit runs/labels-pico-seed0 --folds=3
 

@@ -1,4 +1,4 @@
-"""What every test may rely on."""
+"""Fixtures and options of all tests."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""What README and docs show must run as written."""
+"""README and docs run as written."""
 
 import importlib
 import pathlib

@@ -14,7 +14,7 @@ pytest.importorskip("jax", reason="needs JAX, of the extra `test`")
 
 @pytest.fixture(scope="module")
 def ends(repository, tmp_path_factory):
-    """What 20 steps from the same start leave on each backend."""
+    """Compares the weights after 20 steps on each backend."""
     folder = tmp_path_factory.mktemp("parity")
     found = {}
     for backend in ("tensorflow", "jax"):

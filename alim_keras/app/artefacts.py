@@ -1,4 +1,4 @@
-"""What a run leaves for others: models, labels and results.json."""
+"""Writes the files of a run for others: models, labels, results.json."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What the training of both backends shares: the metrics of a phase."""
+"""Separates training from evaluation metrics, for both backends."""
 
 import contextlib
 

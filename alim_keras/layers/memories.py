@@ -1,4 +1,4 @@
-"""What a method remembers beside the pseudo labels, as Keras weights."""
+"""State of the methods beside the pseudo labels, as Keras weights."""
 
 import keras
 import numpy as np

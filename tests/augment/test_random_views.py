@@ -1,4 +1,4 @@
-"""What the three kinds of views have in common."""
+"""The three kinds of views share constructor, config and draws."""
 
 import json
 import math

@@ -89,7 +89,7 @@ def test_unfinished_epochs_are_dropped_from_the_file(tmp_path):
 
 
 class _Broken:
-    """What `NonFiniteGuard` reads of a model."""
+    """A model with the attributes that `NonFiniteGuard` reads."""
 
     training_logs = {"cls_loss"}
 

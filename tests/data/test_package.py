@@ -1,4 +1,4 @@
-"""What importing costs, what is exported, and the docstrings' examples."""
+"""Imports stay cheap, names are exported, docstring examples run."""
 
 import doctest
 import importlib

@@ -1,4 +1,4 @@
-"""What every method shares: the step, its logs, epochs, mixup."""
+"""Every method shares the step, its logs, epochs and mixup."""
 
 import warnings
 

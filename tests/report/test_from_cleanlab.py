@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score
 
 @pytest.fixture(scope="module")
 def steps(repository, tmp_path_factory):
-    """What the names of the page stand for after each of its programs."""
+    """Returns the names that each program of the page defines."""
     text = (repository / "docs" / "from_cleanlab.md").read_text()
     names, after = {}, []
     with pytest.MonkeyPatch.context() as patch:
