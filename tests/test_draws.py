@@ -28,6 +28,17 @@ def test_draws_equal_integer_arithmetic(seed, epoch):
     np.testing.assert_array_equal(got, np.array(expected, "float32"))
 
 
+def test_an_example_gets_its_numbers_whatever_batch_it_is_in():
+    whole = uniform(3, 5, np.arange(20), 4, "mixup")
+    order = np.random.default_rng(0).permutation(20)
+    np.testing.assert_array_equal(
+        uniform(3, 5, order, 4, "mixup"), whole[order]
+    )
+    np.testing.assert_array_equal(
+        uniform(3, 5, np.array([7]), 2, "mixup"), whole[7:8, :2]
+    )
+
+
 def test_every_key_matters():
     base = uniform(1, 2, np.arange(500), 2, "weak")
     others = {

@@ -23,6 +23,17 @@ def similarities_and_mask(batch, memory, seed):
 # Classifier-consistent.
 
 
+def test_candidate_crossentropy_by_hand():
+    loss = losses.CandidateCrossentropy(reduction=None)
+    p = [[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]
+    # -log(.2 + .3) = log 2; -log .1 = log 10.
+    np.testing.assert_allclose(
+        loss([[1.0, 0, 1], [0, 1, 0]], p), np.log([2, 10]), rtol=1e-6
+    )
+    mean = losses.CandidateCrossentropy()([[1.0, 0, 1], [0, 1, 0]], p)
+    assert float(mean) == pytest.approx(0.5 * np.log(20), rel=1e-6)
+
+
 def test_candidate_crossentropy_of_a_full_set_is_zero():
     p, _ = tiny.grid(50, 7, 0)
     value = losses.CandidateCrossentropy(reduction=None)(np.ones_like(p), p)
@@ -95,6 +106,18 @@ def test_positive_mask_by_hand():
 
 
 # Supervised contrastive.
+
+
+def test_contrastive_loss_by_hand():
+    # tau .5: logits 2, 0, -2; entry 0 positive.
+    loss = losses.SupervisedContrastive(0.5)
+    value = loss([[1.0, 0.0, 0.0]], [[1.0, 0.0, -1.0]])
+    expected = np.log(np.exp(2) + 1 + np.exp(-2)) - 2
+    assert float(value) == pytest.approx(expected, abs=1e-6)
+    # Left out, the middle entry is in neither sum.
+    value = loss([[1.0, -1.0, 0.0]], [[1.0, 0.0, -1.0]])
+    expected = np.log(np.exp(2) + np.exp(-2)) - 2
+    assert float(value) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("temperature", [0.07, 0.5, 2.0])

@@ -23,6 +23,24 @@ def value(kind, y_true, y_pred, **options):
     return float(metric.result())
 
 
+def test_covering_rate_by_hand():
+    # .6 is in its set, .5 is not.
+    assert value(metrics.CoveringRate, S, P) == 0.5
+
+
+def test_approximated_accuracy_by_hand():
+    # (.6 / (.6 + .3) + 0) / 2
+    got = value(metrics.ApproximatedAccuracy, S, P)
+    assert got == pytest.approx(1 / 3, abs=1e-6)
+
+
+def test_a_later_candidate_counts_too():
+    # Case 27: Keras's own metric takes the first of the set only.
+    y, p = [[0, 1, 1]], [[0.1, 0.2, 0.7]]
+    assert value(metrics.CandidateAccuracy, y, p) == 1.0
+    assert value(keras.metrics.CategoricalAccuracy, y, p) == 0.0
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_metrics_equal_the_loops(seed):
     stream = np.random.default_rng(seed)

@@ -190,6 +190,20 @@ def test_unit_norm_has_no_nan_gradient_at_zero():
     np.testing.assert_allclose(found[1], [0.128, -0.096], rtol=1e-5)
 
 
+def test_prototype_update_by_hand():
+    # m = .5. Class 0: (0, 1) -> .5 (0, 1) + .5 (1, 0) -> / sqrt(.5).
+    # Class 1 gets (1, 0) then (0, 1): .25 * 0 + .25 (1, 0) + .5 (0, 1).
+    start = [[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
+    q = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    out = ops.prototype_update(start, q, [0, 1, 1], 0.5)
+    half, length = 0.5**0.5, 0.3125**0.5
+    np.testing.assert_allclose(
+        out,
+        [[half, half], [0.25 / length, 0.5 / length], [0.0, 0.0]],
+        rtol=1e-6,
+    )
+
+
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9, 0.99, 1.0])
 def test_prototype_update_equals_the_sequential_loop(momentum):
     stream = np.random.default_rng(7)

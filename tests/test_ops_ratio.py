@@ -15,6 +15,15 @@ def numpy(x):
     return keras.ops.convert_to_numpy(x)
 
 
+def test_candidate_ratio_by_hand():
+    p = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]
+    s = [[0, 1, 1], [0, 1, 1], [1, 1, 0]]
+    # .2 / .7, .5 / .2, .1 / .8.
+    np.testing.assert_allclose(
+        ops.candidate_ratio(p, s), [2 / 7, 2.5, 0.125], rtol=1e-6
+    )
+
+
 def test_candidate_ratio_equals_the_loop():
     for seed in range(5):
         p, s = tiny.grid(12, 4, seed)
@@ -46,6 +55,22 @@ def test_candidate_ratio_says_where_the_label_leaves(row, lam):
     hypothesis.assume(abs(ratio - lam) > 1e-5 * lam + 1e-30)
     label = int(np.argmax(ops.pseudo_labels(p, s, lam)))
     assert (s[0, label] == 0.0) == (ratio < lam)
+
+
+def test_adaptive_lambda_by_hand():
+    ratios = [0.4, 0.1, 3.0, 0.2]
+    # Sorted .1 .2 .4 3; rank floor(4 eta).
+    for eta, expected in [
+        (0.24, 0.1),
+        (0.25, 0.2),
+        (0.5, 0.4),
+        (0.74, 0.4),
+        (0.75, 1.0),  # 3.0, clamped.
+        (1.0, 1.0),
+        (0.0, 0.0),
+    ]:
+        lam = float(ops.adaptive_lambda(ratios, eta))
+        assert lam == pytest.approx(expected, rel=1e-6), eta
 
 
 @pytest.mark.parametrize(
@@ -99,3 +124,14 @@ def test_adaptive_lambda_is_a_clamped_monotone_quantile(ratios, etas):
 )
 def test_adaptive_lambda_with_nothing_to_go_by_is_0(ratios):
     assert float(ops.adaptive_lambda(np.array(ratios, "float32"), 0.5)) == 0.0
+
+
+def test_a_share_eta_of_the_labels_leaves_its_set():
+    p, s = tiny.grid(200, 5, 8)
+    s[s.min(axis=1) == 1.0, 0] = 0.0
+    for eta in (0.1, 0.2, 0.3):
+        lam = ops.adaptive_lambda(ops.candidate_ratio(p, s), eta)
+        label = np.argmax(ops.pseudo_labels(p, s, lam), axis=1)
+        outside = 1.0 - s[np.arange(200), label]
+        # The one at the quantile itself stays: its ratio is lambda.
+        assert abs(outside.sum() - 200 * eta) <= 1

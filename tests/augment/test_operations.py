@@ -117,3 +117,13 @@ def test_operations_are_chosen_per_example_with_equal_chance():
     assert len(counts) == 14
     # Five standard deviations, sqrt(14000 / 14 * 13 / 14) = 30.5 each.
     assert abs(counts - 1000).max() < 153
+
+
+def test_cutout_keeps_its_size_at_the_left_and_is_cut_at_the_right():
+    # Side 4 of 8. From 0: columns 0 to 4. From int(7.992 - 2) = 5: 5 to 7.
+    draws = np.array([[0.0, 0.5, 1.0], [0.999, 0.5, 1.0]], "float32")
+    planes = np.zeros((1, 2, 8, 8), "float32")
+    result = to_numpy(operations.cutout_planes(planes, draws, 0.5, (9, 9, 9)))
+    np.testing.assert_array_equal(
+        result[0, :, 4], [[9, 9, 9, 9, 9, 0, 0, 0], [0, 0, 0, 0, 0, 9, 9, 9]]
+    )

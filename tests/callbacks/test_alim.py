@@ -74,13 +74,50 @@ def test_a_fixed_lambda_after_the_warm_up():
     assert history["lambda"] == [0.0, 0.25, 0.25, 0.25]
 
 
+def test_lambda_zero_is_the_method_without_alim():
+    first, second = plain(), plain()
+    spy, history = fit(first, ALIM(lam=0.0, warmup_epochs=1), epochs=3)
+    assert history["lambda"] == history["outside"] == [0.0, 0.0, 0.0]
+    images, candidates, _ = tiny.examples(24)
+    tiny.fit(second, tiny.batches(images, candidates, 7), epochs=3)
+    tiny.assert_same(tiny.snapshot(first), tiny.snapshot(second))
+
+
 @pytest.mark.parametrize("lam", ["adaptive", 0.5])
 def test_a_noise_rate_of_zero_keeps_lambda_at_zero(lam):
     alim = ALIM(lam=lam, noise_rate=0.0, warmup_epochs=1)
     assert fit(plain(), alim, epochs=2)[1]["lambda"] == [0.0, 0.0]
 
 
+def test_a_continued_fit_keeps_its_lambda():
+    model = plain()
+    fit(model, ALIM(noise_rate=0.3, warmup_epochs=1), epochs=2)
+    lam = float(model.pseudo_label_table.lam)
+    alim = ALIM(noise_rate=0.3, warmup_epochs=1)
+    spy, _ = fit(model, alim, epochs=3, start=2)
+    assert float(spy.begin[0]["lam"]) == lam > 0.0
+
+
+def test_a_new_lambda_reaches_a_compiled_step():
+    # Pitfall P7: a Python number would be frozen when the step is traced.
+    model = plain(compile_options={"jit_compile": False})
+    alim = ALIM(lam=1.0, warmup_epochs=2, pseudo_label_momentum=0.0)
+    spy, history = fit(model, alim, epochs=4)
+    assert history["outside"][:2] == [0.0, 0.0]
+    assert history["outside"][3] > 0.1
+
+
 # Norm and phi.
+
+
+def test_norm_and_scale_factor_reach_the_table():
+    model = plain()
+    fit(model, ALIM("scale", 0.5, lam=0.0, warmup_epochs=1), epochs=1)
+    table = model.pseudo_label_table
+    assert float(table.use_onehot) == 0.0 and float(table.scale_factor) == 0.5
+    assert float(table.update_in_step) == 1.0
+    fit(model, ALIM("onehot", lam=0.0, warmup_epochs=1), epochs=1)
+    assert float(table.use_onehot) == 1.0
 
 
 def test_one_epoch_by_the_loop():

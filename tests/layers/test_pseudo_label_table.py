@@ -53,6 +53,18 @@ def test_a_refresh_by_hand():
     assert decided.tolist() == [False] * 4 + [True, False]
 
 
+def test_a_refresh_with_lambda_and_scale_by_hand():
+    # phi .5, K 1, lambda .5. Row 4: (.35, .2, .1) / .65.
+    # Row 1: (.3, .3, .2) / .8.
+    layer = table(momentum=0.5, use_onehot=0.0, lam=0.5)
+    rows = layer.refresh(INDEX, P, S)
+    expected = 0.5 * np.array([[0, 0.5, 0.5], [0.5, 0.5, 0]])
+    expected += 0.5 * np.array(
+        [[35 / 65, 20 / 65, 10 / 65], [3 / 8, 3 / 8, 2 / 8]]
+    )
+    np.testing.assert_allclose(rows, expected, rtol=1e-6)
+
+
 def test_the_candidate_ratio_is_recorded():
     layer = table()
     assert np.isnan(layer.candidate_ratio.numpy()).all()

@@ -151,6 +151,31 @@ def test_the_error_is_bounded_where_k_does_not_suffice(num_others, norm):
     assert bound.max() > 0.01
 
 
+def test_a_step_by_hand():
+    # Six classes, set {1}, k 1: two slots. Lambda 1, Scale: the label is P.
+    # Row: .5 (0, 1, 0, 0, 0, 0) + .5 P = (.05, .75, .1, .04, .03, .03); the
+    # best other is class 2, the remainder .15 over four classes.
+    table = SparsePseudoLabelTable(3, 6, max_set_size=1, num_others=1)
+    table.momentum.assign(0.5)
+    table.lam.assign(1.0)
+    table.use_onehot.assign(0.0)
+    p = np.array([[0.1, 0.5, 0.2, 0.08, 0.06, 0.06]], "float32")
+    s = np.eye(6, dtype="float32")[[1]]
+    rows = table.refresh(np.array([2]), p, s)
+    np.testing.assert_allclose(
+        rows, [[0.05, 0.75, 0.1, 0.04, 0.03, 0.03]], rtol=1e-6
+    )
+    np.testing.assert_allclose(table.values.numpy()[2], [0.75, 0.1], rtol=1e-6)
+    np.testing.assert_array_equal(table.classes.numpy()[2], [1, 2])
+    assert table.remainder.numpy()[2] == pytest.approx(0.15, rel=1e-6)
+    spread = [[0.0375, 0.75, 0.1, 0.0375, 0.0375, 0.0375]]
+    np.testing.assert_allclose(table.rows([2], s), spread, rtol=1e-6)
+    np.testing.assert_allclose(table.dense_rows(2, 3), spread, rtol=1e-6)
+    np.testing.assert_array_equal(table.dense_rows(0, 2), np.zeros((2, 6)))
+    labels, decided = table.settled()
+    assert labels.tolist() == [0, 0, 1] and decided.tolist() == [0, 0, 1]
+
+
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_half_precision_keeps_sums_and_stays_close(kind):
     sets = candidates()

@@ -103,6 +103,36 @@ def test_accuracy_is_taken_on_unmixed_views():
     assert logs["accuracy"] == 1.0 and logs["mix_loss"] > logs["cls_loss"]
 
 
+def test_a_base_model_learns_the_table_by_itself():
+    x, y = tiny.batch(4)
+    model = tiny.plain(tiny.backbone)
+    # train_on_batch knows no epochs; phi is that of the first, .95.
+    p = model.predict(x["image"], verbose=0)
+    logits = np.log(p)
+    logs = model.train_on_batch(x, y, return_dict=True)
+    rows = 0.95 * y / y.sum(axis=1, keepdims=True)
+    rows = rows + 0.05 * references.pseudo_labels(p, y, 0.0, "onehot")
+    np.testing.assert_allclose(model.pseudo_labels.numpy()[:4], rows, atol=1e-6)
+    expected = references.cross_entropy(rows, logits).mean()
+    assert logs["loss"] == pytest.approx(expected, rel=1e-5)
+    assert logs["cls_loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_images_are_scaled_and_normalised_inside():
+    def network():
+        inputs = keras.Input((2, 2, 3))
+        return keras.Model(inputs, keras.layers.Flatten()(inputs))
+
+    mean, std = (0.5, 0.25, 0.0), (0.5, 0.25, 2.0)
+    model = tiny.plain(network, mean=mean, std=std)
+    images = np.zeros((1, 2, 2, 3), "uint8")
+    images[..., 0], images[..., 1], images[..., 2] = 255, 51, 102
+    # (1 - .5) / .5, (.2 - .25) / .25, .4 / 2
+    np.testing.assert_allclose(
+        model.prepare(images)[0, 1, 1], [1.0, -0.2, 0.2], atol=1e-6
+    )
+
+
 def test_predictions_are_probabilities(data):
     images, candidates, _ = data
     model = tiny.pico()

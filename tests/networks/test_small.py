@@ -138,3 +138,16 @@ def test_heads_start_as_pytorchs_linear(fan_in):
             assert abs(spread - 1) < max(error, 0.02)
     one, two = networks.projection_head(16, 16).layers
     assert np.abs(one.kernel - two.kernel).max() > 0.01
+
+
+def test_heads_return_float32_under_mixed_precision():
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        classifier = networks.classifier_head(4, 3)
+        projection = networks.projection_head(4, 3)
+    finally:
+        keras.config.set_dtype_policy(policy)
+    x = np.ones((2, 4), "float16")
+    for head in (classifier, projection):
+        assert keras.backend.standardize_dtype(head(x).dtype) == "float32"

@@ -121,6 +121,15 @@ def test_finds_what_was_planted_under_a_wrong_temperature(
     assert found.high - found.low < 0.06
 
 
+def test_each_size_has_a_rate_of_its_own():
+    logits, sets, _ = planted("pico", 0.3)
+    rates = noise_rate.em(logits, sets).details["rate_by_size"]
+    # pico: odds of size s = eta / (1 - eta) q / (1 - q) (C - s) / s
+    for size in (1, 2, 3):
+        odds = 0.3 / 0.7 * 0.3 / 0.7 * (6 - size) / size
+        assert rates[size] == pytest.approx(odds / (1 + odds), abs=0.05)
+
+
 def test_a_network_that_knows_nothing_leaves_the_guess():
     _, candidates = certain(30, 10)
     found = noise_rate.em(np.zeros((40, 3)), candidates)
@@ -141,6 +150,22 @@ def test_full_sets_cannot_be_wrong():
     found = noise_rate.em(logits, np.ones((40, 3)))
     assert (found.value, found.low, found.high) == (0.0, 0.0, 0.0)
     assert "all classes" in found.reason
+
+
+def test_mass_and_posterior_by_hand():
+    logits = np.log([[0.4, 0.2, 0.3, 0.1]])
+    mass = noise_rate.inside_mass(logits, [[1, 1, 0, 0]])
+    assert mass == pytest.approx([0.6])
+    # T = 2: roots, (sqrt .4 + sqrt .2) / sum of all four
+    roots = np.sqrt([0.4, 0.2, 0.3, 0.1])
+    mass = noise_rate.inside_mass(logits, [[1, 1, 0, 0]], 2.0)
+    assert mass == pytest.approx([(roots[0] + roots[1]) / roots.sum()])
+    # lambda = 0.2 / 0.8 * 2 / 2 = 0.25; 0.25 * 0.4 / (0.6 + 0.1) = 1 / 7
+    found = noise_rate.posterior(np.array([0.6]), [2], 4, [0.2] * 5)
+    assert found == pytest.approx([1 / 7])
+    # Certainty against the set: it is wrong, however rare that is.
+    found = noise_rate.posterior(np.array([0.0]), [2], 4, [0.01] * 5)
+    assert found == pytest.approx([1.0])
 
 
 @pytest.mark.parametrize(
