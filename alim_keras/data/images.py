@@ -261,6 +261,8 @@ def scan(files, progress=None, folder=None, names=None):
     """
     heads = np.zeros((len(files), 4), np.int32)
     stamps = np.zeros((len(files), 2), np.int64)
+    # A file that several rows or links name is looked at in one of them.
+    lookers, looker = {}, np.arange(len(files))
     problems, digests = {}, {}
 
     def source(row):
@@ -275,6 +277,10 @@ def scan(files, progress=None, folder=None, names=None):
             else:
                 status = os.stat(source(row))
                 stamps[row] = status.st_size, status.st_mtime_ns
+                file = status.st_dev, status.st_ino
+                looker[row] = lookers.setdefault(file, row)
+                if looker[row] != row:
+                    return
             heads[row] = decoding.head(source(row))
         except Exception as error:
             # Damaged files make Pillow raise nearly everything.
@@ -285,15 +291,23 @@ def scan(files, progress=None, folder=None, names=None):
             digests[row] = hashlib.blake2b(file.read()).digest()
 
     _for_each(look, range(len(files)), progress)
+    heads = heads[looker]
+    for row in np.flatnonzero(looker != np.arange(len(files))).tolist():
+        if looker[row] in problems:
+            problems[row] = problems[looker[row]]
+    _, first, place = np.unique(looker, return_index=True, return_inverse=True)
     # Only files of one size can be copies.
-    good = np.flatnonzero(heads[:, 0])
+    good = np.sort(first)
+    good = good[heads[good, 0] > 0]
+    copies = first[place]
     _, place, counts = np.unique(
         stamps[good, 0], return_inverse=True, return_counts=True
     )
     _for_each(digest, good[counts[place] > 1].tolist())
-    copies, first = np.arange(len(files)), {}
+    earliest, same = {}, np.arange(len(files))
     for row in sorted(digests):
-        copies[row] = first.setdefault(digests[row], row)
+        same[row] = earliest.setdefault(digests[row], row)
+    copies = same[copies]
     return Scan(
         names=list(files if names is None else names),
         heads=heads,
