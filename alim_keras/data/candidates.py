@@ -7,12 +7,10 @@ of candidates and not with the number of classes.
 import dataclasses
 import functools
 import hashlib
-import io
-import itertools
 import json
-import zipfile
 
 import numpy as np
+import pandas as pd
 
 from alim_keras import files
 from alim_keras.data import checks
@@ -20,9 +18,8 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 from alim_keras.errors import first_rows
-from alim_keras.errors import one_line
 
-# Rows of a multi-hot matrix are handled in blocks of about this many entries.
+# The hash makes multi-hot rows of about this many entries at once.
 _BLOCK = 1 << 24
 
 
@@ -91,11 +88,7 @@ class CandidateSets:
                 raise DataError(
                     f"{self.source}: {len(rows)} {why}, {first_rows(rows, ids)}"
                 )
-        self._fill(ids, names, indptr, indices)
-
-    def _fill(self, ids, names, indptr, indices):
-        is_small = len(names) <= np.iinfo(np.int16).max
-        indices = indices.astype(np.int16 if is_small else np.int32)
+        indices = indices.astype(np.int32)
         for array in (ids, indptr, indices):
             array.setflags(write=False)
         self.__dict__.update(
@@ -103,15 +96,14 @@ class CandidateSets:
         )
 
     @classmethod
-    def from_dense(cls, sets, ids=None, class_names=None, *more, **named):
+    def from_dense(cls, sets, ids=None, class_names=None, **more):
         """Returns the sets of a multi-hot matrix.
 
         Args:
             sets: Array `(N, C)` of bool, or of numbers that are 0 or 1.
-            ids: Defaults to `checks.row_ids`.
-            class_names: Defaults to the numbers of the classes.
-            *more: `provenance` and `source`; also by name.
-            **named: These.
+            ids: Strings `(N,)`. Defaults to `checks.row_ids`.
+            class_names: Strings `(C,)`. Defaults to the class numbers.
+            **more: `provenance` and `source`.
         """
         sets = np.asarray(sets)
         if sets.ndim != 2 or sets.dtype.kind not in "biuf":
@@ -119,33 +111,19 @@ class CandidateSets:
                 "Expected a multi-hot matrix (N, C). Received: "
                 f"dtype={sets.dtype}, shape={sets.shape}"
             )
-        step = _rows_at_once(sets.shape[1])
-        blocks = (sets[i : i + step] for i in range(0, len(sets), step))
-        return cls._from_blocks(
-            blocks, sets.shape, ids, class_names, *more, **named
-        )
-
-    @classmethod
-    def _from_blocks(cls, blocks, shape, ids, names, *more, **named):
-        ids = checks.row_ids(shape[0]) if ids is None else ids
-        names = range(shape[1]) if names is None else names
-        if len(names) != shape[1]:
+        ids = checks.row_ids(len(sets)) if ids is None else ids
+        names = range(sets.shape[1]) if class_names is None else class_names
+        if len(names) != sets.shape[1]:
             raise DataError(
-                f"The multi-hot candidate sets have {shape[1]} columns, but "
-                f"there are {len(names)} classes"
+                f"The multi-hot candidate sets have {sets.shape[1]} columns, "
+                f"but there are {len(names)} classes"
             )
-        parts, start = [np.zeros((2, 0), np.int32)], 0
-        for block in blocks:
-            checks.check_zero_one(block, start, ids)
-            rows, columns = np.nonzero(block)
-            parts.append(np.array([rows + start, columns], np.int32))
-            start += len(block)
-        rows, classes = np.concatenate(parts, axis=1)
-        indptr = _indptr(rows, shape[0])
-        return cls(ids, names, indptr, classes, *more, **named)
+        checks.check_zero_one(sets, ids)
+        rows, classes = np.nonzero(sets)
+        return cls(ids, names, _indptr(rows, len(sets)), classes, **more)
 
     @classmethod
-    def from_pairs(cls, rows, classes, ids, class_names, *more, **named):
+    def from_pairs(cls, rows, classes, ids, class_names, **more):
         """Returns the sets of pairs (row, class), in any order.
 
         Args:
@@ -153,18 +131,16 @@ class CandidateSets:
             classes: Integers `(n,)`. A pair that is repeated counts once.
             ids: Strings `(N,)`.
             class_names: Strings `(C,)`.
-            *more: `provenance` and `source`; also by name.
-            **named: These.
+            **more: `provenance` and `source`.
         """
         rows, width = np.asarray(rows, int), max(len(class_names), 1)
         classes = checks.class_numbers(classes, rows, ids, width)
         keys = np.unique(rows * width + classes)
         indptr = _indptr(keys // width, len(ids))
-        classes = keys % width
-        return cls(ids, class_names, indptr, classes, *more, **named)
+        return cls(ids, class_names, indptr, keys % width, **more)
 
     @classmethod
-    def from_lists(cls, lists, ids=None, class_names=None, *more, **named):
+    def from_lists(cls, lists, ids=None, class_names=None, **more):
         """Returns the sets of lists of class numbers; see `from_pairs`."""
         rows = np.repeat(np.arange(len(lists)), [len(row) for row in lists])
         classes = [number for row in lists for number in row]
@@ -172,7 +148,7 @@ class CandidateSets:
         if class_names is None:
             class_names = range(classes.max(initial=0) + 1)
         ids = checks.row_ids(len(lists)) if ids is None else ids
-        return cls.from_pairs(rows, classes, ids, class_names, *more, **named)
+        return cls.from_pairs(rows, classes, ids, class_names, **more)
 
     def __len__(self):
         return len(self.ids)
@@ -238,15 +214,14 @@ class CandidateSets:
             for name in ("realised_noise", "left_clean"):
                 provenance.pop(name, None)
             provenance["selected_from"] = len(self)
-        part = object.__new__(CandidateSets)
-        part.__dict__.update(provenance=provenance, source=self.source)
-        # A part of sound sets is sound; checking a million ids takes seconds.
         places, owners = self._places(rows)
-        indptr = _indptr(owners, len(rows))
-        part._fill(
-            self.ids[rows], self.class_names, indptr, self.indices[places]
+        return dataclasses.replace(
+            self,
+            ids=self.ids[rows],
+            indptr=_indptr(owners, len(rows)),
+            indices=self.indices[places],
+            provenance=provenance,
         )
-        return part
 
     def select(self, ids, where="the images"):
         """Returns the sets of unique ids, in their order.
@@ -257,8 +232,7 @@ class CandidateSets:
         if np.array_equal(self.ids, ids):
             return self
         checks.check_names(ids, where)
-        places = {name: row for row, name in enumerate(self.ids.tolist())}
-        rows = np.array([places.get(name, -1) for name in ids.tolist()], int)
+        rows = pd.Index(self.ids).get_indexer(ids)
         missing = ids[rows < 0]
         if len(missing):
             hint = "make the ids of both the same"
@@ -277,13 +251,10 @@ class CandidateSets:
         stays = ~np.isin(owners, rows)
         rows = np.concatenate([owners[stays], rows])
         classes = np.concatenate([self.indices[stays], labels])
-        more = (self.class_names, self.provenance, self.source)
-        return CandidateSets.from_pairs(rows, classes, self.ids, *more)
-
-    def _blocks(self, order):
-        step = _rows_at_once(self.num_classes)
-        for start in range(0, len(self), step):
-            yield self.rows(order[start : start + step]) > 0
+        more = {"provenance": self.provenance, "source": self.source}
+        return CandidateSets.from_pairs(
+            rows, classes, self.ids, self.class_names, **more
+        )
 
     @functools.cached_property
     def content_hash(self):
@@ -307,7 +278,9 @@ class CandidateSets:
             absorb(ids[row])
         size = len(self) * -(-self.num_classes // 8)
         digest.update(size.to_bytes(8, "little"))
-        for block in self._blocks(np.array(order)):
+        step = max(1, _BLOCK // self.num_classes)
+        for start in range(0, len(self), step):
+            block = self.rows(order[start : start + step]) > 0
             digest.update(np.packbits(block, axis=1).tobytes())
         return digest.hexdigest()
 
@@ -365,22 +338,17 @@ class CandidateSets:
                 "The file of candidate sets must end in .npz. "
                 f"Received: path={str(path)!r}"
             )
-        texts = {
-            "class_names": self.class_names,
+        arrays = {
+            "ids": self.ids,
+            "class_names": np.array(self.class_names, str),
+            "indptr": self.indptr,
+            "indices": self.indices,
             "provenance": json.dumps(self.provenance, sort_keys=True),
             "content_hash": self.content_hash,
         }
         try:
-            with (
-                files.replacing(path) as file,
-                zipfile.ZipFile(file, "w") as archive,
-            ):
-                _add(archive, "ids", [self.ids], self.ids.shape)
-                blocks = self._blocks(np.arange(len(self)))
-                _add(archive, "sets", blocks, self.shape)
-                for name, value in texts.items():
-                    value = np.array(value, str)
-                    _add(archive, name, [value], value.shape)
+            with files.replacing(path) as file:
+                np.savez_compressed(file, **arrays)
         except OSError as error:
             raise DataError(
                 f"The candidate sets cannot be written to {path}: "
@@ -397,31 +365,25 @@ class CandidateSets:
         Raises:
             DataError: The file is missing, damaged or does not fit its hash.
         """
-        arrays = checks.open_npz(path, but="sets")
-        ids = arrays.get("ids", np.zeros(0))
-        if "sets" not in arrays or ids.dtype.kind not in "US" or not ids.size:
+        arrays = checks.read_npz(path)
+        if not {"ids", "sets"} <= {*arrays} and "content_hash" not in arrays:
             raise DataError(
-                f"{path}: 'ids', strings, at least one, and 'sets' were "
-                f"expected. Received: {sorted(arrays)}, ids {ids.dtype}, "
-                f"{ids.shape}"
+                f"{path}: the arrays 'ids', strings, and 'sets', a row of 0 "
+                f"and 1 for each, were expected. Received: {sorted(arrays)}"
             )
-        names = arrays.get("class_names")
-        names = None if names is None else names.tolist()
-        try:
-            provenance = json.loads(str(arrays.get("provenance", "{}")))
-            more = (ids.astype(str), names, provenance, str(path))
-            with (
-                zipfile.ZipFile(path) as archive,
-                archive.open("sets.npy") as file,
-            ):
-                loaded = cls._from_blocks(*_read_blocks(file), *more)
-        except Exception as error:
-            # zlib, zipfile and json all mean the same to the user.
-            text = one_line(error).removeprefix(f"{path}: ")
-            raise DataError(f"{path}: {text}") from error
-        if arrays.get("content_hash", loaded.content_hash) != (
-            loaded.content_hash
-        ):
+        ids, names = arrays["ids"], arrays.get("class_names")
+        more = {
+            "provenance": json.loads(str(arrays.get("provenance", "{}"))),
+            "source": str(path),
+        }
+        with checks.in_file(path):
+            if "sets" in arrays:
+                loaded = cls.from_dense(arrays["sets"], ids, names, **more)
+            else:
+                lists = (arrays["indptr"], arrays["indices"])
+                loaded = cls(ids, names, *lists, **more)
+        stored = arrays.get("content_hash", loaded.content_hash)
+        if stored != loaded.content_hash:
             raise DataError(
                 f"{path}: the contents do not fit the stored hash, the file "
                 "was changed or damaged; write it again"
@@ -429,48 +391,5 @@ class CandidateSets:
         return loaded
 
 
-def _rows_at_once(num_classes):
-    return max(1, _BLOCK // max(num_classes, 1))
-
-
 def _indptr(rows, count):
     return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
-
-
-def _add(archive, name, blocks, shape):
-    """Adds an array to an open zip file, block by block."""
-    blocks = iter(blocks)
-    block = next(blocks)
-    head, kind = io.BytesIO(), np.lib.format.dtype_to_descr(block.dtype)
-    np.lib.format.write_array_header_1_0(
-        head, {"descr": kind, "fortran_order": False, "shape": shape}
-    )
-    entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.external_attr = 0o644 << 16
-    size = int(np.prod(shape, dtype=np.int64)) * block.dtype.itemsize
-    entry.file_size = size + len(head.getvalue())
-    with archive.open(entry, "w") as member:
-        member.write(head.getvalue())
-        for block in itertools.chain([block], blocks):
-            member.write(np.ascontiguousarray(block).tobytes())
-
-
-def _read_blocks(file):
-    """Returns the row blocks and the shape of a matrix in an open .npy."""
-    np.lib.format.read_magic(file)
-    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    if len(shape) != 2 or dtype.kind not in "biuf":
-        raise DataError(
-            "'sets' must be a matrix of 0 and 1 with a row for each id. "
-            f"Received: dtype={dtype}, shape={shape}"
-        )
-    if is_fortran:
-        values = np.frombuffer(file.read(), dtype)
-        return [values.reshape(shape[::-1]).T], shape
-    step, width = _rows_at_once(shape[1]), shape[1] * dtype.itemsize
-    blocks = (
-        np.frombuffer(file.read(min(step, shape[0] - start) * width), dtype)
-        for start in range(0, shape[0], step)
-    )
-    return (block.reshape(-1, shape[1]) for block in blocks), shape

@@ -5,7 +5,7 @@ set), so everything is checked once, with the row and the remedy named.
 """
 
 import contextlib
-import os
+import re
 import warnings
 import zlib
 
@@ -20,8 +20,7 @@ from alim_keras.errors import one_line
 
 # Fills up rows of class numbers that are shorter than the longest.
 PADDING = -1
-# Images are looked at in parts of about this many numbers.
-_BLOCK = 1 << 24
+_NO_UTF8 = re.compile("[\ud800-\udfff]")
 
 
 @contextlib.contextmanager
@@ -66,13 +65,6 @@ def generator(seed, name):
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
 
 
-def to_array(values):
-    """Returns a numpy array of a list, an array or any backend's tensor."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-    return np.asarray(values.numpy() if hasattr(values, "numpy") else values)
-
-
 def check_names(texts, where, kind="ids"):
     """Raises `DataError` for names that come twice or are no UTF-8 text."""
     if len(set(texts.tolist())) < len(texts):
@@ -82,17 +74,11 @@ def check_names(texts, where, kind="ids"):
             f"{where}: {len(twice)} {kind} occur more than once: "
             f"{first_five(twice)}; all must differ"
         )
-    if not texts.size or not texts.dtype.itemsize:
-        return
-    points = np.ascontiguousarray(texts).view(np.uint32)
-    if points.max(initial=0) < 0xD800:
-        return  # As nearly always, and quick for a million.
-    # Half of a surrogate pair, which no file holds.
-    halves = (points.reshape(len(texts), -1) >> 11 == 0xD800 >> 11).any(1)
-    if halves.any():
-        shown = first_five([ascii(str(text)) for text in texts[halves][:6]])
+    wrong = [text for text in texts.tolist() if _NO_UTF8.search(text)]
+    if wrong:
+        shown = first_five([ascii(text) for text in wrong[:6]])
         raise DataError(
-            f"{where}: {halves.sum()} {kind} are no UTF-8 text: {shown}; "
+            f"{where}: {len(wrong)} {kind} are no UTF-8 text: {shown}; "
             "rename them"
         )
 
@@ -120,13 +106,13 @@ def _check_all(sound, values, rows, ids, expected):
         )
 
 
-def check_zero_one(block, start, ids):
-    """Raises for multi-hot rows, from row `start` on, that hold others."""
-    if block.dtype.kind != "b":
-        rows = np.repeat(np.arange(start, start + len(block)), block.shape[1])
-        values = block.reshape(-1)
-        sound = (values == 0) | (values == 1)
-        _check_all(sound, values, rows, ids, "multi-hot values must be 0 or 1")
+def check_zero_one(sets, ids):
+    """Raises for multi-hot rows that hold other values than 0 and 1."""
+    sound = (sets == 0) | (sets == 1)
+    if not sound.all():
+        rows = np.repeat(np.arange(len(sets)), sets.shape[1])
+        expected = "multi-hot values (lists need --layout=list) must be 0 or 1"
+        _check_all(sound.ravel(), sets.ravel(), rows, ids, expected)
 
 
 def class_numbers(values, rows, ids, num_classes=None):
@@ -134,7 +120,7 @@ def class_numbers(values, rows, ids, num_classes=None):
 
     `rows` and `ids` name them in messages.
     """
-    values = to_array(values)
+    values = np.asarray(values)
     if values.dtype.kind not in "iuf":
         raise DataError(
             f"Class numbers must be whole numbers. Received: {values.dtype}"
@@ -156,7 +142,7 @@ def validate_labels(labels, num_classes, ids=None):
     Raises:
         DataError: Wrong shape or type, or a label outside 0..C-1.
     """
-    labels = to_array(labels)
+    labels = np.asarray(labels)
     if labels.ndim != 1 or (ids is not None and len(ids) != len(labels)):
         raise DataError(
             "`labels` must have the shape (num_examples,), one class number "
@@ -192,12 +178,8 @@ def warn_of_odd_sets(sets):
 def check_truth_inside(sets, labels, noise_rate):
     """Returns in how many sets the true class is missing.
 
-    It warns of these where the noise rate was given as 0.
-
-    Args:
-        sets: `CandidateSets`.
-        labels: Integers `(N,)`, the true classes; -1 is unknown.
-        noise_rate: Float, the claim.
+    It warns of these where `noise_rate` was given as 0. `labels` are
+    integers `(N,)`, the true classes, -1 where not known.
     """
     rows = np.flatnonzero(np.asarray(labels) >= 0)
     outside = int(np.sum(~sets.contains(rows, np.asarray(labels)[rows])))
@@ -227,7 +209,7 @@ def validate_images(images, ids=None):
         DataError: Another type, rank or number of channels, values outside
             [0, 255], or NaN and infinite values.
     """
-    images = to_array(images)
+    images = np.asarray(images)
     shape = images.shape
     is_image = len(shape) == 4 and shape[3] in (1, 3) and 0 not in shape
     if images.dtype.kind not in "iuf" or not is_image:
@@ -241,29 +223,24 @@ def validate_images(images, ids=None):
         raise DataError(f"There are {len(images)} images but {len(ids)} ids")
     if images.dtype == np.uint8:
         return images
-    largest, is_float = 0.0, images.dtype.kind == "f"
-    result = np.empty(shape, np.float32 if is_float else np.uint8)
-    step = max(1, _BLOCK // int(np.prod(shape[1:])))
-    for start in range(0, len(images), step):
-        part = images[start : start + step]
-        # NaN fails both comparisons.
-        wrong = ~((part >= 0) & (part <= 255))
-        if wrong.any():
-            rows = np.flatnonzero(wrong.any(axis=(1, 2, 3))) + start
-            raise DataError(
-                f"{len(rows)} images have pixels outside [0, 255] or NaN, "
-                f"{first_rows(rows, ids)}; the first value is {part[wrong][0]}"
-            )
-        largest = max(largest, float(part.max()))
-        result[start : start + step] = part
-    if is_float and 0.0 < largest <= 1.0:
+    low, high = float(images.min()), float(images.max())
+    # NaN fails both comparisons.
+    if not (low >= 0 and high <= 255):
+        wrong = ~((images >= 0) & (images <= 255))
+        rows = np.flatnonzero(wrong.any(axis=(1, 2, 3)))
+        raise DataError(
+            f"{len(rows)} images have pixels outside [0, 255] or NaN, "
+            f"{first_rows(rows, ids)}; the first value is {images[wrong][0]}"
+        )
+    is_float = images.dtype.kind == "f"
+    if is_float and 0 < high <= 1:
         warnings.warn(
-            f"The largest pixel is {largest:g}: these images look scaled to "
+            f"The largest pixel is {high:g}: these images look scaled to "
             "[0, 1], but [0, 255] is expected; multiply them by 255",
             DataWarning,
             stacklevel=2,
         )
-    return images if images.dtype == np.float32 else result
+    return images.astype(np.float32 if is_float else np.uint8, copy=False)
 
 
 def validate_features(features, ids=None):
@@ -288,24 +265,20 @@ def validate_features(features, ids=None):
     return result
 
 
-def open_npz(path, only=None, but=None):
-    """Returns the arrays of an .npz file, or `only` those, without pickles.
+def read_npz(path, names=None):
+    """Returns the arrays of an .npz file by name, those of `names` if given.
 
-    None stands for the array `but`, which is not read. It raises `DataError`
-    for a file that is missing, empty, no .npz or damaged.
+    An .npy file is one array, called `"candidates"`. Pickles are refused.
     """
     try:
-        # numpy does not close a file it fails to read.
+        # numpy does not close a file that it fails to read.
         with open(path, "rb") as file:
-            if not os.path.getsize(path):
-                raise DataError("the file is empty; write it again")
-            archive = np.load(file, allow_pickle=False)
-            if isinstance(archive, np.ndarray):
-                raise DataError("it holds one array, not several")
+            arrays = np.load(file, allow_pickle=False)
+            if isinstance(arrays, np.ndarray):
+                return {"candidates": arrays}
+            names = arrays.files if names is None else names
             return {
-                name: None if name == but else archive[name]
-                for name in archive.files
-                if only is None or name in only
+                name: arrays[name] for name in arrays.files if name in names
             }
     except Exception as error:
         # A damaged archive shows itself as almost any exception.

@@ -49,18 +49,19 @@ def read_class_names(text):
     ('0', '1', '2')
     """
     text = str(text).strip()
-    if text.isdecimal() and not os.path.exists(text):
+    is_file = os.path.isfile(text)
+    if text.isdecimal() and not is_file:
         if len(text) > 9 or not 0 < int(text) <= MOST_CLASSES:
             raise ConfigError(
                 f"A number of classes from 1 to {MOST_CLASSES} was expected. "
                 f"Received: --class_names={text[:20]}"
             )
-        return tuple(str(index) for index in range(int(text)))
+        return tuple(map(str, range(int(text))))
     # A name without a comma must be a file: one class alone makes no sense.
-    if "," in text and not os.path.isfile(text):
+    if "," in text and not is_file:
         return check_class_names(text.split(","), text)
-    # Only \n ends a line: `str.splitlines` would cut a name at U+2028.
     with in_file(text):
+        # Only \n ends a line: `str.splitlines` would cut a name at U+2028.
         names = [line for line in read_text(text).split("\n") if line.strip()]
         if not names:
             raise DataError("the file of class names is empty")
@@ -70,17 +71,16 @@ def read_class_names(text):
 def read_text(path):
     """Returns the text of a UTF-8 file, with or without a byte-order mark."""
     try:
-        with open(path, "rb") as file:
-            content = file.read()
-        if b"\0" not in content:
-            return content.decode("utf-8-sig")
-        why = "it holds NUL characters: it is UTF-16, not UTF-8 text"
-    except UnicodeDecodeError:
-        why = "it is not UTF-8 text"
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            return file.read()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            "it is not UTF-8 text but perhaps UTF-16; save it as UTF-8, in "
+            "Excel as 'CSV UTF-8'"
+        ) from error
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise DataError(f"it cannot be read: {why}") from error
-    raise DataError(f"{why}; save it as UTF-8, in Excel as 'CSV UTF-8'")
 
 
 def check_class_names(names, source="class_names"):

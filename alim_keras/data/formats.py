@@ -11,7 +11,6 @@ import collections
 import csv
 import importlib.util
 import io
-import itertools
 import json
 import os
 import urllib.parse
@@ -21,11 +20,16 @@ import pandas as pd
 
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import PADDING
+from alim_keras.data.checks import check_names
+from alim_keras.data.checks import check_zero_one
+from alim_keras.data.checks import class_numbers
+from alim_keras.data.checks import in_file
+from alim_keras.data.checks import read_npz
 from alim_keras.data.checks import row_ids
+from alim_keras.data.checks import validate_labels
 from alim_keras.data.class_names import MOST_CLASSES
 from alim_keras.data.class_names import NO_TEXT
 from alim_keras.data.class_names import check_class_names
-from alim_keras.data.class_names import in_file
 from alim_keras.data.class_names import read_text
 from alim_keras.data.class_names import shown
 from alim_keras.errors import ConfigError
@@ -46,7 +50,10 @@ ENDINGS = {
     ".npz": "npz",
     ".npy": "npz",
 }
-FORMATS = ("csv", "tsv", "jsonl", "json", "label_studio", "parquet", "npz")
+_EMPTY = (
+    "the table is empty, it has no rows; the names of the columns and a row "
+    "for each item were expected"
+)
 # Columns, and fields of Label Studio, that name the file of an item.
 IMAGE = ("image", "file", "filename", "file_name", "path", "image_path")
 
@@ -82,7 +89,7 @@ def read(path, format=None, known_columns=("id", "label")):
             return _by_own_reader(path, format)
         if format in ("csv", "tsv"):
             return _delimited(path, known_columns, format == "tsv")
-        return _parquet(path) if format == "parquet" else _json(path, format)
+        return _READERS[format](path)
 
 
 def _delimited(path, known_columns, tabs):
@@ -90,57 +97,50 @@ def _delimited(path, known_columns, tabs):
 
     The `csv` module reads them, as pandas fills a short row up in silence.
     """
-    lines = io.StringIO(read_text(path), newline="")
-    skipped, header = 0, ""
-    for header in lines:
-        # Excel writes sep=; there.
-        if header.strip() and not header.startswith(("#", "sep=")):
-            break
-        skipped, header = skipped + 1, ""
+    lines = io.StringIO(read_text(path), newline="").readlines()
+    start = next((n for n, line in enumerate(lines) if _is_header(line)), None)
+    if start is None:
+        raise DataError(_EMPTY)
+
+    def known_names(delimiter):
+        cells = lines[start].lower().split(delimiter)
+        return len({cell.strip(' "\r\n') for cell in cells} & {*known_columns})
+
     # The delimiter is that which makes most known columns come out.
-    delimiter = max(
-        "\t" if tabs else ",;\t",
-        key=lambda sign: len(
-            {cell.strip(' "\r\n').lower() for cell in header.split(sign)}
-            & {*known_columns}
-        ),
-    )
-    reader = csv.reader(
-        itertools.chain([header], lines), delimiter=delimiter, strict=True
-    )
-    places = []
+    delimiter = max("\t" if tabs else ",;\t", key=known_names)
+    reader = csv.reader(lines[start:], delimiter=delimiter, strict=True)
+    rows, line = {}, start + 1
     try:
-        names = next(reader)
-        columns = [[] for _ in names]
-        last = reader.line_num
         for cells in reader:
-            if len(cells) == len(names):
-                for column, cell in zip(columns, cells):
-                    column.append(cell)
-                places.append(skipped + last + 1)
-            elif len(cells) > 1 or (cells and cells[0].strip()):
-                raise DataError(
-                    f"line {skipped + last + 1} has {len(cells)} "
-                    f"fields, the header has {len(names)}; put cells that hold "
-                    "the delimiter in quotes"
-                )
-            last = reader.line_num
+            if len(cells) > 1 or "".join(cells).strip():
+                rows[line] = cells
+            line = start + 1 + reader.line_num
     except csv.Error as error:
         raise DataError(
-            f"line {skipped + reader.line_num} cannot be read "
+            f"line {start + reader.line_num} cannot be read "
             f"({one_line(error)}); check its quotes: a quote inside a quoted "
             'cell is written ""'
         ) from error
-    return _cells(names, columns, pd.Index(places, name="line"))
+    names = rows.pop(start + 1, [""])
+    for line, cells in rows.items():
+        if len(cells) != len(names):
+            raise DataError(
+                f"line {line} has {len(cells)} fields, the header has "
+                f"{len(names)}; put cells that hold the delimiter in quotes"
+            )
+    index = pd.Index(list(rows), name="line")
+    return _cells(names, zip(*rows.values()), index)
+
+
+def _is_header(line):
+    # Excel writes sep=; above the header.
+    return line.strip() and not line.startswith(("#", "sep="))
 
 
 def _cells(names, columns, index):
     """Returns a frame of columns of cells of any type, whose names differ."""
     if not len(index):
-        raise DataError(
-            "the table is empty, it has no rows; the names of the columns and "
-            "a row for each item were expected"
-        )
+        raise DataError(_EMPTY)
     names = [str(name).strip() for name in names]
     wrong = [
         name
@@ -155,21 +155,27 @@ def _cells(names, columns, index):
     return pd.DataFrame(dict(zip(names, columns)), index, dtype=object)
 
 
-def _json(path, format):
-    """Returns the cells of JSON records, or the votes of Label Studio."""
+def _json_lines(path):
+    """Returns the cells, or the votes, of a JSON record in each line."""
+    lines = enumerate(read_text(path).split("\n"), 1)
+    records = {
+        n: _parsed(line, f"line {n}") for n, line in lines if line.strip()
+    }
+    return _records([*records.values()], pd.Index([*records], name="line"))
+
+
+def _json(path):
+    """Returns the cells, or the votes, of a JSON list of records."""
     text = read_text(path)
-    if format == "jsonl":
-        lines = enumerate(text.split("\n"), 1)
-        lines = {number: line for number, line in lines if line.strip()}
-        records = [_parsed(line, f"line {n}") for n, line in lines.items()]
-        index = pd.Index(list(lines), name="line")
-    else:
-        records = _parsed(text, "the file") if text.strip() else []
-        records = records if isinstance(records, list) else [None]
-        index = pd.RangeIndex(len(records), name="row")
+    records = _parsed(text, "the file") if text.strip() else []
+    records = records if isinstance(records, list) else [None]
+    return _records(records, pd.RangeIndex(len(records), name="row"))
+
+
+def _records(records, index):
+    """Returns the cells of JSON records, or the votes of Label Studio."""
     if records and all(map(_is_task, records)):
         return _label_studio(records)
-    names = {}
     for place, record in zip(index, records):
         if not isinstance(record, dict):
             raise DataError(
@@ -177,7 +183,7 @@ def _json(path, format):
                 'was expected, {"id": ..., "candidates": [...]}. Received: '
                 f"{shown(record)}"
             )
-        names.update(dict.fromkeys(record))
+    names = dict.fromkeys(name for record in records for name in record)
     columns = [[record.get(name) for record in records] for name in names]
     return _cells(names, columns, index)
 
@@ -200,7 +206,7 @@ def _is_task(record):
 
 
 def _label_studio(tasks):
-    """Returns the votes of a JSON export; repeated ones count once."""
+    """Returns the votes of an export, a row for each question answered."""
     fields = list(dict.fromkeys(key for task in tasks for key in task["data"]))
     fields = [key for key in fields if key.lower() in IMAGE] or fields
     if len(fields) != 1:
@@ -208,61 +214,48 @@ def _label_studio(tasks):
             f"the fields of data, {first_five(fields)}, could all name "
             "the item; export the tasks with one field called image"
         )
-    votes, answered, questions = [], {}, set()
-    counts = collections.Counter()
-    for place, task in enumerate(tasks):
+    votes, questions = [], set()
+    num_annotations = num_cancelled = 0
+    for number, task in enumerate(tasks):
         item = task["data"].get(fields[0])
         if "local-files/?d=" in str(item):
             item = urllib.parse.unquote(item.partition("?d=")[2])
-        seen = answered.setdefault((str(task.get("id")), str(item)), set())
-        votes.append((place, item, None, None))
+        votes.append((number, item, None, None))
         for annotation in task["annotations"]:
+            num_annotations += 1
             try:
-                answer = _choices(annotation, questions)
+                if annotation.get("was_cancelled"):
+                    num_cancelled += 1
+                    continue
+                who = annotation.get("completed_by")
+                if isinstance(who, dict):
+                    who = who.get("email") or who.get("username") or who["id"]
+                # A comment or a box may stand beside the choices.
+                results = annotation["result"]
+                results = [r for r in results if "choices" in r["value"]]
             except (AttributeError, KeyError, TypeError) as error:
                 raise DataError(
-                    f"task {place}: results of choices were expected. "
+                    f"task {number}: results of choices were expected. "
                     f"Received: {shown(annotation)}"
                 ) from error
-            counts["all"] += 1
-            if annotation.get("was_cancelled"):
-                counts["cancelled"] += 1
-            elif answer in seen:
-                counts["repeated"] += 1
-            else:
-                seen.add(answer)
-                who, choices = answer
-                votes += [(place, item, who, c) for c in choices or [None]]
+            questions.update(str(r.get("from_name")) for r in results)
+            labels = [r["value"]["choices"] for r in results] or [None]
+            votes += [(number, item, who, label) for label in labels]
     if len(questions) > 1:
         raise DataError(
             "choices of one question were expected; export one of them. "
             f"Received: {first_five(sorted(questions))}"
         )
-    places, *columns = zip(*votes)
-    index = pd.Index(places, name="task")
+    numbers, *columns = zip(*votes)
+    index = pd.Index(numbers, name="task")
     frame = _cells(("item", "annotator", "label"), columns, index)
     note = (
-        f"Label Studio: {len(answered)} tasks, {counts['all']} annotations, "
+        f"Label Studio: {len(tasks)} tasks, {num_annotations} annotations, "
         f"{frame['annotator'].nunique()} annotators; left out: "
-        f"{counts['cancelled']} cancelled, {counts['repeated']} repeated"
+        f"{num_cancelled} cancelled"
     )
     frame.attrs.update(notes=[note], layout="long")
     return frame
-
-
-def _choices(annotation, questions):
-    """Returns who made an annotation, and the choices in it as a tuple."""
-    choices = set()
-    for result in annotation["result"]:
-        # A comment or a box may stand beside the choices.
-        if "choices" in result["value"]:
-            questions.add(str(result.get("from_name")))
-            names = result["value"]["choices"]
-            choices.update([names] if isinstance(names, str) else names)
-    who = annotation.get("completed_by")
-    if isinstance(who, dict):
-        who = who.get("email") or who.get("username") or who.get("id")
-    return None if who is None else str(who), tuple(sorted(choices))
 
 
 def _parquet(path):
@@ -299,6 +292,15 @@ def _parquet(path):
     return frame
 
 
+_READERS = {
+    "jsonl": _json_lines,
+    "json": _json,
+    "label_studio": _json,
+    "parquet": _parquet,
+}
+FORMATS = ("csv", "tsv", *_READERS, "npz")
+
+
 def _by_own_reader(path, format):
     """Returns the votes that a function of the user's own reads."""
     file, _, name = format.rpartition(":")
@@ -323,64 +325,43 @@ def _by_own_reader(path, format):
     return frame
 
 
-def read_npz(path, names=None):
-    """Returns the arrays of an .npz file by name, those of `names` if given.
-
-    An .npy file is one array, called `"candidates"`. Pickles are refused.
-    """
-    with in_file(path):
-        format_of(path, "npz")
-        try:
-            # numpy does not close a file that it fails to read.
-            with open(path, "rb") as file:
-                arrays = np.load(file, allow_pickle=False)
-                if isinstance(arrays, np.ndarray):
-                    return {"candidates": arrays}
-                names = arrays.files if names is None else names
-                return {n: arrays[n] for n in arrays.files if n in names}
-        except Exception as error:
-            # A damaged archive shows itself as almost any exception.
-            raise DataError(
-                "it holds pickled objects, is damaged or no .npz or .npy file; "
-                f"save plain arrays with numpy.savez ({one_line(error)})"
-            ) from error
-
-
 def read_arrays(path, layout="auto", name=None, class_names=None):
     """Returns the votes of an array of sets, one for each candidate.
 
     Args:
         path: String, an .npz or .npy file with the array `candidates`, and if
             it has them `ids`, `class_names` and `labels` (true class numbers,
-            -1 where one is not known).
+            -1 where one is not known); or one that `CandidateSets` saved.
         layout: `"list"` for class numbers, rows filled up with -1. A vector
             holds one class number in a row; other arrays are multi-hot.
         name: String, the array of sets if it is called otherwise.
         class_names: Strings, or None.
     """
-    sought = {name or "candidates", "ids", "class_names", "labels"}
-    arrays = read_npz(path, {*sought, "content_hash"})
+    sought = (name or "candidates", "ids", "class_names", "labels")
+    arrays = read_npz(path, (*sought, "content_hash"))
     provenance = {}
-    if "content_hash" in arrays and not name:
-        sets = CandidateSets.load(path)
-        rows = np.repeat(np.arange(len(sets)), sets.sizes)
-        ids, class_names, numbers = sets.ids, sets.class_names, sets.indices
-        provenance = sets.provenance
-    else:
-        with in_file(path):
-            ids, class_names, rows, numbers = _sets(
-                arrays, name or "candidates", layout, class_names
-            )
-    names = np.array([*class_names, None], object)
-    base = pd.DataFrame({"item": ids.astype(object)})
-    base.index.name = "row"
-    if "labels" in arrays:
-        with in_file(path):
-            labels = _array(arrays, "labels", "iuf")
-            if len(labels) != len(ids):
-                raise DataError(f"{len(labels)} 'labels' of {len(ids)} sets")
-            _check_whole("labels", labels, PADDING, len(class_names) - 1, ids)
-        base["truth"] = names[labels.astype(np.int64)]
+    with in_file(path):
+        if "content_hash" in arrays and not name:
+            sets = CandidateSets.load(path)
+            rows = np.repeat(np.arange(len(sets)), sets.sizes)
+            ids, class_names, numbers = sets.ids, sets.class_names, sets.indices
+            provenance = sets.provenance
+        else:
+            array = arrays.get(sought[0], np.zeros(0))
+            ids = arrays.get("ids", row_ids(len(array)))
+            if "class_names" in arrays:
+                class_names = check_class_names(arrays["class_names"].tolist())
+            _check_arrays(array, ids, arrays, path)
+            rows, numbers, count = _pairs(array, layout, ids, class_names)
+            class_names = class_names or tuple(map(str, range(count)))
+        names = np.array([*class_names, None], object)
+        base = pd.DataFrame({"item": ids.astype(str).astype(object)})
+        base.index.name = "row"
+        if "labels" in arrays:
+            labels = arrays["labels"]
+            known = np.where(labels == PADDING, 0, labels)
+            validate_labels(known, len(class_names), ids)
+            base["truth"] = names[labels.astype(np.int64)]
     base.attrs.update(
         layout="list" if layout == "list" else "multi_hot",
         class_names=class_names or None,
@@ -390,65 +371,39 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
     return joined(pd.DataFrame({"label": names[numbers]}, rows), base)
 
 
-def _sets(arrays, name, layout, class_names):
-    """Returns ids, class names, and the row and class of each candidate."""
-    array = _array(arrays, name, "biuf", (1, 2))
-    is_hot = array.ndim == 2 and layout != "list"
-    array = array.reshape(len(array), -1)
-    ids = row_ids(len(array))
-    if "ids" in arrays:
-        ids = _array(arrays, "ids", "Uiu").astype(str)
-    odd = [*ids[len(array) :], *ids[pd.Index(ids).duplicated()]]
-    if len(ids) != len(array) or odd:
+def _check_arrays(array, ids, arrays, path):
+    """Raises where the array of sets or the ids cannot be read."""
+    is_number = array.dtype.kind in "biuf"
+    if not array.size or array.ndim not in (1, 2) or not is_number:
         raise DataError(
-            f"{len(array)} different ids were expected. Received: {len(ids)}, "
-            f"too many are {first_five(odd)}"
+            "the array 'candidates', or what --candidates_column names, was "
+            "expected: a matrix of 0 and 1 or of class numbers filled up with "
+            f"-1. Received: {array.dtype} of shape {array.shape} among "
+            f"{sorted(arrays)}"
         )
-    if "class_names" in arrays:
-        class_names = _array(arrays, "class_names", "Uiu").tolist()
-        class_names = check_class_names(class_names)
+    if ids.dtype.kind not in "Uiu" or ids.shape != array.shape[:1]:
+        raise DataError(
+            f"'ids', a list of {len(array)} texts, was expected. Received: "
+            f"{ids.dtype} of shape {ids.shape}, the last {ids.ravel()[-1:]}"
+        )
+    check_names(ids.astype(str), path)
+
+
+def _pairs(array, layout, ids, class_names):
+    """Returns the row and the class of each candidate, and how many classes."""
     count = len(class_names or ())
-    if is_hot:
-        _check_whole(name, array, 0, 1, ids)
-        rows, numbers = np.nonzero(array)
+    if array.ndim == 2 and layout != "list":
+        check_zero_one(array, ids)
         if count not in (0, array.shape[1]):
             raise DataError(
-                f"{name!r} has {array.shape[1]} columns for {count} classes"
+                f"the sets have {array.shape[1]} columns for {count} classes"
             )
-        count = array.shape[1]
-    else:
-        _check_whole(name, array, PADDING, (count or MOST_CLASSES) - 1, ids)
-        rows, columns = np.nonzero(array != PADDING)
-        numbers = array[rows, columns].astype(np.int64)
-        count = count or int(array.max()) + 1
-    return ids, class_names or tuple(map(str, range(count))), rows, numbers
-
-
-def _array(arrays, name, kinds, ranks=(1,)):
-    """Returns an array that is there, with numbers or texts in it."""
-    array = arrays.get(name, np.zeros(0))
-    fits = array.size and array.dtype.kind in kinds and array.ndim in ranks
-    if not fits:
-        raise DataError(
-            f"the array {name!r} was expected: candidates, or what "
-            "--candidates_column names, a matrix of 0 and 1 or of class "
-            "numbers filled up with -1; ids and class_names, lists of strings; "
-            "labels, a whole number for each set. Received: "
-            f"{array.dtype} of shape {array.shape} among {sorted(arrays)}"
-        )
-    return array
-
-
-def _check_whole(name, array, low, high, ids):
-    """Refuses numbers that are not whole or outside `low`..`high`."""
-    wrong = ~((array >= low) & (array <= high) & (array == np.floor(array)))
-    if wrong.any():
-        row = np.nonzero(wrong)[0][0]
-        raise DataError(
-            f"{name!r} must hold whole numbers in {low}..{high}; if they are "
-            "lists of class numbers say --layout=list. Received: "
-            f"{array[wrong][0]} of id {ids[row]} (row {row})"
-        )
+        return *np.nonzero(array), array.shape[1]
+    array = array.reshape(len(array), -1)
+    rows, columns = np.nonzero(array != PADDING)
+    numbers = array[rows, columns]
+    numbers = class_numbers(numbers, rows, ids, count or MOST_CLASSES)
+    return rows, numbers, count or numbers.max(initial=-1) + 1
 
 
 def joined(votes, base):

@@ -12,7 +12,7 @@ import numpy as np
 
 from alim_keras.data import prepared
 from alim_keras.data.checks import default_ids
-from alim_keras.data.checks import open_npz
+from alim_keras.data.checks import read_npz
 from alim_keras.data.decoding import resize_all
 from alim_keras.data.training_set import TrainingSet
 from alim_keras.data.training_set import stratified_subset
@@ -393,7 +393,7 @@ def _read_npz(path):
     example is named "train_00000" after its place in this file, and `notes`
     says so.
     """
-    arrays = open_npz(path)
+    arrays = read_npz(path)
     missing = [name for name in _NPZ_ARRAYS if name not in arrays]
     if missing:
         raise DataError(

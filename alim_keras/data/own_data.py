@@ -13,7 +13,7 @@ from alim_keras.data import images as disk
 from alim_keras.data import tables
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import in_file
-from alim_keras.data.checks import open_npz
+from alim_keras.data.checks import read_npz
 from alim_keras.data.checks import validate_features
 from alim_keras.data.checks import validate_images
 from alim_keras.data.class_names import check_class_names
@@ -335,7 +335,7 @@ def _held(path, rows):
             return "encoded", [column[row] for row in rows]
     if not path.endswith(".npz"):
         return "files", None
-    arrays = open_npz(path, only=("images", "features"))
+    arrays = read_npz(path, ("images", "features"))
     if len(arrays) == 2:
         raise DataError(
             f"{path}: holds 'images' and 'features', and one network takes "

@@ -153,7 +153,7 @@ def _checked(images, sets, num_classes=None):
         images = np.asarray(images)
     kind = "candidate sets"
     if not isinstance(sets, CandidateSets):
-        sets = checks.to_array(sets)
+        sets = np.asarray(sets)
         kind = "labels" if sets.ndim == 1 else kind
     if len(images) != len(sets) or not len(images):
         raise DataError(

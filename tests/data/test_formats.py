@@ -16,7 +16,7 @@ from reading import read
 from reading import written
 
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.formats import read_npz
+from alim_keras.data.checks import read_npz
 from alim_keras.data.tables import read_labels
 from alim_keras.data.tables import read_votes
 from alim_keras.errors import AlimError
