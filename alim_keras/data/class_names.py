@@ -25,7 +25,6 @@ _LONGEST = 1024
 NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _NO_NAME = re.compile("[\0\n\r\ud800-\udfff]")
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.0*)?")
-_DIGITS = re.compile("[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -104,16 +103,15 @@ def check_class_names(names, source="class_names"):
 def class_numbers(labels, class_names=None, none_of_these=(), place=str):
     """Returns the class names, and the class of each label as int64.
 
-    A name comes first. A whole number is a place in the list of classes, from
-    0; if some class is called by a number, it is a name and nothing else.
+    A whole number that is no name is a place in the list of classes, from 0,
+    unless some class is called by a number. -1 is `PADDING`.
 
     Args:
         labels: Strings, the distinct answers, without blanks around them.
         class_names: Strings; None to take the labels that occur, sorted,
             numbers by value.
-        none_of_these: Strings, answers that stand for no class: they give
-            `NONE_OF_THESE`. -1 gives `PADDING` unless a class is called so.
-        place: Function from a place in `labels` to where it stands, as text.
+        none_of_these: Strings, answers that give `NONE_OF_THESE`.
+        place: Function from an index of `labels` to where it stands, as text.
     """
     words = {str(word).strip().casefold() for word in none_of_these}
     if class_names is None:
@@ -155,25 +153,24 @@ def _plain(label):
 
 def _occurring(labels, words, place):
     """Returns the labels that occur as sorted class names."""
-    names, spelled, odd = {}, {}, []
+    names, spelled = {}, {}
     for index, label in enumerate(labels):
         name = _plain(label)
-        if label.casefold() in words or name == str(PADDING):
-            continue
-        names.setdefault(name, index)
-        same = unicodedata.normalize("NFKC", name).casefold()
-        same = name.lstrip("0") if _DIGITS.fullmatch(name) else same
-        if spelled.setdefault(same, name) != name:
-            odd = odd or [spelled[same], name]
+        if label.casefold() not in words and name != str(PADDING):
+            names.setdefault(name, index)
     if not names:
         raise DataError(
             "No class is named anywhere; are the columns the right ones?"
         )
+    for name in names:
+        same = unicodedata.normalize("NFKC", name).casefold()
+        same = name.lstrip("0") if name.isdecimal() else same
+        spelled.setdefault(same, []).append(name)
+    odd = next((both for both in spelled.values() if len(both) > 1), [])[:2]
     numbers = [name for name in names if _NUMBER.fullmatch(name)]
-    if 0 < len(numbers) < len(names):
-        text = next(name for name in names if name not in numbers)
-        odd = odd or [text, numbers[0]]
-    odd = odd or [name for name in numbers if not _DIGITS.fullmatch(name)][:1]
+    others = [name for name in names if not name.isdecimal()]
+    if numbers and others and not odd:
+        odd = dict.fromkeys([others[0], numbers[0]])
     if odd:
         odd = [f"{name!r} of {place(names[name])}" for name in odd]
         raise DataError(
@@ -190,13 +187,12 @@ def shown(value):
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def is_blank(cell, names=()):
+def is_blank(cell):
     """Returns whether a cell holds no answer: nothing, or NaN."""
-    text = str(cell).strip()
-    return cell is None or text.lower() in ("", "nan") and text not in names
+    return cell is None or cell != cell or not str(cell).strip()
 
 
-def answers(cell, names=()):
+def answers(cell):
     """Returns the classes that a cell names: one, a list, or none."""
     if isinstance(cell, str) and cell.strip().startswith('{"choices"'):
         with contextlib.suppress(ValueError, RecursionError):
@@ -205,7 +201,7 @@ def answers(cell, names=()):
         cell = cell["choices"]
     if isinstance(cell, (list, tuple)):
         return [text_of(value) for value in cell]
-    return [] if is_blank(cell, names) else [text_of(cell)]
+    return [] if is_blank(cell) else [text_of(cell)]
 
 
 def text_of(cell, pattern=_NO_NAME):

@@ -14,16 +14,16 @@ import numpy as np
 import pandas as pd
 
 from alim_keras.data import formats
-from alim_keras.data.checks import PADDING
+from alim_keras.data.checks import in_file
 from alim_keras.data.checks import row_ids
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import converted
-from alim_keras.data.class_names import in_file
 from alim_keras.data.class_names import is_blank
 from alim_keras.data.class_names import places
 from alim_keras.data.class_names import shown
 from alim_keras.data.votes import checked_votes
+from alim_keras.data.votes import classes_of
 from alim_keras.data.votes import sets_of_votes
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
@@ -37,7 +37,7 @@ LAYOUTS = ("auto", "list", "wide", "long", "multi_hot")
 _ITEM = ("id", "item", "item_id", "image_id", "name")
 _TASK = ("task", "task_id")
 _CANDIDATES = ("candidates", "candidate_labels", "partial_label", "labels")
-_CANDIDATES += ("label_set", "suggested")
+_CANDIDATES += ("label_set",)
 _ANNOTATOR = ("annotator", "worker", "user", "rater", "labeler")
 _ANNOTATOR += ("annotator_id", "worker_id", "completed_by", "_annotator_id")
 _LABEL = ("label", "class", "answer", "choice", "vote")
@@ -54,7 +54,6 @@ _STATUS = re.compile(
     re.IGNORECASE,
 )
 _VERDICTS = {"accept", "reject", "ignore"}
-_SEPARATORS = "|;,"
 _HOT = {"0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1}
 
 
@@ -143,7 +142,7 @@ def read_votes(
                 "This file has no columns to choose from. Received: "
                 f"{ {name: value for name, value in given.items() if value} }"
             )
-        return checked_votes(frame, class_names, notes)
+        return checked_votes(frame, notes)
 
 
 def _filtered(frame, where, notes):
@@ -156,7 +155,7 @@ def _filtered(frame, where, notes):
                 f"Received: --where={condition}"
             )
         name, sign, value = (part.strip() for part in match.groups())
-        name = _Header(frame.columns, {}).find(name, "where")
+        _check_column(name, frame.columns, "where")
         cells = frame[name].map(lambda cell: str(cell).strip())
         if sign in "<>":
             numbers = pd.to_numeric(cells, errors="coerce")
@@ -172,42 +171,42 @@ def _filtered(frame, where, notes):
     return frame
 
 
-class _Header:
-    """The columns of a table, looked up by flag or by known name."""
+def _check_column(name, names, flag):
+    """Raises unless the column that a flag names is there."""
+    if name not in names:
+        raise DataError(
+            f"there is no column {name!r}, as --{flag} says, among "
+            f"{first_five([*names])}{nearest(name, names)}"
+        )
 
-    def __init__(self, names, given, taken=()):
-        self.given, self.names, self.taken = given, list(names), set(taken)
+
+class _Header:
+    """The columns of a table, which are given roles one after the other."""
+
+    def __init__(self, names, given):
+        self.names, self.given, self.rest = [*names], given, [*names]
 
     def known(self, words):
         """Returns the columns with these names that have no role yet."""
-        return [name for name in self.rest() if name.lower() in words]
+        return [name for name in self.rest if name.lower() in words]
 
-    def rest(self):
-        """Returns the columns that have no role yet."""
-        return [name for name in self.names if name not in self.taken]
-
-    def find(self, name, flag):
-        """Returns the column that a flag names, and takes it."""
-        if name not in self.names:
-            raise DataError(
-                f"there is no column {name!r}, as --{flag} says, among "
-                f"{first_five(self.names)}{nearest(name, self.names)}"
-            )
-        self.taken.add(name)
-        return name
+    def use(self, names):
+        """Gives columns a role."""
+        self.rest = [name for name in self.rest if name not in names]
 
     def take(self, flag, role, words, needed=True):
         """Returns the column of a role by flag or name, or None."""
-        if self.given.get(flag) is not None:
-            return self.find(self.given[flag], flag)
         names = self.known(words)
-        if len(names) > 1 or (needed and not names):
+        if self.given.get(flag) is not None:
+            names = [self.given[flag]]
+            _check_column(*names, self.names, flag)
+        elif len(names) > 1 or (needed and not names):
             hint = f"say which with --{flag}=NAME" if flag else "keep one"
             raise DataError(
                 f"one column was expected to be {role}; {hint}. Received: "
                 f"{first_five(names or self.names)}"
             )
-        self.taken.update(names)
+        self.use(names)
         return names[0] if names else None
 
 
@@ -217,28 +216,22 @@ def _votes_of_cells(cells, layout, given, class_names, notes):
     They have the columns item and label, and if the table has them annotator,
     confidence, image, truth and verdict, all as the cells are.
     """
-    # Prodigy says in this column whether a record counts.
-    is_verdict = cells.get("answer", pd.Series([None])).isin(_VERDICTS).all()
-    verdict = "answer" if is_verdict else None
-    header = _Header(cells.columns, given, {verdict})
+    header = _Header(cells.columns, given)
     base = _items(cells, header)
+    # Prodigy says in this column whether a record counts.
+    if "answer" in cells and cells["answer"].isin(_VERDICTS).all():
+        header.use(["answer"])
+        base["verdict"] = cells["answer"]
+        base.attrs["layout"] = "long"
     layout = _layout(header, class_names) if layout == "auto" else layout
     if layout != "long" and given["label_column"] is not None:
-        name = header.find(given["label_column"], "label_column")
-        base["truth"] = cells[name]
-    if verdict:
-        base["verdict"] = cells[verdict]
-        base.attrs["layout"] = "long"
+        base["truth"] = cells[header.take("label_column", "the truth", ())]
     read = {"list": _list, "long": _long, "wide": _wide, "multi_hot": _hot}
     votes, columns = read[layout](cells, base, header, class_names)
-    base.attrs = {"layout": layout, "class_names": None, **base.attrs}
-    votes = formats.joined(votes, base)
     notes.append(f"layout {layout}, from the columns {first_five(columns)}")
-    silent = {*columns} - {*votes["annotator"]} if layout == "wide" else ()
-    if silent:
-        notes.append(f"columns without an answer: {first_five(sorted(silent))}")
-    used = set(cells.attrs.get("where", ()))
-    unused = [name for name in header.rest() if name not in used]
+    base.attrs = {"layout": layout, "class_names": None, **base.attrs}
+    used = cells.attrs.get("where", ())
+    unused = [name for name in header.rest if name not in used]
     if unused:
         notes.append(f"columns that are not used: {first_five(unused)}")
     status = [name for name in unused if _STATUS.fullmatch(name)]
@@ -249,7 +242,7 @@ def _votes_of_cells(cells, layout, given, class_names, notes):
             DataWarning,
             stacklevel=3,
         )
-    return votes
+    return formats.joined(votes, base)
 
 
 def _items(cells, header):
@@ -270,15 +263,14 @@ def _items(cells, header):
 def _layout(header, class_names):
     """Returns the layout that the names of the columns tell."""
     given, lists = header.given, header.known(_CANDIDATES)
-    people = [given["annotator_column"]] if given["annotator_column"] else []
-    people = people or header.known(_ANNOTATOR)
-    labels = [given["label_column"]] if given["label_column"] else []
-    labels = labels or header.known(_LABEL)
+    people = given["annotator_column"] or header.known(_ANNOTATOR)
+    label = given["label_column"]
+    labels = [label] if label else header.known(_LABEL)
     beside = {*labels, *header.known(_CONFIDENCE)}
-    others = [name for name in header.rest() if name not in beside]
+    others = [name for name in header.rest if name not in beside]
     if given["candidates_column"] or (lists and not people):
         return "list"
-    if people and "," in people[0]:
+    if "," in (given["annotator_column"] or ""):
         return "wide"
     if labels and not lists and (people or not others):
         return "long"
@@ -298,11 +290,7 @@ def _layout(header, class_names):
 def _list(cells, base, header, class_names):
     """Returns the votes of a table with a set in each row."""
     names = frozenset(class_names or ())
-    if header.known(_CANDIDATES[:-1]):
-        # labels.csv has the sets that were given and those to use instead.
-        header.taken.update(header.known(_CANDIDATES[-1:]))
-    flag = "candidates_column"
-    column = header.take(flag, "the candidates", _CANDIDATES)
+    column = header.take("candidates_column", "the candidates", _CANDIDATES)
     texts = [cell.strip() for cell in cells[column] if isinstance(cell, str)]
     texts = [t for t in texts if t[:1] not in ("[", "{") and t not in names]
     signs = [sign for sign in "|;," if any(sign in text for text in texts)]
@@ -316,7 +304,7 @@ def _list(cells, base, header, class_names):
 
     def split(cell):
         text = cell.strip() if isinstance(cell, str) else ""
-        if not text or text in names or is_blank(text):
+        if not text or text in names:
             return cell
         if text[0] not in "[{(":
             return cell.split(signs[0]) if signs else [cell]
@@ -332,19 +320,16 @@ def _list(cells, base, header, class_names):
     votes = pd.DataFrame({"label": converted(named, "label", split)})
     scores = header.known(_SCORES)[:1]
     if scores and cells[scores[0]].map(type).eq(list).all():
-        header.taken.update(scores)
+        header.use(scores)
         votes["confidence"] = cells[scores[0]]
     return votes.reset_index(drop=True), [column]
 
 
 def _long(cells, base, header, class_names):
     """Returns the votes of a table with an answer in each row."""
-    flag = "label_column"
-    if header.given["candidates_column"] and not header.given[flag]:
-        flag = "candidates_column"
     who = "annotator_column"
     columns = {
-        "label": header.take(flag, "the label", _LABEL),
+        "label": header.take("label_column", "the label", _LABEL),
         "annotator": header.take(who, "the annotator", _ANNOTATOR, False),
         "confidence": header.take(None, "the confidence", _CONFIDENCE, False),
     }
@@ -364,28 +349,24 @@ def _wide(cells, base, header, class_names):
             "annotators with --annotator_column=A,B,C, or the true classes "
             f"with --label_column={odd[0]}"
         )
-    names = text.split(",") if text else header.rest()
-    columns = [header.find(n.strip(), "annotator_column") for n in names]
-    columns = list(dict.fromkeys(columns))
-    votes = pd.DataFrame(
-        {
-            "annotator": np.tile(np.array(columns, object), len(cells)),
-            "label": cells[columns].to_numpy(object).ravel(),
-        },
-        index=np.repeat(np.arange(len(cells)), len(columns)),
-    )
-    names = frozenset(class_names or ())
-    blank = votes["label"].map(lambda cell: is_blank(cell, names))
-    return votes[~blank], columns
+    columns = header.rest
+    if text:
+        columns = list(dict.fromkeys(map(str.strip, text.split(","))))
+        for name in columns:
+            _check_column(name, header.names, "annotator_column")
+    header.use(columns)
+    votes = cells[columns].reset_index(drop=True)
+    votes = votes.melt(None, columns, "annotator", "label", ignore_index=False)
+    return votes[~votes["label"].map(is_blank)], columns
 
 
 def _hot(cells, base, header, class_names):
     """Returns the votes of a table with a column of 0 and 1 for each class."""
-    columns = header.rest()
-    header.taken.update(columns)
+    columns = header.rest
+    header.use(columns)
     classes = class_names or class_numbers(columns)[0]
-    odd = pd.Index(classes).difference(columns, sort=False).tolist()
-    odd = odd or pd.Index(columns).difference(classes, sort=False).tolist()
+    odd = [name for name in classes if name not in columns]
+    odd = odd or [name for name in columns if name not in classes]
     if odd:
         raise DataError(
             f"the multi-hot table has {len(columns)} columns for "
@@ -461,12 +442,8 @@ def read_known_labels(path, class_names):
                 f"expected, and no audit's labels.csv. Received: {[*cells]}"
             )
         cells = cells.rename(columns={"id": "item"})[["item", "label"]]
-        known = checked_votes(cells, class_names, [])
-        codes, labels = pd.factorize(known["label"])
-        _, classes = class_numbers(
-            labels, class_names, place=lambda i: places(known, codes == i)
-        )
-        classes = np.append(classes, PADDING)[codes]
+        known = checked_votes(cells)
+        classes = classes_of(known, "label", class_names)
         wrong = (classes < 0) | known["item"].duplicated(keep=False)
         if wrong.any():
             raise DataError(

@@ -9,6 +9,7 @@ import pandas as pd
 
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import PADDING
+from alim_keras.data.checks import in_file
 from alim_keras.data.checks import warn_of_odd_sets
 from alim_keras.data.class_names import NO_TEXT
 from alim_keras.data.class_names import NONE_OF_THESE
@@ -16,7 +17,6 @@ from alim_keras.data.class_names import answers
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import converted
-from alim_keras.data.class_names import in_file
 from alim_keras.data.class_names import is_blank
 from alim_keras.data.class_names import places
 from alim_keras.data.class_names import shown
@@ -29,24 +29,20 @@ from alim_keras.errors import check_number
 from alim_keras.errors import first_five
 
 VOTES = ["item", "annotator", "label", "confidence"]
-_NO_ANSWER = {"na", "n/a", "none", "null", "-", "?"}
+_NO_ANSWER = {"na", "n/a", "nan", "none", "null", "-", "?"}
 _JOINED = re.compile(r",|\bor\b|\band\b")
 # Labels that look like a list of several.
 _SEVERAL = re.compile(r".*[|;].*|\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
 
 
-def checked_votes(votes, class_names=None, notes=()):
+def checked_votes(votes, notes=()):
     """Returns votes with the columns and types that `read_votes` promises."""
-    names = frozenset(class_names or votes.attrs.get("class_names") or ())
     attrs = {"layout": "long", "class_names": None, "provenance": {}}
     attrs |= {**votes.attrs, "notes": notes}
     votes = votes.reindex(columns=[*votes, *{*VOTES} - {*votes}])
-
-    def name_of(cell):
-        return None if is_blank(cell, names) else text_of(cell, NO_TEXT)
-
-    votes["item"] = converted(votes, "item", lambda c: text_of(c, NO_TEXT))
-    votes["label"] = converted(votes, "label", lambda c: answers(c, names))
+    votes = votes.astype(object).where(votes.notna(), None)
+    votes["item"] = converted(votes, "item", _text)
+    votes["label"] = converted(votes, "label", answers)
     is_list = votes["confidence"].map(type).eq(list)
     lengths = votes[is_list][["label", "confidence"]].map(len)
     _refuse(
@@ -56,7 +52,8 @@ def checked_votes(votes, class_names=None, notes=()):
     )
     votes = votes.explode(["label", "confidence"] if len(lengths) else "label")
     votes["label"] = votes["label"].where(votes["label"].notna(), None)
-    votes["annotator"] = converted(votes, "annotator", name_of)
+    for name in {"annotator", "image", "truth"} & {*votes}:
+        votes[name] = converted(votes, name, _text_or_none)
     given, is_named = votes["confidence"], votes["label"].notna()
     votes["confidence"] = pd.to_numeric(given, errors="coerce").astype(float)
     wrong = is_named & given.notna() & ~np.isfinite(votes["confidence"])
@@ -69,13 +66,20 @@ def checked_votes(votes, class_names=None, notes=()):
         notes.append(f"answers that were accepted, rejected, ignored: {counts}")
     more = [name for name in ("image", "truth") if name in votes]
     for name in more:
-        votes[name] = converted(votes, name, name_of)
         first = votes.groupby("item", sort=False)[name].transform("first")
         differs = votes[name].notna() & (votes[name] != first)
         _refuse(votes, differs, f"an item must not have two values of {name!r}")
     votes = votes[[*VOTES, *more]]
     votes.attrs = attrs
     return votes
+
+
+def _text(cell):
+    return text_of(cell, NO_TEXT)
+
+
+def _text_or_none(cell):
+    return None if is_blank(cell) else _text(cell)
 
 
 def _refuse(votes, wrong, expected, values=None):
@@ -143,7 +147,7 @@ def sets_of_votes(
     if none_of_these:
         check_class_names(none_of_these, "none_of_these")
     if "layout" not in votes.attrs:  # It is a frame of one's own.
-        votes = checked_votes(votes, class_names, [])
+        votes = checked_votes(votes, [])
     attrs, notes = votes.attrs, list(votes.attrs["notes"])
     _check_rules(votes, min_votes, min_confidence, empty_set, duplicates)
     given = class_names or attrs["class_names"]
@@ -296,32 +300,28 @@ def _warn_of_odd_names(names):
 
 def _merge_rows(counted, duplicates, notes):
     """Returns the votes that count where items have rows that differ."""
-    rows = pd.Series(pd.factorize(counted.index)[0], counted.index)
-    items = counted["number"].to_numpy()
-    if (rows.groupby(items).nunique() == 1).all():
-        return counted
-    pairs = pd.Series([*zip(counted["annotator"].fillna(""), counted["kind"])])
     # A row that names no class, by a word of --none_of_these too, is empty.
-    said = pairs.groupby(rows.to_numpy()).agg(
-        lambda row: frozenset(pair for pair in row if pair[1] >= 0)
-    )
-    number = pd.Series(items).groupby(rows.to_numpy()).first()
-    distinct = pd.DataFrame({"number": number, "said": said}).drop_duplicates()
+    named = counted[counted["kind"] >= 0]
+    pairs = zip(named["annotator"].fillna(""), named["kind"])
+    pairs = pd.Series([*pairs], named.index, dtype=object)
+    rows = counted[["item", "number"]][~counted.index.duplicated()]
+    rows = rows.assign(pairs=pairs.groupby(level=0).agg(frozenset))
+    distinct = rows[~rows[["number", "pairs"]].duplicated()]
     again = distinct["number"].duplicated()
     differing = distinct["number"][again].unique()
-    text = f"{len(differing)} ids have rows that differ"
-    if len(differing) and duplicates == "error":
-        first = np.isin(items, differing) & ~counted["item"].duplicated()
-        raise DataError(
-            f"{text}: {places(counted, first)}; keep one of each, or say what "
-            "counts with --duplicates=union or --duplicates=first"
-        )
     if len(differing):
+        text = f"{len(differing)} ids have rows that differ"
+        if duplicates == "error":
+            first = rows["number"].isin(differing) & ~rows["item"].duplicated()
+            raise DataError(
+                f"{text}: {places(rows, first)}; keep one of each, or say what "
+                "counts with --duplicates=union or --duplicates=first"
+            )
         notes.append(f"{text}: --duplicates={duplicates}")
-    is_repeated = ~said.index.isin(distinct.index)
+    is_repeated = np.arange(len(rows)) >= len(distinct)
     _note(notes, is_repeated, "rows are repeated: left out")
     keep = distinct if duplicates == "union" else distinct[~again]
-    return counted[rows.isin(keep.index)]
+    return counted[counted.index.isin(keep.index)]
 
 
 def _count(counted, min_confidence, notes):
@@ -350,6 +350,15 @@ def _note(notes, rows, text):
         notes.append(f"{np.sum(rows)} {text}")
 
 
+def classes_of(votes, column, class_names):
+    """Returns the classes in a column of votes, int64 `(n,)`, -1 for none."""
+    codes, labels = pd.factorize(votes[column])
+    _, numbers = class_numbers(
+        labels, class_names, place=lambda i: places(votes, codes == i)
+    )
+    return np.append(np.maximum(numbers, PADDING), PADDING)[codes]
+
+
 def true_labels(votes, candidates):
     """Returns the true classes that a table gives beside its votes, or None.
 
@@ -359,10 +368,6 @@ def true_labels(votes, candidates):
     if "truth" not in votes:
         return None
     truths = votes[votes["truth"].notna()].drop_duplicates("item")
-    codes, labels = pd.factorize(truths["truth"])
-    names = candidates.class_names
-    _, numbers = class_numbers(
-        labels, names, place=lambda i: places(truths, codes == i)
-    )
-    truths = pd.Series(numbers[codes], truths["item"]).reindex(candidates.ids)
-    return np.maximum(truths.fillna(PADDING).to_numpy(np.int64), PADDING)
+    classes = classes_of(truths, "truth", candidates.class_names)
+    known = pd.Series(classes, truths["item"]).reindex(candidates.ids)
+    return known.fillna(PADDING).to_numpy(np.int64)
