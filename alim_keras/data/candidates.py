@@ -1,8 +1,4 @@
-"""`CandidateSets`: which classes each example may have, joined by id.
-
-Sets are kept as lists of classes (CSR), so that memory grows with the number
-of candidates and not with the number of classes.
-"""
+"""`CandidateSets`: which classes each example may have, joined by id."""
 
 import dataclasses
 import functools
@@ -11,6 +7,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import scipy.sparse
 
 from alim_keras import files
 from alim_keras.data import checks
@@ -27,7 +24,8 @@ _BLOCK = 1 << 24
 class CandidateSets:
     """The candidate set of every example of a training set.
 
-    Row i holds the classes `indices[indptr[i] : indptr[i + 1]]`.
+    Row i holds the classes `indices[indptr[i] : indptr[i + 1]]` (CSR), so
+    memory grows with the number of candidates, not with that of classes.
 
     Args:
         ids: Strings `(N,)`, unique.
@@ -59,8 +57,8 @@ class CandidateSets:
     def __post_init__(self):
         ids = np.array(self.ids, str)
         names = tuple(str(name) for name in self.class_names)
-        indptr, indices = np.array(self.indptr, int), np.asarray(self.indices)
-        sizes = np.diff(indptr)
+        indptr = np.array(self.indptr, np.int32)
+        indices, sizes = np.asarray(self.indices), np.diff(indptr)
         if indptr[0] or indptr[-1] != len(indices) or np.any(sizes < 0):
             raise DataError(
                 "`indptr` must rise from 0 to the number of `indices`. "
@@ -77,13 +75,10 @@ class CandidateSets:
         # A row's first class may be below the last class of the row before.
         falls[indptr[:-1][sizes > 0]] = False
         wrong = falls | (indices < 0) | (indices >= len(names))
-        for rows, why in (
-            (np.flatnonzero(sizes == 0), "candidate sets are empty"),
-            (
-                np.unique(np.repeat(np.arange(len(ids)), sizes)[wrong]),
-                f"sets are no rising classes in 0..{len(names) - 1}",
-            ),
-        ):
+        odd = np.unique(np.repeat(np.arange(len(ids)), sizes)[wrong])
+        order = f"sets are no rising classes in 0..{len(names) - 1}"
+        empty = np.flatnonzero(sizes == 0), "candidate sets are empty"
+        for rows, why in (empty, (odd, order)):
             if len(rows):
                 raise DataError(
                     f"{self.source}: {len(rows)} {why}, {first_rows(rows, ids)}"
@@ -119,8 +114,8 @@ class CandidateSets:
                 f"but there are {len(names)} classes"
             )
         checks.check_zero_one(sets, ids)
-        rows, classes = np.nonzero(sets)
-        return cls(ids, names, _indptr(rows, len(sets)), classes, **more)
+        matrix = scipy.sparse.csr_array(sets != 0)
+        return cls(ids, names, matrix.indptr, matrix.indices, **more)
 
     @classmethod
     def from_pairs(cls, rows, classes, ids, class_names, **more):
@@ -133,11 +128,11 @@ class CandidateSets:
             class_names: Strings `(C,)`.
             **more: `provenance` and `source`.
         """
-        rows, width = np.asarray(rows, int), max(len(class_names), 1)
-        classes = checks.class_numbers(classes, rows, ids, width)
-        keys = np.unique(rows * width + classes)
-        indptr = _indptr(keys // width, len(ids))
-        return cls(ids, class_names, indptr, keys % width, **more)
+        shape = (len(ids), len(class_names))
+        classes = checks.class_numbers(classes, rows, ids, shape[1])
+        pairs = (np.asarray(rows, int), classes)
+        matrix = scipy.sparse.csr_array((np.ones(len(classes)), pairs), shape)
+        return cls(ids, class_names, matrix.indptr, matrix.indices, **more)
 
     @classmethod
     def from_lists(cls, lists, ids=None, class_names=None, **more):
@@ -163,29 +158,31 @@ class CandidateSets:
         """Integer C."""
         return len(self.class_names)
 
+    @functools.cached_property
+    def matrix(self):
+        """`scipy.sparse.csr_array` `(N, C)` of float32: 1 for a candidate."""
+        ones = np.ones(len(self.indices), np.float32)
+        return scipy.sparse.csr_array(
+            (ones, self.indices, self.indptr), self.shape
+        )
+
     @property
     def nbytes(self):
         """Bytes in memory, without ids and names."""
-        return self.indptr.nbytes + self.indices.nbytes
+        return 2 * self.indices.nbytes + self.indptr.nbytes
 
     @functools.cached_property
     def sizes(self):
-        """int64 `(N,)`: how many classes each set has."""
+        """int32 `(N,)`: how many classes each set has."""
         return np.diff(self.indptr)
 
     def rows(self, index):
         """Returns the multi-hot rows of an index array, float32 `(B, C)`."""
-        index = np.asarray(index)
-        rows = np.zeros((len(index), self.num_classes), np.float32)
-        places, owners = self._places(index)
-        rows[owners, self.indices[places]] = 1.0
-        return rows
+        return self.matrix[np.asarray(index)].toarray()
 
     def dense(self):
         """Returns all sets as a multi-hot bool array `(N, C)`."""
-        sets = np.zeros(self.shape, bool)
-        sets[np.repeat(np.arange(len(self)), self.sizes), self.indices] = True
-        return sets
+        return self.matrix.astype(bool).toarray()
 
     def members(self, row):
         """Returns the classes of one example, in rising order."""
@@ -194,16 +191,10 @@ class CandidateSets:
     def contains(self, rows, labels):
         """Returns whether the sets of rows hold labels, bool `(n,)`."""
         rows, labels = np.asarray(rows, int), np.asarray(labels)
-        places, owners = self._places(rows)
-        hits = owners[self.indices[places] == labels[owners]]
+        part = self.matrix[rows]
+        owners = np.repeat(np.arange(len(rows)), np.diff(part.indptr))
+        hits = owners[part.indices == labels[owners]]
         return np.bincount(hits, minlength=len(rows)) > 0
-
-    def _places(self, index):
-        """Returns the places of the rows' classes, and whose each is."""
-        sizes = self.sizes[index]
-        owners = np.repeat(np.arange(len(index)), sizes)
-        shift = self.indptr[index] - (np.cumsum(sizes) - sizes)
-        return np.arange(len(owners)) + shift[owners], owners
 
     def take(self, rows):
         """Returns the sets of rows (integers, a slice or a mask)."""
@@ -214,12 +205,12 @@ class CandidateSets:
             for name in ("realised_noise", "left_clean"):
                 provenance.pop(name, None)
             provenance["selected_from"] = len(self)
-        places, owners = self._places(rows)
+        part = self.matrix[rows]
         return dataclasses.replace(
             self,
             ids=self.ids[rows],
-            indptr=_indptr(owners, len(rows)),
-            indices=self.indices[places],
+            indptr=part.indptr,
+            indices=part.indices,
             provenance=provenance,
         )
 
@@ -258,10 +249,9 @@ class CandidateSets:
 
     @functools.cached_property
     def content_hash(self):
-        """SHA-256 of ids, class names and sets, 64 hexadecimal digits.
+        """SHA-256 of ids, class names and sets, in hexadecimal digits.
 
-        The order of the rows does not matter, that of the classes does; see
-        docs/data.md.
+        The order of the rows does not matter; see docs/data.md.
         """
         digest = hashlib.sha256()
 
@@ -285,11 +275,10 @@ class CandidateSets:
         return digest.hexdigest()
 
     def statistics(self, labels=None):
-        """Returns a dict of counts and shares: what the sets give away.
+        """Returns a dict of counts and shares, None where not known.
 
-        `left_clean` is how many sets could not be made noisy. Values are None
-        where they are not known. `labels` are integers `(N,)`, the true
-        classes, -1 where not known; for reporting only.
+        `left_clean` is how many sets could not be made noisy. `labels` are
+        integers `(N,)`, the true classes, -1 where not known.
         """
         noise = self.provenance.get("realised_noise")
         labels = np.full(len(self), -1) if labels is None else labels
@@ -359,8 +348,7 @@ class CandidateSets:
     def load(cls, path):
         """Reads a file written by `save`, or one made by hand.
 
-        A file made by hand needs `ids` (strings) and `sets` (multi-hot), and
-        may have `class_names`.
+        That needs `ids` and `sets` (multi-hot), and may have `class_names`.
 
         Raises:
             DataError: The file is missing, damaged or does not fit its hash.
@@ -389,7 +377,3 @@ class CandidateSets:
                 "was changed or damaged; write it again"
             )
         return loaded
-
-
-def _indptr(rows, count):
-    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])

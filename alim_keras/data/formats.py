@@ -368,7 +368,9 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
         provenance=provenance,
         notes=[f"{len(ids)} sets of {len(class_names)} classes, an array"],
     )
-    return joined(pd.DataFrame({"label": names[numbers]}, rows), base)
+    votes = base.join(pd.DataFrame({"label": names[numbers]}, rows))
+    votes.attrs = base.attrs
+    return votes
 
 
 def _check_arrays(array, ids, arrays, path):
@@ -404,20 +406,3 @@ def _pairs(array, layout, ids, class_names):
     numbers = array[rows, columns]
     numbers = class_numbers(numbers, rows, ids, count or MOST_CLASSES)
     return rows, numbers, count or numbers.max(initial=-1) + 1
-
-
-def joined(votes, base):
-    """Returns votes with the columns of their items; each item has a row.
-
-    Args:
-        votes: Frame, whose index is the place in `base` of the vote's item.
-        base: Frame with a row for each item, among its columns item.
-    """
-    silent = pd.RangeIndex(len(base)).difference(votes.index)
-    votes = pd.concat([votes, pd.DataFrame(index=silent)])
-    votes = votes.sort_index(kind="stable")
-    for name in base:
-        votes[name] = base[name].to_numpy()[votes.index]
-    votes.index = base.index[votes.index]
-    votes.attrs = base.attrs
-    return votes

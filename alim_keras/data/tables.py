@@ -242,7 +242,9 @@ def _votes_of_cells(cells, layout, given, class_names, notes):
             DataWarning,
             stacklevel=3,
         )
-    return formats.joined(votes, base)
+    votes = base.join(votes)
+    votes.attrs = base.attrs
+    return votes
 
 
 def _items(cells, header):
@@ -322,7 +324,7 @@ def _list(cells, base, header, class_names):
     if scores and cells[scores[0]].map(type).eq(list).all():
         header.use(scores)
         votes["confidence"] = cells[scores[0]]
-    return votes.reset_index(drop=True), [column]
+    return votes, [column]
 
 
 def _long(cells, base, header, class_names):
@@ -336,7 +338,7 @@ def _long(cells, base, header, class_names):
     base.attrs["confidence_column"] = columns["confidence"]
     votes = {role: cells[name] for role, name in columns.items() if name}
     columns = [name for name in columns.values() if name]
-    return pd.DataFrame(votes).reset_index(drop=True), columns
+    return pd.DataFrame(votes), columns
 
 
 def _wide(cells, base, header, class_names):
@@ -355,7 +357,7 @@ def _wide(cells, base, header, class_names):
         for name in columns:
             _check_column(name, header.names, "annotator_column")
     header.use(columns)
-    votes = cells[columns].reset_index(drop=True)
+    votes = cells[columns]
     votes = votes.melt(None, columns, "annotator", "label", ignore_index=False)
     return votes[~votes["label"].map(is_blank)], columns
 
@@ -386,7 +388,7 @@ def _hot(cells, base, header, class_names):
     rows, numbers = np.nonzero(hot)
     base.attrs["class_names"] = classes
     labels = np.array(columns, object)[numbers]
-    return pd.DataFrame({"label": labels}, rows), columns
+    return pd.DataFrame({"label": labels}, base.index[rows]), columns
 
 
 def read_labels(path, *, class_names=None, **options):
