@@ -101,7 +101,7 @@ def check_class_names(names, source="class_names"):
 
 
 def class_numbers(labels, class_names=None, none_of_these=(), place=str):
-    """Returns the class names, and the class of each label as int64.
+    """Returns the class names, and a dict from labels to class numbers.
 
     A whole number that is no name is a place in the list of classes, from 0,
     unless some class is called by a number. -1 is `PADDING`.
@@ -116,32 +116,34 @@ def class_numbers(labels, class_names=None, none_of_these=(), place=str):
     words = {str(word).strip().casefold() for word in none_of_these}
     if class_names is None:
         class_names = _occurring(labels, words, place)
+    class_names = check_class_names(class_names)
     clash = [name for name in class_names if name.casefold() in words]
     if clash:
         raise ConfigError(
             f"{first_five(clash)} is a class and a word for none of these; "
             "take it out of --none_of_these or out of the class names"
         )
-    numbers = {name: number for number, name in enumerate(class_names)}
+    classes = {name: number for number, name in enumerate(class_names)}
     by_name = any(_NUMBER.fullmatch(name) for name in class_names)
-    by_number = numbers if by_name else {str(n): n for n in numbers.values()}
-    classes = np.full(len(labels), PADDING, np.int64)
+    known = classes if by_name else {str(n): n for n in classes.values()}
+    known = {str(PADDING): PADDING, **known}
+    numbers = {}
     for index, label in enumerate(labels):
-        if label in numbers:
-            classes[index] = numbers[label]
+        if label in classes:
+            numbers[label] = classes[label]
         elif label.casefold() in words:
-            classes[index] = NONE_OF_THESE
-        elif _plain(label) in by_number:
-            classes[index] = by_number[_plain(label)]
-        elif _plain(label) != str(PADDING):
-            places = f" or a whole number in 0..{len(numbers) - 1}"
+            numbers[label] = NONE_OF_THESE
+        elif _plain(label) in known:
+            numbers[label] = known[_plain(label)]
+        else:
+            whole = f" or a whole number in 0..{len(classes) - 1}"
             raise DataError(
                 f"Unknown class {shown(label)} of {place(index)}: one of "
-                f"{first_five(class_names)}{'' if by_name else places} was "
+                f"{first_five(class_names)}{'' if by_name else whole} was "
                 "expected; class numbers start at 0"
                 f"{nearest(label, class_names)}"
             )
-    return tuple(class_names), classes
+    return class_names, numbers
 
 
 def _plain(label):

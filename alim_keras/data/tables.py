@@ -8,12 +8,12 @@ are known by their names or by flags, never by what their cells hold.
 import json
 import os
 import re
-import warnings
 
 import numpy as np
 import pandas as pd
 
 from alim_keras.data import formats
+from alim_keras.data.checks import PADDING
 from alim_keras.data.checks import in_file
 from alim_keras.data.checks import row_ids
 from alim_keras.data.class_names import check_class_names
@@ -23,11 +23,10 @@ from alim_keras.data.class_names import is_blank
 from alim_keras.data.class_names import places
 from alim_keras.data.class_names import shown
 from alim_keras.data.votes import checked_votes
-from alim_keras.data.votes import classes_of
+from alim_keras.data.votes import numbers_of
 from alim_keras.data.votes import sets_of_votes
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.errors import DataWarning
 from alim_keras.errors import check_choice
 from alim_keras.errors import first_five
 from alim_keras.errors import nearest
@@ -48,11 +47,6 @@ _KNOWN |= {*_SCORES}
 # Arguments of `sets_of_votes`.
 RULES = ("min_votes", "min_confidence", "none_of_these", "empty_set")
 RULES += ("duplicates", "answered", "source")
-# Columns that may say that an answer does not count.
-_STATUS = re.compile(
-    r"(.*[:. _])?(assignment)?status|answer|was_cancelled|is_attn_check|gold.*",
-    re.IGNORECASE,
-)
 _VERDICTS = {"accept", "reject", "ignore"}
 _HOT = {"0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1}
 
@@ -234,14 +228,6 @@ def _votes_of_cells(cells, layout, given, class_names, notes):
     unused = [name for name in header.rest if name not in used]
     if unused:
         notes.append(f"columns that are not used: {first_five(unused)}")
-    status = [name for name in unused if _STATUS.fullmatch(name)]
-    if status:
-        warnings.warn(
-            f"the column {status[0]!r} is not used; if by it some answers do "
-            f"not count, leave them out with --where={status[0]}=VALUE",
-            DataWarning,
-            stacklevel=3,
-        )
     votes = base.join(votes)
     votes.attrs = base.attrs
     return votes
@@ -375,9 +361,8 @@ def _hot(cells, base, header, class_names):
             f"{len(classes)} classes; name the columns as the classes and take "
             f"others away. Those that differ: {first_five(odd)}"
         )
-    flat = pd.Series(cells[columns].to_numpy(object).ravel(), dtype=object)
-    hot = flat.map(str).str.strip().str.lower().map(_HOT).to_numpy(float)
-    hot = hot.reshape(len(cells), len(columns))
+    hot = cells[columns].map(lambda cell: _HOT.get(str(cell).strip().lower()))
+    hot = hot.to_numpy(float)
     if np.isnan(hot).any():
         row, number = np.argwhere(np.isnan(hot))[0]
         raise DataError(
@@ -445,7 +430,8 @@ def read_known_labels(path, class_names):
             )
         cells = cells.rename(columns={"id": "item"})[["item", "label"]]
         known = checked_votes(cells)
-        classes = classes_of(known, "label", class_names)
+        _, numbers = numbers_of(known, ["label"], class_names)
+        classes = known["label"].map(numbers).fillna(PADDING).to_numpy(np.int64)
         wrong = (classes < 0) | known["item"].duplicated(keep=False)
         if wrong.any():
             raise DataError(

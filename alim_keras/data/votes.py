@@ -123,8 +123,8 @@ def sets_of_votes(
             `"all"` (it may be anything) or `"drop"`.
         duplicates: What happens to an item with rows that differ, in layouts
             where a row says all of an item: `"error"`, `"union"`, `"first"`.
-        answered: Ids of items whose true label is to replace their set, which
-            may be empty; then it holds all classes.
+        answered: Ids of items whose set may be empty, as their true label is
+            to replace it; then it holds all classes.
         source: String, what messages call the votes.
 
     Returns:
@@ -150,12 +150,11 @@ def sets_of_votes(
         votes = checked_votes(votes, [])
     attrs, notes = votes.attrs, list(votes.attrs["notes"])
     _check_rules(votes, min_votes, min_confidence, empty_set, duplicates)
-    given = class_names or attrs["class_names"]
-    given = None if given is None else check_class_names(given)
     rule = f"every class with at least {min_votes} votes"
     if min_confidence is not None:
         rule += f" of confidence {min_confidence:g} or more"
     with in_file(source):
+        given = class_names or attrs["class_names"]
         names, classes = _classes(votes, given, none_of_these, notes)
         items, ids = pd.factorize(votes["item"])
         counted = votes[VOTES].assign(number=items, kind=classes)
@@ -163,16 +162,16 @@ def sets_of_votes(
             counted = _merge_rows(counted, duplicates, notes)
         counted = _count(counted[counted["kind"] >= 0], min_confidence, notes)
         sizes = counted.groupby(["number", "kind"]).size()
-        pairs = sizes[sizes >= min_votes].index.to_frame(index=False)
-        empty = ~np.isin(np.arange(len(ids)), pairs["number"])
-        is_known = empty & ids.isin(list(answered))
+        pairs = sizes[sizes >= min_votes].index.to_frame()
+        rows, kinds = pairs["number"].to_numpy(), pairs["kind"].to_numpy()
+        is_empty = ~np.isin(np.arange(len(ids)), rows)
+        is_known = is_empty & ids.isin(list(answered))
         _note(notes, is_known, "sets are empty and their true labels are known")
-        kept = ~empty | is_known
+        kept = ~is_empty | is_known
         if not kept.all():
-            rows = votes["item"].isin(ids[~kept]) & ~votes["item"].duplicated()
-            text = (
-                f"{sum(rows)} candidate sets are empty, {places(votes, rows)}"
-            )
+            first = votes["item"].isin(ids[~kept]) & ~votes["item"].duplicated()
+            text = f"{np.sum(~kept)} candidate sets are empty, "
+            text += places(votes, first)
             if empty_set == "error":
                 raise DataError(
                     f"{text}, by the rule: {rule}; name a class for each, or "
@@ -183,18 +182,15 @@ def sets_of_votes(
             kept |= empty_set == "all"
         if not kept.any():
             raise DataError("the table is empty once empty sets are left out")
-        full = pd.MultiIndex.from_product(
-            [np.flatnonzero(empty & kept), range(len(names))],
-            names=["number", "kind"],
-        )
-        pairs = pd.concat([pairs, full.to_frame(index=False)])
-        unused = np.setdiff1d(np.arange(len(names)), pairs["kind"])
-        if len(unused):
-            unused = first_five([names[number] for number in unused])
-            notes.append(f"classes that are in no set: {unused}")
+        full, numbers = np.flatnonzero(is_empty & kept), np.arange(len(names))
+        rows = np.append(rows, np.repeat(full, len(names)))
+        kinds = np.append(kinds, np.tile(numbers, len(full)))
+        unused = [names[number] for number in np.setdiff1d(numbers, kinds)]
+        if unused:
+            notes.append(f"classes that are in no set: {first_five(unused)}")
         candidates = CandidateSets.from_pairs(
-            (np.cumsum(kept) - 1)[pairs["number"]],
-            pairs["kind"].to_numpy(),
+            (np.cumsum(kept) - 1)[rows],
+            kinds,
             ids[kept],
             names,
             provenance={
@@ -243,40 +239,30 @@ def _warn(text):
 
 def _classes(votes, given, none_of_these, notes):
     """Returns the class names, and the class of each vote or a negative."""
-    both = votes["label"]
-    if "truth" in votes:
-        both = pd.concat([both, votes["truth"]])
-    codes, labels = pd.factorize(both)
-
-    def place(index):
-        rows = np.unique(np.flatnonzero(codes == index) % len(votes))
-        text = places(votes, rows)
-        if votes.attrs["layout"] == "wide":
-            text += f", column {votes['annotator'].iloc[rows[0]]!r}"
-        return text
-
+    columns = [name for name in ("label", "truth") if name in votes]
     if given is None and votes.attrs["layout"] in ("wide", "long"):
-        all_labels = set(labels)
-        for index, label in enumerate(labels):
+        labels = {*votes["label"].dropna()}
+        for label in labels:
             parts = {part.strip() for part in label.split(",")} - {label}
-            if _SEVERAL.fullmatch(label) or parts & all_labels:
+            if _SEVERAL.fullmatch(label) or parts & labels:
+                where = places(votes, votes["label"] == label)
                 raise DataError(
-                    f"{shown(label)} of {place(index)} looks like several "
-                    "classes, but each cell names one here; say --layout=list "
-                    "if it is a set, or give the classes with --class_names"
+                    f"{shown(label)} of {where} looks like several classes, "
+                    "but each cell names one here; say --layout=list if it is "
+                    "a set, or give the classes with --class_names"
                 )
-    names, numbers = class_numbers(labels, given, none_of_these, place)
-    classes = np.append(numbers, PADDING)[codes[: len(votes)]]
+    names, numbers = numbers_of(votes, columns, given, none_of_these)
     if given is None:
         notes.append(f"{len(names)} classes were found: {first_five(names)}")
         _warn_of_odd_names(names)
-    elif not set(labels[numbers >= 0]) <= set(names):
+    elif {label for label, n in numbers.items() if n >= 0} - {*names}:
         notes.append("class numbers are places in the class names, from 0")
-    is_named = votes["label"].notna()
-    _note(notes, is_named & (classes == PADDING), "answers are -1: left out")
-    is_none = classes == NONE_OF_THESE
-    _note(notes, is_none, "answers are none of these: left out")
-    return names, classes
+    classes = votes["label"].map(numbers)
+    _note(notes, classes == PADDING, "answers are -1: left out")
+    _note(
+        notes, classes == NONE_OF_THESE, "answers are none of these: left out"
+    )
+    return names, classes.fillna(PADDING).astype(np.int64)
 
 
 def _warn_of_odd_names(names):
@@ -350,13 +336,15 @@ def _note(notes, rows, text):
         notes.append(f"{np.sum(rows)} {text}")
 
 
-def classes_of(votes, column, class_names):
-    """Returns the classes in a column of votes, int64 `(n,)`, -1 for none."""
-    codes, labels = pd.factorize(votes[column])
-    _, numbers = class_numbers(
-        labels, class_names, place=lambda i: places(votes, codes == i)
-    )
-    return np.append(np.maximum(numbers, PADDING), PADDING)[codes]
+def numbers_of(votes, columns, class_names=None, none_of_these=()):
+    """Returns `class_numbers` of the labels in columns of votes."""
+    labels = pd.Series(votes[columns].to_numpy(object).ravel())
+    labels = labels.dropna().unique()
+
+    def place(index):
+        return places(votes, votes[columns].eq(labels[index]).any(axis=1))
+
+    return class_numbers(labels, class_names, none_of_these, place)
 
 
 def true_labels(votes, candidates):
@@ -368,6 +356,7 @@ def true_labels(votes, candidates):
     if "truth" not in votes:
         return None
     truths = votes[votes["truth"].notna()].drop_duplicates("item")
-    classes = classes_of(truths, "truth", candidates.class_names)
-    known = pd.Series(classes, truths["item"]).reindex(candidates.ids)
-    return known.fillna(PADDING).to_numpy(np.int64)
+    _, numbers = numbers_of(truths, ["truth"], candidates.class_names)
+    labels = truths.set_index("item")["truth"].map(numbers)
+    labels = labels.reindex(candidates.ids).fillna(PADDING)
+    return labels.to_numpy(np.int64)

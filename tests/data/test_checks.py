@@ -107,8 +107,7 @@ def test_images_become_bytes_or_float32(given, returned):
         (np.zeros((3, 4, 4, 1)), "3 images but 2 ids"),
     ],
 )
-def test_unsound_images_are_refused(images, text, monkeypatch):
-    monkeypatch.setattr("alim_keras.data.checks._BLOCK", 32)
+def test_unsound_images_are_refused(images, text):
     with pytest.raises(DataError, match=text):
         validate_images(images, ["a", "b"])
 

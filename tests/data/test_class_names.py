@@ -1,6 +1,5 @@
 """Cells to classes: names first, numbers only where they are places."""
 
-import numpy as np
 import pytest
 from reading import read
 from reading import written
@@ -123,7 +122,7 @@ def test_60000_classes_are_looked_up_and_refused_in_bounded_time():
     names = [f"class {number}" for number in range(60_000)]
     found, numbers = class_numbers(names[::-1], names)
     assert found == tuple(names)
-    np.testing.assert_array_equal(numbers, np.arange(60_000)[::-1])
+    assert [numbers[name] for name in names] == list(range(60_000))
     assert len(class_numbers(names)[0]) == 60_000
     with pytest.raises(DataError, match="Unknown class 'class x'"):
         class_numbers(["class x"], names)

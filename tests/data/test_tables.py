@@ -13,7 +13,6 @@ from alim_keras.data.tables import read_labels
 from alim_keras.data.votes import sets_of_votes
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.errors import DataWarning
 
 SETS = {"a": {"cat", "dog"}, "b": {"dog"}, "c": {"cat", "owl"}}
 LIST = "id,candidates\na,cat|dog\nb,dog\nc,owl|cat\n"
@@ -254,7 +253,6 @@ def test_arguments_out_of_range(write, text, options):
         (BLANKS, {**NONE, "empty_set": "drop"}, "1 candidate sets are empty"),
         (BLANKS, {**NONE, "empty_set": "all"}, "id x (line 3): --empty_set"),
         (BLANKS, {**NONE, "empty_set": "all"}, "1 answers are none of these"),
-        ("id,a1,a2\nx,cat,\ny,dog,NaN\n", WIDE_LAYOUT, "an answer: a2"),
         (TWICE, {"duplicates": "union"}, "1 rows are repeated"),
         ("id,10,9,2\na,1,0,0\nb,1,1,0\n", HOT_LAYOUT, "in no set: 2"),
         (
@@ -268,11 +266,6 @@ def test_arguments_out_of_range(write, text, options):
 )
 def test_notes(write, text, options, note):
     assert any(note in line for line in read(write(text), **options).notes)
-
-
-def test_a_status_that_is_not_used_is_warned_of(write):
-    with pytest.warns(DataWarning, match="'status' is not.*--where=status="):
-        read(write(STATUS))
 
 
 def test_the_votes(write):
