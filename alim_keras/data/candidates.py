@@ -11,7 +11,6 @@ import scipy.sparse
 
 from alim_keras import files
 from alim_keras.data import checks
-from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 from alim_keras.errors import first_rows
@@ -198,14 +197,11 @@ class CandidateSets:
 
     def take(self, rows):
         """Returns the sets of rows (integers, a slice or a mask)."""
-        rows = np.arange(len(self))[rows]
-        provenance = dict(self.provenance)
-        if len(rows) < len(self):
+        part, provenance = self.matrix[rows], dict(self.provenance)
+        if part.shape[0] < len(self):
             # These two were counted over all examples.
-            for name in ("realised_noise", "left_clean"):
-                provenance.pop(name, None)
-            provenance["selected_from"] = len(self)
-        part = self.matrix[rows]
+            provenance.pop("realised_noise", None)
+            provenance.pop("left_clean", None)
         return dataclasses.replace(
             self,
             ids=self.ids[rows],
@@ -226,13 +222,10 @@ class CandidateSets:
         rows = pd.Index(self.ids).get_indexer(ids)
         missing = ids[rows < 0]
         if len(missing):
-            hint = "make the ids of both the same"
-            if np.array_equal(self.ids, checks.row_ids(len(self))):
-                hint = "these are only the numbers of rows; give sets with ids"
             raise DataError(
                 f"{len(missing)} of the {len(ids)} examples in {where} have no "
                 f"candidate set among the {len(self)} in {self.source}: "
-                f"{first_five(missing)}; {hint}"
+                f"{first_five(missing)}; make the ids of both the same"
             )
         return self.take(rows)
 
@@ -242,9 +235,11 @@ class CandidateSets:
         stays = ~np.isin(owners, rows)
         rows = np.concatenate([owners[stays], rows])
         classes = np.concatenate([self.indices[stays], labels])
-        more = {"provenance": self.provenance, "source": self.source}
-        return CandidateSets.from_pairs(
-            rows, classes, self.ids, self.class_names, **more
+        sets = CandidateSets.from_pairs(
+            rows, classes, self.ids, self.class_names
+        )
+        return dataclasses.replace(
+            self, indptr=sets.indptr, indices=sets.indices
         )
 
     @functools.cached_property
@@ -322,11 +317,6 @@ class CandidateSets:
 
     def save(self, path):
         """Writes an .npz file; equal contents give equal bytes."""
-        if not str(path).endswith(".npz"):
-            raise ConfigError(
-                "The file of candidate sets must end in .npz. "
-                f"Received: path={str(path)!r}"
-            )
         arrays = {
             "ids": self.ids,
             "class_names": np.array(self.class_names, str),
@@ -335,14 +325,8 @@ class CandidateSets:
             "provenance": json.dumps(self.provenance, sort_keys=True),
             "content_hash": self.content_hash,
         }
-        try:
-            with files.replacing(path) as file:
-                np.savez_compressed(file, **arrays)
-        except OSError as error:
-            raise DataError(
-                f"The candidate sets cannot be written to {path}: "
-                f"{error.strerror or error}; choose another place"
-            ) from error
+        with files.replacing(path) as file:
+            np.savez_compressed(file, **arrays)
 
     @classmethod
     def load(cls, path):

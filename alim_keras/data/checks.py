@@ -10,6 +10,7 @@ import warnings
 import zlib
 
 import numpy as np
+import pandas as pd
 
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
@@ -37,8 +38,7 @@ def in_file(path):
 def default_ids(places, split="train"):
     """Returns the ids of official places, or of so many: "train_00000", ...
 
-    Numbers have at least five digits and one length, so that the order of
-    the ids is the order of the numbers.
+    All numbers have one length, so that ids sort as their numbers do.
     """
     places = range(places) if isinstance(places, int) else places
     digits = max(5, len(str(max(places, default=0))))
@@ -46,10 +46,9 @@ def default_ids(places, split="train"):
 
 
 def row_ids(num_rows):
-    """Returns "row_00000" and so on: ids for rows of a file without ids.
+    """Returns ids for rows of a file without ids: "row_00000", ...
 
-    No data set has such ids, so that sets with them are never joined to
-    images by accident.
+    No data set has such ids, so these are never joined to its images.
     """
     return default_ids(num_rows, "row")
 
@@ -57,8 +56,7 @@ def row_ids(num_rows):
 def generator(seed, name):
     """Returns a `numpy.random.Generator` (PCG64) for one use of a seed.
 
-    The name keeps the uses apart: the candidate sets, the subset and the
-    held-out part do not share draws.
+    Uses with different names share no draws.
     """
     seed = check_number("seed", seed, 0, whole=True)
     words = [seed, zlib.crc32(name.encode())]
@@ -67,19 +65,18 @@ def generator(seed, name):
 
 def check_names(texts, where, kind="ids"):
     """Raises `DataError` for names that come twice or are no UTF-8 text."""
-    if len(set(texts.tolist())) < len(texts):
-        values, counts = np.unique(texts, return_counts=True)
-        twice = values[counts > 1]
-        raise DataError(
-            f"{where}: {len(twice)} {kind} occur more than once: "
-            f"{first_five(twice)}; all must differ"
-        )
     wrong = [text for text in texts.tolist() if _NO_UTF8.search(text)]
     if wrong:
         shown = first_five([ascii(text) for text in wrong[:6]])
         raise DataError(
             f"{where}: {len(wrong)} {kind} are no UTF-8 text: {shown}; "
             "rename them"
+        )
+    twice = np.unique(texts[pd.Index(texts).duplicated()])
+    if len(twice):
+        raise DataError(
+            f"{where}: {len(twice)} {kind} occur more than once: "
+            f"{first_five(twice)}; all must differ"
         )
 
 
@@ -194,20 +191,15 @@ def check_truth_inside(sets, labels, noise_rate):
 
 
 def validate_images(images, ids=None):
-    """Returns images as uint8 or float32.
+    """Returns images as uint8, or as float32 if they are floats.
 
     Args:
         images: Numbers `(N, H, W, channels)` in [0, 255], with 1 or 3
             channels.
         ids: Optional strings `(N,)`, for the messages.
 
-    Returns:
-        The same array if it is uint8 or float32; otherwise a uint8 copy of
-        integers or a float32 copy of floats.
-
     Raises:
-        DataError: Another type, rank or number of channels, values outside
-            [0, 255], or NaN and infinite values.
+        DataError: Another type or shape, NaN, or values outside [0, 255].
     """
     images = np.asarray(images)
     shape = images.shape

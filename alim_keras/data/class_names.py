@@ -32,9 +32,8 @@ def read_class_names(text):
     """Returns the class names that a flag gives, as a tuple of strings.
 
     Args:
-        text: A file of names, one on each line (`names.txt`); a number of
-            classes (`10`, named `"0"` to `"9"`); or names with commas
-            (`cat,dog`).
+        text: A file with a name on each line; a number of classes; or names
+            with commas.
 
     Raises:
         DataError: The file is missing, not UTF-8, or holds no names.

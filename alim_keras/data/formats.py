@@ -18,15 +18,8 @@ import urllib.parse
 import numpy as np
 import pandas as pd
 
+from alim_keras.data import checks
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.checks import PADDING
-from alim_keras.data.checks import check_names
-from alim_keras.data.checks import check_zero_one
-from alim_keras.data.checks import class_numbers
-from alim_keras.data.checks import in_file
-from alim_keras.data.checks import read_npz
-from alim_keras.data.checks import row_ids
-from alim_keras.data.checks import validate_labels
 from alim_keras.data.class_names import MOST_CLASSES
 from alim_keras.data.class_names import NO_TEXT
 from alim_keras.data.class_names import check_class_names
@@ -83,7 +76,7 @@ def read(path, format=None, known_columns=("id", "label")):
 
     `known_columns`, in lower case, tell the delimiter of text.
     """
-    with in_file(path):
+    with checks.in_file(path):
         format = format_of(path, format)
         if ":" in format:
             return _by_own_reader(path, format)
@@ -338,9 +331,9 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
         class_names: Strings, or None.
     """
     sought = (name or "candidates", "ids", "class_names", "labels")
-    arrays = read_npz(path, (*sought, "content_hash"))
+    arrays = checks.read_npz(path, (*sought, "content_hash"))
     provenance = {}
-    with in_file(path):
+    with checks.in_file(path):
         if "content_hash" in arrays and not name:
             sets = CandidateSets.load(path)
             rows = np.repeat(np.arange(len(sets)), sets.sizes)
@@ -348,7 +341,7 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
             provenance = sets.provenance
         else:
             array = arrays.get(sought[0], np.zeros(0))
-            ids = arrays.get("ids", row_ids(len(array)))
+            ids = arrays.get("ids", checks.row_ids(len(array)))
             if "class_names" in arrays:
                 class_names = check_class_names(arrays["class_names"].tolist())
             _check_arrays(array, ids, arrays, path)
@@ -359,8 +352,8 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
         base.index.name = "row"
         if "labels" in arrays:
             labels = arrays["labels"]
-            known = np.where(labels == PADDING, 0, labels)
-            validate_labels(known, len(class_names), ids)
+            known = np.where(labels == checks.PADDING, 0, labels)
+            checks.validate_labels(known, len(class_names), ids)
             base["truth"] = names[labels.astype(np.int64)]
     base.attrs.update(
         layout="list" if layout == "list" else "multi_hot",
@@ -388,21 +381,21 @@ def _check_arrays(array, ids, arrays, path):
             f"'ids', a list of {len(array)} texts, was expected. Received: "
             f"{ids.dtype} of shape {ids.shape}, the last {ids.ravel()[-1:]}"
         )
-    check_names(ids.astype(str), path)
+    checks.check_names(ids.astype(str), path)
 
 
 def _pairs(array, layout, ids, class_names):
     """Returns the row and the class of each candidate, and how many classes."""
     count = len(class_names or ())
     if array.ndim == 2 and layout != "list":
-        check_zero_one(array, ids)
+        checks.check_zero_one(array, ids)
         if count not in (0, array.shape[1]):
             raise DataError(
                 f"the sets have {array.shape[1]} columns for {count} classes"
             )
         return *np.nonzero(array), array.shape[1]
     array = array.reshape(len(array), -1)
-    rows, columns = np.nonzero(array != PADDING)
+    rows, columns = np.nonzero(array != checks.PADDING)
     numbers = array[rows, columns]
-    numbers = class_numbers(numbers, rows, ids, count or MOST_CLASSES)
+    numbers = checks.class_numbers(numbers, rows, ids, count or MOST_CLASSES)
     return rows, numbers, count or numbers.max(initial=-1) + 1

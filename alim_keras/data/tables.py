@@ -12,10 +12,8 @@ import re
 import numpy as np
 import pandas as pd
 
+from alim_keras.data import checks
 from alim_keras.data import formats
-from alim_keras.data.checks import PADDING
-from alim_keras.data.checks import in_file
-from alim_keras.data.checks import row_ids
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import converted
@@ -72,7 +70,7 @@ def read_votes(
         layout: `"list"` (a column of sets: `cat|dog`, `["cat", "dog"]`),
             `"wide"` (a column for each annotator, blank = no vote), `"long"`
             (a row for each vote), `"multi_hot"` (a column of 0 and 1 for each
-            class) or `"auto"`: known by the names of the columns. Arrays are
+            class) or `"auto"`, by the names of the columns. Arrays are
             multi-hot, or with `"list"` class numbers filled up with -1.
         id_column: The column that names the items.
         candidates_column: The column, or array, of sets.
@@ -81,21 +79,20 @@ def read_votes(
         label_column: The column of votes of a long table; in others that of
             the true class, blank where it is not known.
         class_names: Strings, the classes.
-        where: String or strings `COLUMN=VALUE`, also with `!=`, `>` and `<`:
-            other rows are left out.
+        where: String or strings `COLUMN=VALUE`, also with `!=`, `>` and `<`,
+            which rows must meet.
 
     Returns:
         A `pandas.DataFrame` whose index is the line or the row in the file,
         with the columns item (string), annotator (string or None), label
-        (string; None where no class is named) and confidence (float; NaN if
-        not given; 0 means that the item is NOT of this class). Where the file
-        has them also `image`, the path of the item's file, and `truth`, its
-        true class or None. Each item has a row. `attrs` has `notes`, lines on
-        what was read; `layout`; and `class_names`, the file's own or None.
+        (string; None where no class is named), confidence (float or NaN; 0
+        means NOT of this class) and, where the file has them, `image`, the
+        path of the item's file, and `truth`, its true class or None. Each
+        item has a row. `attrs` has `notes`, lines on what was read; `layout`;
+        and `class_names`, the file's own or None.
 
     Raises:
-        DataError: A file that is missing, empty or damaged, columns that
-            cannot be told apart, a cell that cannot be read.
+        DataError: A file that cannot be read, or columns told apart.
         ConfigError: An argument out of its range or without use here.
         EnvironmentLacksError: The format needs a package that is absent.
 
@@ -117,7 +114,7 @@ def read_votes(
         "annotator_column": annotator_column,
         "label_column": label_column,
     }
-    with in_file(path):
+    with checks.in_file(path):
         format = formats.format_of(path, format)
     if format == "npz":
         check_choice("layout", layout, ("auto", "list", "multi_hot"))
@@ -127,7 +124,7 @@ def read_votes(
         named = {n.strip().lower() for n in given.values() if n}
         frame = formats.read(path, format, {*_KNOWN, *named})
     notes = frame.attrs.setdefault("notes", [])
-    with in_file(path):
+    with checks.in_file(path):
         frame = _filtered(frame, where, notes)
         if "layout" not in frame.attrs:
             frame = _votes_of_cells(frame, layout, given, class_names, notes)
@@ -239,7 +236,7 @@ def _items(cells, header):
     kinds = (_ITEM, formats.IMAGE, _TASK)
     words = next((words for words in kinds if header.known(words)), ())
     item = header.take("id_column", "the id", words, needed=not has_images)
-    ids = row_ids(len(cells)) if item is None else cells[item]
+    ids = checks.row_ids(len(cells)) if item is None else cells[item]
     base = pd.DataFrame({"item": ids}, index=cells.index)
     if not has_images and item.lower() not in formats.IMAGE:
         image = header.take(None, "the image", formats.IMAGE, False)
@@ -382,8 +379,7 @@ def read_labels(path, *, class_names=None, **options):
     Args:
         path: The file.
         class_names: Strings, the classes in their order.
-        **options: Arguments of `read_votes` and of `sets_of_votes`, which say
-            what is refused.
+        **options: Arguments of `read_votes` and of `sets_of_votes`.
 
     Returns:
         `CandidateSets`; the votes that counted, or None if nobody is named;
@@ -407,12 +403,7 @@ def read_labels(path, *, class_names=None, **options):
 
 
 def read_known_labels(path, class_names):
-    """Reads a file of true labels with the columns `id` and `label`.
-
-    Args:
-        path: The file, in any format of a table.
-        class_names: Strings, the classes; a label is a name, or, unless some
-            class is called by a number, its place in them from 0.
+    """Reads a table of true labels with the columns `id` and `label`.
 
     Returns:
         Strings `(n,)`, the ids, and int64 `(n,)`, their labels.
@@ -422,16 +413,21 @@ def read_known_labels(path, class_names):
             comes twice; a label is no class.
     """
     cells = formats.read(os.fspath(path))
-    with in_file(path):
+    with checks.in_file(path):
         if not {"id", "label"} <= {*cells} or "suspicion" in cells:
             raise DataError(
                 "the columns id and label of labels that a person gave were "
                 f"expected, and no audit's labels.csv. Received: {[*cells]}"
             )
         cells = cells.rename(columns={"id": "item"})[["item", "label"]]
-        known = checked_votes(cells)
+        known = checked_votes(cells, [])
         _, numbers = numbers_of(known, ["label"], class_names)
-        classes = known["label"].map(numbers).fillna(PADDING).to_numpy(np.int64)
+        classes = (
+            known["label"]
+            .map(numbers)
+            .fillna(checks.PADDING)
+            .to_numpy(np.int64)
+        )
         wrong = (classes < 0) | known["item"].duplicated(keep=False)
         if wrong.any():
             raise DataError(

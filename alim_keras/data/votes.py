@@ -7,10 +7,8 @@ import warnings
 import numpy as np
 import pandas as pd
 
+from alim_keras.data import checks
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.checks import PADDING
-from alim_keras.data.checks import in_file
-from alim_keras.data.checks import warn_of_odd_sets
 from alim_keras.data.class_names import NO_TEXT
 from alim_keras.data.class_names import NONE_OF_THESE
 from alim_keras.data.class_names import answers
@@ -35,7 +33,7 @@ _JOINED = re.compile(r",|\bor\b|\band\b")
 _SEVERAL = re.compile(r".*[|;].*|\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
 
 
-def checked_votes(votes, notes=()):
+def checked_votes(votes, notes):
     """Returns votes with the columns and types that `read_votes` promises."""
     attrs = {"layout": "long", "class_names": None, "provenance": {}}
     attrs |= {**votes.attrs, "notes": notes}
@@ -52,7 +50,8 @@ def checked_votes(votes, notes=()):
     )
     votes = votes.explode(["label", "confidence"] if len(lengths) else "label")
     votes["label"] = votes["label"].where(votes["label"].notna(), None)
-    for name in {"annotator", "image", "truth"} & {*votes}:
+    more = [name for name in ("image", "truth") if name in votes]
+    for name in ("annotator", *more):
         votes[name] = converted(votes, name, _text_or_none)
     given, is_named = votes["confidence"], votes["label"].notna()
     votes["confidence"] = pd.to_numeric(given, errors="coerce").astype(float)
@@ -64,7 +63,6 @@ def checked_votes(votes, notes=()):
         votes.loc[votes["verdict"] == "ignore", "label"] = None
         counts = votes["verdict"].value_counts().to_dict()
         notes.append(f"answers that were accepted, rejected, ignored: {counts}")
-    more = [name for name in ("image", "truth") if name in votes]
     for name in more:
         first = votes.groupby("item", sort=False)[name].transform("first")
         differs = votes[name].notna() & (votes[name] != first)
@@ -153,7 +151,7 @@ def sets_of_votes(
     rule = f"every class with at least {min_votes} votes"
     if min_confidence is not None:
         rule += f" of confidence {min_confidence:g} or more"
-    with in_file(source):
+    with checks.in_file(source):
         given = class_names or attrs["class_names"]
         names, classes = _classes(votes, given, none_of_these, notes)
         items, ids = pd.factorize(votes["item"])
@@ -201,7 +199,7 @@ def sets_of_votes(
             },
             source=source,
         )
-    warn_of_odd_sets(candidates)
+    checks.warn_of_odd_sets(candidates)
     counted = counted[kept[counted["number"]]]
     counted["label"] = np.array(names, object)[counted["kind"]]
     if counted["annotator"].notna().any():
@@ -258,11 +256,11 @@ def _classes(votes, given, none_of_these, notes):
     elif {label for label, n in numbers.items() if n >= 0} - {*names}:
         notes.append("class numbers are places in the class names, from 0")
     classes = votes["label"].map(numbers)
-    _note(notes, classes == PADDING, "answers are -1: left out")
+    _note(notes, classes == checks.PADDING, "answers are -1: left out")
     _note(
         notes, classes == NONE_OF_THESE, "answers are none of these: left out"
     )
-    return names, classes.fillna(PADDING).astype(np.int64)
+    return names, classes.fillna(checks.PADDING).astype(np.int64)
 
 
 def _warn_of_odd_names(names):
@@ -358,5 +356,5 @@ def true_labels(votes, candidates):
     truths = votes[votes["truth"].notna()].drop_duplicates("item")
     _, numbers = numbers_of(truths, ["truth"], candidates.class_names)
     labels = truths.set_index("item")["truth"].map(numbers)
-    labels = labels.reindex(candidates.ids).fillna(PADDING)
+    labels = labels.reindex(candidates.ids).fillna(checks.PADDING)
     return labels.to_numpy(np.int64)
