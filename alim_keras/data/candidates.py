@@ -91,13 +91,10 @@ class CandidateSets:
 
     @classmethod
     def from_dense(cls, sets, ids=None, class_names=None, **more):
-        """Returns the sets of a multi-hot matrix.
+        """Returns the sets of a multi-hot matrix `(N, C)`, bool or 0 and 1.
 
-        Args:
-            sets: Array `(N, C)` of bool, or of numbers that are 0 or 1.
-            ids: Strings `(N,)`. Defaults to `checks.row_ids`.
-            class_names: Strings `(C,)`. Defaults to the class numbers.
-            **more: `provenance` and `source`.
+        `ids` default to `checks.row_ids`, `class_names` to the class numbers;
+        `more` are `provenance` and `source`.
         """
         sets = np.asarray(sets)
         if sets.ndim != 2 or sets.dtype.kind not in "biuf":
@@ -120,12 +117,8 @@ class CandidateSets:
     def from_pairs(cls, rows, classes, ids, class_names, **more):
         """Returns the sets of pairs (row, class), in any order.
 
-        Args:
-            rows: Integers `(n,)`, places in `ids`.
-            classes: Integers `(n,)`. A pair that is repeated counts once.
-            ids: Strings `(N,)`.
-            class_names: Strings `(C,)`.
-            **more: `provenance` and `source`.
+        `rows` and `classes` are integers `(n,)`; a pair that is repeated
+        counts once. `more` are `provenance` and `source`.
         """
         shape = (len(ids), len(class_names))
         classes = checks.class_numbers(classes, rows, ids, shape[1])
@@ -137,10 +130,9 @@ class CandidateSets:
     def from_lists(cls, lists, ids=None, class_names=None, **more):
         """Returns the sets of lists of class numbers; see `from_pairs`."""
         rows = np.repeat(np.arange(len(lists)), [len(row) for row in lists])
-        classes = [number for row in lists for number in row]
-        classes = checks.class_numbers(classes or rows, rows, ids)
+        classes = np.array([number for row in lists for number in row])
         if class_names is None:
-            class_names = range(classes.max(initial=0) + 1)
+            class_names = range(int(classes.max(initial=0)) + 1)
         ids = checks.row_ids(len(lists)) if ids is None else ids
         return cls.from_pairs(rows, classes, ids, class_names, **more)
 

@@ -21,8 +21,7 @@ from alim_keras.errors import nearest
 NONE_OF_THESE = -2
 MOST_CLASSES = 1_000_000
 _LONGEST = 1024
-# Characters that no file can hold, and those that no class name may hold.
-NO_TEXT = re.compile("[\0\ud800-\udfff]")
+# What no name may hold: line ends, and characters that no file can hold.
 _NO_NAME = re.compile("[\0\n\r\ud800-\udfff]")
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.0*)?")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -205,13 +204,13 @@ def answers(cell):
     return [] if is_blank(cell) else [text_of(cell)]
 
 
-def text_of(cell, pattern=_NO_NAME):
-    """Returns a name or, with `NO_TEXT`, an id as text."""
+def text_of(cell):
+    """Returns a name, or an id, as text."""
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
     text = str(cell).strip()
     is_text = isinstance(cell, (str, int)) and not isinstance(cell, bool)
-    if not is_text or not 0 < len(text) <= _LONGEST or pattern.search(text):
+    if not is_text or not 0 < len(text) <= _LONGEST or _NO_NAME.search(text):
         raise ValueError(
             "is no name: a line of text or a whole number was expected; sets "
             "need --layout=list"

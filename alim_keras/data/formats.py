@@ -21,7 +21,6 @@ import pandas as pd
 from alim_keras.data import checks
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.class_names import MOST_CLASSES
-from alim_keras.data.class_names import NO_TEXT
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import read_text
 from alim_keras.data.class_names import shown
@@ -135,11 +134,8 @@ def _cells(names, columns, index):
     if not len(index):
         raise DataError(_EMPTY)
     names = [str(name).strip() for name in names]
-    wrong = [
-        name
-        for name, count in collections.Counter(names).items()
-        if count > 1 or not name or NO_TEXT.search(name)
-    ]
+    counts = collections.Counter(names)
+    wrong = [name for name in counts if counts[name] > 1 or not name]
     if wrong:
         raise DataError(
             "each column must have a name of its own (pandas: "
@@ -167,8 +163,6 @@ def _json(path):
 
 def _records(records, index):
     """Returns the cells of JSON records, or the votes of Label Studio."""
-    if records and all(map(_is_task, records)):
-        return _label_studio(records)
     for place, record in zip(index, records):
         if not isinstance(record, dict):
             raise DataError(
@@ -176,6 +170,9 @@ def _records(records, index):
                 'was expected, {"id": ..., "candidates": [...]}. Received: '
                 f"{shown(record)}"
             )
+    forms = {(type(r.get("data")), type(r.get("annotations"))) for r in records}
+    if forms == {(dict, list)}:
+        return _label_studio(records)
     names = dict.fromkeys(name for record in records for name in record)
     columns = [[record.get(name) for record in records] for name in names]
     return _cells(names, columns, index)
@@ -188,14 +185,6 @@ def _parsed(text, where):
         raise DataError(
             f"{where} is not sound JSON ({one_line(error)})"
         ) from error
-
-
-def _is_task(record):
-    return (
-        isinstance(record, dict)
-        and isinstance(record.get("data"), dict)
-        and isinstance(record.get("annotations"), list)
-    )
 
 
 def _label_studio(tasks):
@@ -267,11 +256,12 @@ def _parquet(path):
         ) from error
     try:
         file = pyarrow.parquet.ParquetFile(path)
+        schema, types = file.schema_arrow, pyarrow.types
+        is_image = [
+            types.is_struct(t) or types.is_binary(t) for t in schema.types
+        ]
         kept = [
-            field.name
-            for field in file.schema_arrow
-            if not pyarrow.types.is_struct(field.type)
-            and not pyarrow.types.is_binary(field.type)
+            n for n, left_out in zip(schema.names, is_image) if not left_out
         ]
         table = file.read(columns=kept)
         columns = [column.to_pylist() for column in table.columns]
@@ -281,7 +271,7 @@ def _parquet(path):
         ) from error
     index = pd.RangeIndex(table.num_rows, name="row")
     frame = _cells(table.column_names, columns, index)
-    frame.attrs["has_images"] = len(kept) < len(file.schema_arrow)
+    frame.attrs["has_images"] = any(is_image)
     return frame
 
 

@@ -9,7 +9,6 @@ import pandas as pd
 
 from alim_keras.data import checks
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.class_names import NO_TEXT
 from alim_keras.data.class_names import NONE_OF_THESE
 from alim_keras.data.class_names import answers
 from alim_keras.data.class_names import check_class_names
@@ -39,7 +38,7 @@ def checked_votes(votes, notes):
     attrs |= {**votes.attrs, "notes": notes}
     votes = votes.reindex(columns=[*votes, *{*VOTES} - {*votes}])
     votes = votes.astype(object).where(votes.notna(), None)
-    votes["item"] = converted(votes, "item", _text)
+    votes["item"] = converted(votes, "item", text_of)
     votes["label"] = converted(votes, "label", answers)
     is_list = votes["confidence"].map(type).eq(list)
     lengths = votes[is_list][["label", "confidence"]].map(len)
@@ -72,12 +71,8 @@ def checked_votes(votes, notes):
     return votes
 
 
-def _text(cell):
-    return text_of(cell, NO_TEXT)
-
-
 def _text_or_none(cell):
-    return None if is_blank(cell) else _text(cell)
+    return None if is_blank(cell) else text_of(cell)
 
 
 def _refuse(votes, wrong, expected, values=None):
@@ -237,23 +232,24 @@ def _warn(text):
 
 def _classes(votes, given, none_of_these, notes):
     """Returns the class names, and the class of each vote or a negative."""
-    columns = [name for name in ("label", "truth") if name in votes]
+    labels = votes["label"].dropna().unique()
     if given is None and votes.attrs["layout"] in ("wide", "long"):
-        labels = {*votes["label"].dropna()}
+        known = {*labels}
         for label in labels:
             parts = {part.strip() for part in label.split(",")} - {label}
-            if _SEVERAL.fullmatch(label) or parts & labels:
+            if _SEVERAL.fullmatch(label) or parts & known:
                 where = places(votes, votes["label"] == label)
                 raise DataError(
                     f"{shown(label)} of {where} looks like several classes, "
                     "but each cell names one here; say --layout=list if it is "
                     "a set, or give the classes with --class_names"
                 )
+    columns = [name for name in ("label", "truth") if name in votes]
     names, numbers = numbers_of(votes, columns, given, none_of_these)
     if given is None:
         notes.append(f"{len(names)} classes were found: {first_five(names)}")
         _warn_of_odd_names(names)
-    elif {label for label, n in numbers.items() if n >= 0} - {*names}:
+    elif {n for n in labels if numbers[n] >= 0} - {*names}:
         notes.append("class numbers are places in the class names, from 0")
     classes = votes["label"].map(numbers)
     _note(notes, classes == checks.PADDING, "answers are -1: left out")
@@ -284,11 +280,13 @@ def _warn_of_odd_names(names):
 
 def _merge_rows(counted, duplicates, notes):
     """Returns the votes that count where items have rows that differ."""
+    rows = counted[["item", "number"]][~counted.index.duplicated()]
+    if rows["number"].is_unique:
+        return counted
     # A row that names no class, by a word of --none_of_these too, is empty.
     named = counted[counted["kind"] >= 0]
     pairs = zip(named["annotator"].fillna(""), named["kind"])
     pairs = pd.Series([*pairs], named.index, dtype=object)
-    rows = counted[["item", "number"]][~counted.index.duplicated()]
     rows = rows.assign(pairs=pairs.groupby(level=0).agg(frozenset))
     distinct = rows[~rows[["number", "pairs"]].duplicated()]
     again = distinct["number"].duplicated()

@@ -199,7 +199,7 @@ def test_label_studio_with_flat_columns(write):
         ("\n\n", "t.jsonl", "empty"),
         (" ", "t.json", "empty"),
         (b"\xff", "t.jsonl", "not UTF-8"),
-        ("id\0,labels\na,x\n", "t.csv", "name of its own"),
+        ("id\0,labels\na,x\n", "t.csv", "--id_column"),
         ("id,labels\na,x\n\nb,y,z\n", "t.csv", "line 4 has 3 .* quotes"),
         ('# x\nid,labels\na,"x"y\n', "t.csv", "line 3 .*quotes"),
         (",id,labels\n0,a,x\n", "t.csv", "name of its own"),
@@ -347,7 +347,7 @@ def test_odd_names_come_back(write):
     size = len(ODD)
     dense = np.random.default_rng(0).random((40, size)) < 0.3
     dense[np.arange(40), np.arange(40) % size] = True
-    ids = [f"{row}{ODD[row % size]}\nb" for row in range(40)]
+    ids = [f"{row}{ODD[row % size]}" for row in range(40)]
     before = CandidateSets.from_dense(dense, ids, ODD)
     after = read(write(export(before)), class_names=ODD).candidates
     assert after.content_hash == before.content_hash
