@@ -211,10 +211,7 @@ def text_of(cell):
     text = str(cell).strip()
     is_text = isinstance(cell, (str, int)) and not isinstance(cell, bool)
     if not is_text or not 0 < len(text) <= _LONGEST or _NO_NAME.search(text):
-        raise ValueError(
-            "is no name: a line of text or a whole number was expected; sets "
-            "need --layout=list"
-        )
+        raise ValueError("is no name or whole number; sets need --layout=list")
     return text
 
 

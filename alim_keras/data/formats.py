@@ -9,10 +9,10 @@ any `annotator` and `confidence` (see `tables.read_votes`), and says so by
 
 import collections
 import csv
-import importlib.util
 import io
 import json
 import os
+import runpy
 import urllib.parse
 
 import numpy as np
@@ -42,10 +42,7 @@ ENDINGS = {
     ".npz": "npz",
     ".npy": "npz",
 }
-_EMPTY = (
-    "the table is empty, it has no rows; the names of the columns and a row "
-    "for each item were expected"
-)
+_EMPTY = "the table is empty; names of columns and rows were expected"
 # Columns, and fields of Label Studio, that name the file of an item.
 IMAGE = ("image", "file", "filename", "file_name", "path", "image_path")
 
@@ -53,14 +50,14 @@ IMAGE = ("image", "file", "filename", "file_name", "path", "image_path")
 def format_of(path, format=None):
     """Returns the format of a file, by its ending where none is given."""
     if not os.path.isfile(path):
-        raise DataError("there is no such file; the path of one was expected")
+        raise DataError(f"{path}: there is no such file")
     if os.path.getsize(path) == 0:
-        raise DataError("the file is empty; write it again")
+        raise DataError(f"{path}: the file is empty; write it again")
     ending = os.path.splitext(path)[1].lower()
     if format is None and ending not in ENDINGS:
         raise DataError(
-            f"a file of one of these kinds was expected: {', '.join(ENDINGS)}. "
-            f"Received: {ending!r}; say what it is with --format"
+            f"{path}: a file of one of these kinds was expected: "
+            f"{', '.join(ENDINGS)}; or say what it is with --format"
         )
     if format is not None and format not in FORMATS and ":" not in format:
         raise ConfigError(
@@ -256,12 +253,11 @@ def _parquet(path):
         ) from error
     try:
         file = pyarrow.parquet.ParquetFile(path)
-        schema, types = file.schema_arrow, pyarrow.types
-        is_image = [
-            types.is_struct(t) or types.is_binary(t) for t in schema.types
-        ]
         kept = [
-            n for n, left_out in zip(schema.names, is_image) if not left_out
+            field.name
+            for field in file.schema_arrow
+            if not pyarrow.types.is_struct(field.type)
+            and not pyarrow.types.is_binary(field.type)
         ]
         table = file.read(columns=kept)
         columns = [column.to_pylist() for column in table.columns]
@@ -271,7 +267,7 @@ def _parquet(path):
         ) from error
     index = pd.RangeIndex(table.num_rows, name="row")
     frame = _cells(table.column_names, columns, index)
-    frame.attrs["has_images"] = any(is_image)
+    frame.attrs["has_images"] = len(kept) < len(file.schema_arrow)
     return frame
 
 
@@ -288,20 +284,16 @@ def _by_own_reader(path, format):
     """Returns the votes that a function of the user's own reads."""
     file, _, name = format.rpartition(":")
     try:
-        spec = importlib.util.spec_from_file_location("own_reader", file)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        reader = getattr(module, name)
-    except (AttributeError, ImportError, OSError, SyntaxError) as error:
+        reader = runpy.run_path(file)[name]
+    except (ImportError, KeyError, OSError, SyntaxError) as error:
         raise ConfigError(
             f"--format={format} is no function of a Python file: {error}"
         ) from error
     frame = reader(path)
     if not isinstance(frame, pd.DataFrame) or {"item", "label"} - {*frame}:
         raise DataError(
-            f"--format={format} must return a pandas.DataFrame with "
-            "the columns item and label, and if you like annotator and "
-            f"confidence. Received: {shown(frame)}"
+            f"--format={format} must return a pandas.DataFrame with the "
+            f"columns item and label. Received: {shown(frame)}"
         )
     frame = frame.reset_index(drop=True).rename_axis("row").astype(object)
     frame.attrs["layout"] = "long"
@@ -326,15 +318,15 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
     with checks.in_file(path):
         if "content_hash" in arrays and not name:
             sets = CandidateSets.load(path)
-            rows = np.repeat(np.arange(len(sets)), sets.sizes)
-            ids, class_names, numbers = sets.ids, sets.class_names, sets.indices
+            ids, class_names = sets.ids, sets.class_names
             provenance = sets.provenance
+            rows, numbers = sets.matrix.nonzero()
         else:
             array = arrays.get(sought[0], np.zeros(0))
             ids = arrays.get("ids", checks.row_ids(len(array)))
+            _check_arrays(array, ids, arrays)
             if "class_names" in arrays:
                 class_names = check_class_names(arrays["class_names"].tolist())
-            _check_arrays(array, ids, arrays, path)
             rows, numbers, count = _pairs(array, layout, ids, class_names)
             class_names = class_names or tuple(map(str, range(count)))
         names = np.array([*class_names, None], object)
@@ -345,33 +337,31 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
             known = np.where(labels == checks.PADDING, 0, labels)
             checks.validate_labels(known, len(class_names), ids)
             base["truth"] = names[labels.astype(np.int64)]
-    base.attrs.update(
+    votes = base.join(pd.DataFrame({"label": names[numbers]}, rows))
+    votes.attrs.update(
         layout="list" if layout == "list" else "multi_hot",
         class_names=class_names or None,
         provenance=provenance,
         notes=[f"{len(ids)} sets of {len(class_names)} classes, an array"],
     )
-    votes = base.join(pd.DataFrame({"label": names[numbers]}, rows))
-    votes.attrs = base.attrs
     return votes
 
 
-def _check_arrays(array, ids, arrays, path):
+def _check_arrays(array, ids, arrays):
     """Raises where the array of sets or the ids cannot be read."""
     is_number = array.dtype.kind in "biuf"
     if not array.size or array.ndim not in (1, 2) or not is_number:
         raise DataError(
-            "the array 'candidates', or what --candidates_column names, was "
-            "expected: a matrix of 0 and 1 or of class numbers filled up with "
-            f"-1. Received: {array.dtype} of shape {array.shape} among "
-            f"{sorted(arrays)}"
+            "'candidates', or what --candidates_column names, was expected, a "
+            "matrix of 0 and 1 or of class numbers filled up with -1. "
+            f"Received: shape {array.shape}, {array.dtype}, of {sorted(arrays)}"
         )
     if ids.dtype.kind not in "Uiu" or ids.shape != array.shape[:1]:
         raise DataError(
             f"'ids', a list of {len(array)} texts, was expected. Received: "
             f"{ids.dtype} of shape {ids.shape}, the last {ids.ravel()[-1:]}"
         )
-    checks.check_names(ids.astype(str), path)
+    checks.check_names(ids.astype(str), "'ids'")
 
 
 def _pairs(array, layout, ids, class_names):
@@ -386,6 +376,7 @@ def _pairs(array, layout, ids, class_names):
         return *np.nonzero(array), array.shape[1]
     array = array.reshape(len(array), -1)
     rows, columns = np.nonzero(array != checks.PADDING)
-    numbers = array[rows, columns]
-    numbers = checks.class_numbers(numbers, rows, ids, count or MOST_CLASSES)
+    numbers = checks.class_numbers(
+        array[rows, columns], rows, ids, count or MOST_CLASSES
+    )
     return rows, numbers, count or numbers.max(initial=-1) + 1

@@ -114,8 +114,7 @@ def read_votes(
         "annotator_column": annotator_column,
         "label_column": label_column,
     }
-    with checks.in_file(path):
-        format = formats.format_of(path, format)
+    format = formats.format_of(path, format)
     if format == "npz":
         check_choice("layout", layout, ("auto", "list", "multi_hot"))
         column = given.pop("candidates_column")
@@ -264,8 +263,7 @@ def _layout(header, class_names):
     if classes and classes == {*others} and not classes & {"0", "1"}:
         return "multi_hot"
     raise DataError(
-        f"the columns {first_five([*labels, *others])} may be those of "
-        "annotators or of classes, or something else; say which with "
+        f"what are the columns {first_five([*labels, *others])}? Say "
         "--layout=list (a set in each row), --layout=long (a label in each "
         "row, named by --label_column=NAME), --layout=wide (a column for each "
         "annotator) or --layout=multi_hot (a column for each class)"
@@ -283,8 +281,8 @@ def _list(cells, base, header, class_names):
         both = next(text for text in texts if signs[1] in text)
         raise DataError(
             f"column {column!r} is separated by {signs[0]!r} and {signs[1]!r}; "
-            "write JSON lists, or one of them alone (a cell that is one class "
-            f"of --class_names stays whole). Received: {shown(both)}"
+            "write JSON lists, or give names that hold them by --class_names. "
+            f"Received: {shown(both)}"
         )
 
     def split(cell):
@@ -296,10 +294,8 @@ def _list(cells, base, header, class_names):
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ValueError(
-                'is no JSON list; write ["cat", "dog"] or cat|dog, or give the '
-                "classes with --class_names"
-            ) from error
+            text = 'is no JSON list; write ["cat", "dog"] or cat|dog'
+            raise ValueError(text) from error
 
     named = pd.DataFrame({"item": base["item"], "label": cells[column]})
     votes = pd.DataFrame({"label": converted(named, "label", split)})
@@ -340,8 +336,9 @@ def _wide(cells, base, header, class_names):
         for name in columns:
             _check_column(name, header.names, "annotator_column")
     header.use(columns)
-    votes = cells[columns]
-    votes = votes.melt(None, columns, "annotator", "label", ignore_index=False)
+    votes = cells[columns].rename_axis(columns="annotator")
+    votes = votes.stack(future_stack=True).rename("label")
+    votes = votes.reset_index("annotator")
     return votes[~votes["label"].map(is_blank)], columns
 
 
@@ -350,13 +347,12 @@ def _hot(cells, base, header, class_names):
     columns = header.rest
     header.use(columns)
     classes = class_names or class_numbers(columns)[0]
-    odd = [name for name in classes if name not in columns]
-    odd = odd or [name for name in columns if name not in classes]
+    odd = [*pd.Index(classes).difference(columns, sort=False)]
+    odd = odd or [*pd.Index(columns).difference(classes, sort=False)]
     if odd:
         raise DataError(
             f"the multi-hot table has {len(columns)} columns for "
-            f"{len(classes)} classes; name the columns as the classes and take "
-            f"others away. Those that differ: {first_five(odd)}"
+            f"{len(classes)} classes; these differ: {first_five(odd)}"
         )
     hot = cells[columns].map(lambda cell: _HOT.get(str(cell).strip().lower()))
     hot = hot.to_numpy(float)
@@ -416,8 +412,8 @@ def read_known_labels(path, class_names):
     with checks.in_file(path):
         if not {"id", "label"} <= {*cells} or "suspicion" in cells:
             raise DataError(
-                "the columns id and label of labels that a person gave were "
-                f"expected, and no audit's labels.csv. Received: {[*cells]}"
+                "the columns id and label of true labels were expected, and "
+                f"no audit's labels.csv. Received: {[*cells]}"
             )
         cells = cells.rename(columns={"id": "item"})[["item", "label"]]
         known = checked_votes(cells, [])
@@ -431,8 +427,7 @@ def read_known_labels(path, class_names):
         wrong = (classes < 0) | known["item"].duplicated(keep=False)
         if wrong.any():
             raise DataError(
-                "each id was expected once, with one of the classes "
-                f"{first_five(class_names)}. Received: ids twice or without a "
-                f"class, {places(known, wrong)}"
+                "ids are there twice or without a class of "
+                f"{first_five(class_names)}: {places(known, wrong)}"
             )
     return known["item"].to_numpy(str), classes

@@ -173,8 +173,6 @@ def sets_of_votes(
                 )
             notes.append(f"{text}: --empty_set={empty_set}")
             kept |= empty_set == "all"
-        if not kept.any():
-            raise DataError("the table is empty once empty sets are left out")
         full, numbers = np.flatnonzero(is_empty & kept), np.arange(len(names))
         rows = np.append(rows, np.repeat(full, len(names)))
         kinds = np.append(kinds, np.tile(numbers, len(full)))
