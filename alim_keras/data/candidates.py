@@ -6,8 +6,6 @@ import hashlib
 import json
 
 import numpy as np
-import pandas as pd
-import scipy.sparse
 
 from alim_keras import files
 from alim_keras.data import checks
@@ -110,7 +108,7 @@ class CandidateSets:
                 f"but there are {len(names)} classes"
             )
         checks.check_zero_one(sets, ids)
-        matrix = scipy.sparse.csr_array(sets != 0)
+        matrix = _csr(sets != 0)
         return cls(ids, names, matrix.indptr, matrix.indices, **more)
 
     @classmethod
@@ -123,7 +121,7 @@ class CandidateSets:
         shape = (len(ids), len(class_names))
         classes = checks.class_numbers(classes, rows, ids, shape[1])
         pairs = (np.asarray(rows, int), classes)
-        matrix = scipy.sparse.csr_array((np.ones(len(classes)), pairs), shape)
+        matrix = _csr((np.ones(len(classes)), pairs), shape)
         return cls(ids, class_names, matrix.indptr, matrix.indices, **more)
 
     @classmethod
@@ -153,9 +151,7 @@ class CandidateSets:
     def matrix(self):
         """`scipy.sparse.csr_array` `(N, C)` of float32: 1 for a candidate."""
         ones = np.ones(len(self.indices), np.float32)
-        return scipy.sparse.csr_array(
-            (ones, self.indices, self.indptr), self.shape
-        )
+        return _csr((ones, self.indices, self.indptr), self.shape)
 
     @property
     def nbytes(self):
@@ -211,7 +207,8 @@ class CandidateSets:
         if np.array_equal(self.ids, ids):
             return self
         checks.check_names(ids, where)
-        rows = pd.Index(self.ids).get_indexer(ids)
+        places = {name: row for row, name in enumerate(self.ids.tolist())}
+        rows = np.array([places.get(name, -1) for name in ids.tolist()], int)
         missing = ids[rows < 0]
         if len(missing):
             raise DataError(
@@ -353,3 +350,10 @@ class CandidateSets:
                 "was changed or damaged; write it again"
             )
         return loaded
+
+
+def _csr(data, shape=None):
+    # scipy takes half a second to import.
+    import scipy.sparse
+
+    return scipy.sparse.csr_array(data, shape)

@@ -10,7 +10,6 @@ import warnings
 import zlib
 
 import numpy as np
-import pandas as pd
 
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
@@ -72,7 +71,8 @@ def check_names(texts, where, kind="ids"):
             f"{where}: {len(wrong)} {kind} are no UTF-8 text: {shown}; "
             "rename them"
         )
-    twice = np.unique(texts[pd.Index(texts).duplicated()])
+    values, counts = np.unique(texts, return_counts=True)
+    twice = values[counts > 1]
     if len(twice):
         raise DataError(
             f"{where}: {len(twice)} {kind} occur more than once: "

@@ -115,7 +115,7 @@ def test_files_that_are_none(tmp_path):
         load(tmp_path / "absent.npz")
     empty = tmp_path / "x.npz"
     empty.write_bytes(b"")
-    with pytest.raises(DataError, match="empty"):
+    with pytest.raises(DataError, match="No data left"):
         load(empty)
     with pytest.raises(DataError, match="must be a folder"):
         load("cifar10", data_dir=empty)
