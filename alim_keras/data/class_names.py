@@ -46,22 +46,23 @@ def read_class_names(text):
     ('0', '1', '2')
     """
     text = str(text).strip()
-    is_file = os.path.isfile(text)
-    if text.isdecimal() and not is_file:
-        if len(text) > 9 or not 0 < int(text) <= MOST_CLASSES:
-            raise ConfigError(
-                f"A number of classes from 1 to {MOST_CLASSES} was expected. "
-                f"Received: --class_names={text[:20]}"
-            )
-        return tuple(map(str, range(int(text))))
-    # A name without a comma must be a file: one class alone makes no sense.
-    if "," in text and not is_file:
-        return check_class_names(text.split(","), text)
-    with in_file(text):
-        # Only \n ends a line: `str.splitlines` would cut a name at U+2028.
-        names = [line for line in read_text(text).split("\n") if line.strip()]
-        if not names:
-            raise DataError("the file of class names is empty")
+    if os.path.isfile(text) or not ("," in text or text.isdecimal()):
+        # One class alone makes no sense, so that this must be a file. Only \n
+        # ends a line: `str.splitlines` would cut a name at U+2028.
+        with in_file(text):
+            lines = read_text(text).split("\n")
+            names = [line for line in lines if line.strip()]
+            if not names:
+                raise DataError("the file of class names is empty")
+    elif "," in text:
+        names = text.split(",")
+    elif int(text) > MOST_CLASSES:
+        raise ConfigError(
+            f"At most {MOST_CLASSES} classes were expected. "
+            f"Received: --class_names={text}"
+        )
+    else:
+        names = range(int(text))
     return check_class_names(names, text)
 
 
@@ -82,20 +83,17 @@ def read_text(path):
 
 def check_class_names(names, source="class_names"):
     """Returns class names as a tuple of strings, all sound and different."""
-    if not isinstance(names, str):
-        names = tuple(str(name).strip() for name in names)
-        wrong = [
-            name
-            for name, count in collections.Counter(names).items()
-            if count > 1 or not name or _NO_NAME.search(name)
-        ]
-        if names and not wrong:
-            return names
-        names = f"{len(names)} names, among them {first_five(wrong)!r}"
-    raise ConfigError(
-        f"{source}: a list of class names was expected, each a line of text, "
-        f"none blank and none twice. Received: {names}"
-    )
+    texts = () if isinstance(names, str) else names
+    texts = tuple(str(name).strip() for name in texts)
+    counts = collections.Counter(texts)
+    wrong = [n for n in counts if counts[n] > 1 or not n or _NO_NAME.search(n)]
+    if wrong or not texts:
+        raise ConfigError(
+            f"{source}: a list of class names was expected, each a line of "
+            f"text, none blank and none twice. Received: {len(texts)} names, "
+            f"among them {first_five(wrong)!r}"
+        )
+    return texts
 
 
 def class_numbers(labels, class_names=None, none_of_these=(), place=str):
@@ -233,15 +231,14 @@ def converted(frame, column, convert):
     """
     results, done = [], {}
     for row, cell in enumerate(frame[column].tolist()):
-        if type(cell) is str and cell in done:
-            results.append(done[cell])
-            continue
-        try:
-            results.append(convert(cell))
-        except ValueError as error:
-            raise DataError(
-                f"the {column} {shown(cell)} of {places(frame, [row])} {error}"
-            ) from error
-        if type(cell) is str:
-            done[cell] = results[-1]
+        key = cell if type(cell) is str else row
+        if key not in done:
+            try:
+                done[key] = convert(cell)
+            except ValueError as error:
+                raise DataError(
+                    f"the {column} {shown(cell)} of {places(frame, [row])} "
+                    f"{error}"
+                ) from error
+        results.append(done[key])
     return pd.Series(results, frame.index, dtype=object)

@@ -201,11 +201,7 @@ class _Header:
 
 
 def _votes_of_cells(cells, layout, given, class_names, notes):
-    """Returns the votes of a table, a row for each cell that names classes.
-
-    They have the columns item and label, and if the table has them annotator,
-    confidence, image, truth and verdict, all as the cells are.
-    """
+    """Returns the votes of a table, with the cells as they are."""
     header = _Header(cells.columns, given)
     base = _items(cells, header)
     # Prodigy says in this column whether a record counts.
