@@ -17,7 +17,7 @@ from alim_keras import noise_rate
 from alim_keras import report
 from alim_keras.app import build
 from alim_keras.app.run_folder import fingerprint
-from alim_keras.data import formats
+from alim_keras.data import checks
 from alim_keras.data import known_data
 from alim_keras.data import tables
 from alim_keras.data import train_dataset
@@ -321,7 +321,7 @@ def _stored(folder, made_for, shape):
     try:
         if folder.existing(FOLDS_FILE) is None:
             return None
-        content = formats.read_npz(folder.file(FOLDS_FILE))
+        content = checks.read_npz(folder.file(FOLDS_FILE))
         logits, kept_for = content["logits"], content["made_for"].tolist()
     except (CheckpointError, DataError, KeyError):
         print(f"{FOLDS_FILE} cannot be read: its networks are trained again")

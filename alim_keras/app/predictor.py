@@ -14,7 +14,6 @@ import numpy as np
 from alim_keras import methods
 from alim_keras.backend import serving
 from alim_keras.data import checks
-from alim_keras.data import formats
 from alim_keras.data import own_data
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import check_ids
@@ -234,7 +233,7 @@ def _of_array(path, predictor):
     """Reads an .npy file, or an .npz file with values and perhaps ids."""
     name, ids = "features" if predictor.takes_features else "images", None
     if path.lower().endswith(".npz"):
-        content = formats.read_npz(path, (name, "ids"))
+        content = checks.read_npz(path, (name, "ids"))
         if name not in content:
             raise DataError(
                 f"{path}: there is no array {name!r}, which the model takes"
