@@ -81,11 +81,14 @@ def check_names(texts, where, kind="ids"):
 
 
 def check_ids(path, ids, count):
-    """Returns the ids of a file as a list of `count` different strings."""
+    """Returns the ids of a file as a list of strings, unique and not blank."""
     ids = np.asarray(ids, str).reshape(-1)
     check_names(ids, path)
-    if len(ids) != count:
-        raise DataError(f"{path}: {len(ids)} ids for {count} examples")
+    if len(ids) != count or "" in ids:
+        raise DataError(
+            f"{path}: {count} ids, none blank, were expected. "
+            f"Received: {len(ids)} ids"
+        )
     return ids.tolist()
 
 
