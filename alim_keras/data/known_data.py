@@ -190,7 +190,6 @@ def load(name, data_dir=None, download=True, image_size=None):
     Raises:
         ConfigError: An unknown name, or an `image_size` that is none.
         DataError: The data are nowhere, damaged, or not what their name says.
-        EnvironmentLacksError: A package is missing.
 
     Example:
 
@@ -202,10 +201,6 @@ def load(name, data_dir=None, download=True, image_size=None):
     check_number("image_size", image_size, 1, whole=True, optional=True)
     if data_dir is not None:
         data_dir = os.path.normpath(os.path.expanduser(os.fspath(data_dir)))
-        if os.path.exists(data_dir) and not os.path.isdir(data_dir):
-            raise DataError(
-                f"`data_dir` must be a folder. Received: data_dir={data_dir!r}"
-            )
     if name.endswith(".npz"):
         known, fields = Known(), _read_npz(os.path.expanduser(name))
     elif plain_name(name) == "digits":

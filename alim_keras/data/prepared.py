@@ -14,7 +14,6 @@ from alim_keras.data.decoding import resize_all
 from alim_keras.errors import AlimError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import first_five
 from alim_keras.errors import nearest
 from alim_keras.errors import one_line
@@ -44,7 +43,7 @@ def read(name, data_dir, image_size=None):
 
     Returns:
         Dict of the fields of `TrainingSet` with `source`, the folder of the
-        version; or None, where it is not there or TFDS is not installed.
+        version; or None, where it is not there.
 
     Raises:
         DataError: The folder is damaged, or holds no images with one label.
@@ -52,11 +51,9 @@ def read(name, data_dir, image_size=None):
     folder = os.path.join(data_dir, re.split("[:/]", name)[0])
     if not os.path.isdir(folder):
         return None  # Importing TFDS takes seconds.
-    try:
-        import tensorflow_datasets as tfds
-        from tensorflow_datasets.core import read_only_builder
-    except ImportError:
-        return None
+    import tensorflow_datasets as tfds
+    from tensorflow_datasets.core import read_only_builder
+
     try:
         # Unlike `tfds.builder` it does not try the network.
         builder = read_only_builder.builder_from_files(name, data_dir=data_dir)
@@ -88,7 +85,8 @@ def _read(tfds, builder, name, image_size):
             f"{first_five(sorted(splits))}"
         )
     names, notes, fields = list(label.names), (), {}
-    if image_size is None and None in image.shape:
+    is_mixed = None in image.shape
+    if image_size is None and is_mixed:
         image_size = _DEFAULT_SIZE
         notes = (
             f"{name}: the images differ in size; each is brought to "
@@ -100,11 +98,10 @@ def _read(tfds, builder, name, image_size):
         ids_from = "image/filename"
     for split, prefix in (("train", ""), (held_back[0], "test_")):
         images, labels, ids = [], [], []
-        for batch in _batches(tfds, builder, split, ids_from):
-            pixels = [row["image"] for row in batch]
-            images.append(np.stack(resize_all(pixels, image_size)))
-            labels += [row["label"] for row in batch]
-            ids += [row[ids_from].decode() for row in batch]
+        for batch in _batches(tfds, builder, split, ids_from, is_mixed):
+            images.append(resize_all(batch["image"], image_size))
+            labels.extend(batch["label"])
+            ids += [text.decode() for text in batch[ids_from]]
         if name == _BIRDS:
             # The names of the classes are those of the folders.
             for path, number in zip(ids, labels, strict=True):
@@ -117,15 +114,19 @@ def _read(tfds, builder, name, image_size):
     return {**fields, "class_names": tuple(names), "notes": notes}
 
 
-def _batches(tfds, builder, split, ids_from):
-    """Yields lists of examples, in the order in which they are stored."""
+def _batches(tfds, builder, split, ids_from, is_mixed):
+    """Yields batches; of images that differ in size, lists."""
+    wanted = ("image", "label", ids_from)
     config = tfds.ReadConfig(try_autocache=False, add_tfds_id=True)
     data = builder.as_dataset(
         split=split, shuffle_files=False, read_config=config
-    ).map(lambda row: {n: row[n] for n in ("image", "label", ids_from)})
+    ).map(lambda row: {name: row[name] for name in wanted})
+    if not is_mixed:
+        yield from tfds.as_numpy(data.batch(_AT_ONCE))
+        return
     rows = iter(tfds.as_numpy(data))
     while batch := list(itertools.islice(rows, _AT_ONCE)):
-        yield batch
+        yield {name: [row[name] for row in batch] for name in wanted}
 
 
 def download(name, data_dir, is_allowed, *, names, absent, remedy):
@@ -142,20 +143,14 @@ def download(name, data_dir, is_allowed, *, names, absent, remedy):
         absent: String, where it was looked for, for messages.
         remedy: String, a way to mend it, for messages.
     """
+    import tensorflow_datasets as tfds
+
     base = re.split("[:/]", name)[0]
-    hint = "" if base in names else nearest(base, names)
-    try:
-        import tensorflow_datasets as tfds
-    except ImportError as error:
-        raise EnvironmentLacksError(
-            f"{absent}{hint or '.'} TensorFlow Datasets is not installed: pip "
-            f"install tensorflow-datasets importlib_resources. {remedy}"
-        ) from error
     try:
         infos = tfds.builder_cls(base).url_infos or {}
     except tfds.core.DatasetNotFoundError as error:
         raise ConfigError(
-            f"Unknown data set{hint or '.'} Names are "
+            f"Unknown data set{nearest(base, names) or '.'} Names are "
             f"{', '.join(sorted(names))}, others of TensorFlow Datasets, or "
             "the path of a table (.csv, .jsonl, .parquet, .npz, ...) or of a "
             f"folder that is there. Received: dataset={name!r}"

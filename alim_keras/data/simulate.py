@@ -40,8 +40,6 @@ PROTOCOLS = ("flip", "pico", "superclass")
 STREAMS = ("default", "legacy")
 # Rows are drawn in blocks of about this many numbers, to bound the memory.
 _BLOCK = 1 << 22
-# Rows that the legacy stream draws for an example, at most on average.
-_MOST_REDRAWS = 100.0
 
 
 def simulate_candidates(
@@ -111,7 +109,7 @@ def simulate_candidates(
             f"`noise_level`. Received: ambiguity={q}, noise_level={eta}"
         )
     if stream == "legacy":
-        order, rng = np.arange(len(labels)), _legacy_numpy(seed)
+        order, rng = np.arange(len(labels)), np.random.RandomState(seed)
     else:
         order = np.argsort(ids, kind="stable")
         rng = generator(seed, f"candidates/{protocol}")
@@ -239,31 +237,13 @@ def _swap_in(sets, rows, labels, ranks):
     sets[rows, newcomer] = True
 
 
-def _legacy_numpy(seed):
-    if seed >= 2**32:
-        raise ConfigError(
-            "stream='legacy' takes seeds below 2**32, as the authors' code. "
-            f"Received: seed={seed}"
-        )
-    return np.random.RandomState(seed)
-
-
 def _legacy_rows(labels, num_classes, q, eta, rng, groups):
     """Returns the authors' `pico` and `superclass` sets."""
-    keep = 1.0 - eta
-    others = np.bincount(groups)[groups[labels]] - 1
-    accepted = 1.0 - (1.0 - keep) * (1.0 - q) ** others
-    if accepted.size and accepted.min() * _MOST_REDRAWS < 1.0:
-        raise ConfigError(
-            "stream='legacy' would draw a row more than "
-            f"{_MOST_REDRAWS:.0f} times until it holds a class; use "
-            f"stream='default'. Received: ambiguity={q}, noise_level={eta}"
-        )
     for rows in _blocks(len(labels), num_classes):
         rng.random((rows.stop - rows.start, num_classes))
     # Of each true class; what is outside its group is never drawn.
     chances = np.where(groups[:, None] == groups[None, :], q, -1.0)
-    np.fill_diagonal(chances, keep)
+    np.fill_diagonal(chances, 1.0 - eta)
     sets = np.zeros((len(labels), num_classes), bool)
     for row, label in zip(sets, labels):
         while not row.any():
