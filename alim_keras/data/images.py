@@ -21,8 +21,6 @@ _AT_ONCE = 256
 _USUAL_SIZE = 224
 # So many images on disk stand for all of them.
 _SAMPLE = 256
-# Images are summed in parts of about this many numbers.
-_BLOCK = 1 << 22
 
 
 class DiskImages:
@@ -101,10 +99,9 @@ class DiskImages:
 
         Args:
             index: Integer array `(n,)`, slice or mask. Defaults to all.
-            problems: Dict to which the places in `index` are added of images
-                that cannot be decoded, with the reason; these are left zero.
-                Defaults to None: the first one, in the order of `index`, is
-                raised as `DataError`.
+            problems: Dict that receives the place in `index` and the reason
+                of each image that cannot be decoded; it is left zero. If
+                None, the default, the first one is raised as `DataError`.
 
         Returns:
             uint8 `(n, image_size, image_size, channels)`.
@@ -320,16 +317,13 @@ def channel_statistics(images):
     """
     if isinstance(images, DiskImages):
         images = images.read(sample_places(len(images)))
-    step = max(1, _BLOCK // max(1, int(np.prod(images.shape[1:]))))
-    sums = np.zeros((2, images.shape[-1]))
-    for start in range(0, len(images), step):
-        part = images[start : start + step].reshape(-1, images.shape[-1])
-        part = part.astype(np.float64) / 255.0
-        sums += [part.sum(0), np.square(part).sum(0)]
-    mean, square = sums / np.prod(images.shape[:3])
+    mean = images.mean(axis=(0, 1, 2), dtype=np.float64)
+    # Without a copy of all pixels as floats.
+    square = np.einsum("nhwc,nhwc->c", images, images, dtype=np.float64)
+    square /= np.prod(images.shape[:3])
     std = np.sqrt(np.maximum(square - np.square(mean), 0.0))
-    std = np.where(std > 1e-6 * np.abs(mean), std, 1.0)
-    return tuple(mean.tolist()), tuple(std.tolist())
+    std = np.where(std > 1e-6 * np.abs(mean), std, 255.0)
+    return tuple((mean / 255.0).tolist()), tuple((std / 255.0).tolist())
 
 
 def sample_places(count):

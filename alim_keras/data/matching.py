@@ -151,7 +151,7 @@ def match_ids(ids, images, where="the table", keep_missing=False):
     folder = os.path.abspath(images.folder).replace(os.sep, "/") + "/"
     plain_ids = [_plain(name, folder) for name in ids]
     plain_files = [_plain(name, folder) for name in files]
-    failed, candidates = [], {}
+    candidates, best = {}, None
     for rule, of_id, of_file in _RULES:
         options = _options(plain_ids, plain_files, of_id, of_file)
         owners, wrong = {}, set()
@@ -162,9 +162,9 @@ def match_ids(ids, images, where="the table", keep_missing=False):
                 candidates[name] = [files[row] for row in rows[:2]]
         if not wrong:
             return [files[row] for (row,) in options], rule
-        failed.append((len(wrong), wrong, options, rule))
-    # The first rule that finds most.
-    _, wrong, options, rule = min(failed, key=lambda tried: tried[0])
+        if best is None or len(wrong) < len(best[0]):
+            best = wrong, options, rule
+    wrong, options, rule = best
     is_missing = wrong.isdisjoint(candidates)
     hint = ""
     if is_missing and len(wrong) < len(set(ids)):

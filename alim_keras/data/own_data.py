@@ -109,30 +109,39 @@ def load_table(
         test_ids, test = tables.read_known_labels(test_labels, names)
     tested = _files_of_test(table, test_ids.tolist(), test_labels)
     # An item is tested on if it has the id, or the file, of one of the test.
-    files = np.array([table.files[item] for item in sets.ids.tolist()])
-    is_tested = np.isin(files, tested) | np.isin(sets.ids, test_ids)
+    items = pd.Series(sets.ids.tolist())
+    files = items.map(table.files)
+    is_tested = files.isin(tested) | items.isin(test_ids)
     kept = np.flatnonzero(~is_tested)
     if not len(kept):
         raise DataError(
             f"{test_labels}: names every item of {path}, so that nothing "
             "is left to train on; keep some items out of it"
         )
+    sources = [*files[kept], *tested]
     if table.listing is not None:
-        notes += _notes_on_files(table, files, files[kept], tested)
+        notes.append(
+            f"{len(sources)} images in {table.listing.folder}: {table.rule}"
+        )
+        used = {*files, *tested}
+        unused = [file for file in table.listing if file not in used]
+        if unused:
+            notes.append(
+                f"{len(unused)} images there are in no row of {path}: "
+                f"{first_five(unused)}"
+            )
     if is_tested.any():
-        count = np.sum(is_tested)
-        notes.append(f"{count} items are tested on, not trained on")
-    if table.kind != "encoded" and table.listing is None:
+        notes.append(f"{is_tested.sum()} items are tested on, not trained on")
+    if isinstance(table.pixels, np.ndarray):
         fields = {
             "images": table.pixels[files[kept]],
             "test_images": table.pixels[tested],
             "kind": table.kind,
         }
     else:
-        sources = [*files[kept].tolist(), *tested]
         labels = sources
         if table.listing is None:
-            labels = [*sets.ids[kept].tolist(), *test_ids.tolist()]
+            labels = [*items[kept], *test_ids.tolist()]
             sources = [table.pixels[row] for row in sources]
         fields = _open(sources, labels, len(kept), table, image_size, progress)
         good = fields.pop("tested")
@@ -180,8 +189,9 @@ class _Table:
     files: dict
     sets: CandidateSets
     notes: list
-    # "images" and "features" (arrays) or "encoded" (a list of bytes).
+    # "images" or "features".
     kind: str = "images"
+    # An array, or a list of encoded images.
     pixels: object = None
     votes: object = None
     truths: np.ndarray = None
@@ -231,20 +241,6 @@ def _files_of_test(table, ids, path):
             f"of the table, such as {first_five(list(table.files)[:6])}"
         )
     return match_ids(ids, table.listing, path, table.skip)[0]
-
-
-def _notes_on_files(table, files, trained, tested):
-    """Returns sentences: how many files are used, by which rule, and not."""
-    count, folder = len(trained) + len(tested), table.listing.folder
-    notes = [f"{count} images in {folder}: {table.rule}"]
-    used = {*files.tolist(), *tested}
-    unused = [file for file in table.listing if file not in used]
-    if unused:
-        notes.append(
-            f"{len(unused)} images there are in no row of {table.path}: "
-            f"{first_five(unused)}"
-        )
-    return notes
 
 
 def _read_folder(path, images, class_names, skip):
@@ -327,7 +323,7 @@ def _read_file(path, images, answered, reading, skip):
 def _held(path, last_row):
     """Returns `kind` and `pixels` of a `_Table`; None if it holds none."""
     if path.endswith(".parquet"):
-        return "encoded", _encoded(path)
+        return "images", _encoded(path)
     if not path.endswith(".npz"):
         return "images", None
     arrays = open_npz(path, only=("images", "features"))

@@ -84,14 +84,10 @@ def _read(tfds, builder, name, image_size):
             f"{first_five(sorted(features))}; splits "
             f"{first_five(sorted(splits))}"
         )
-    names, notes, fields = list(label.names), (), {}
+    names, fields = list(label.names), {}
     is_mixed = None in image.shape
-    if image_size is None and is_mixed:
+    if is_mixed and image_size is None:
         image_size = _DEFAULT_SIZE
-        notes = (
-            f"{name}: the images differ in size; each is brought to "
-            f"{image_size} x {image_size}",
-        )
     has_ids = isinstance(features.get("id"), tfds.features.Text)
     ids_from = "id" if has_ids else "tfds_id"
     if name == _BIRDS:
@@ -111,7 +107,7 @@ def _read(tfds, builder, name, image_size):
         fields[f"{prefix}images"] = np.concatenate(images)[order]
         fields[f"{prefix}labels"] = np.array(labels, np.int64)[order]
         fields[f"{prefix}ids"] = np.array(ids, str)[order]
-    return {**fields, "class_names": tuple(names), "notes": notes}
+    return {**fields, "class_names": tuple(names)}
 
 
 def _batches(tfds, builder, split, ids_from, is_mixed):

@@ -57,8 +57,7 @@ def simulate_candidates(
 ):
     """Draws a noisy candidate set for every example from its true label.
 
-    The sets are a function of the seed, the settings and the examples given,
-    so those of a subset are not those of the whole set restricted to it:
+    The sets of a subset are not those of the whole set restricted to it:
     choose the examples first, then draw. With `stream="default"` the order
     of the rows does not matter, because draws go to the sorted ids; with
     `stream="legacy"` it does, as in the authors' code.

@@ -143,10 +143,8 @@ def test_images_of_many_sizes_without_ids(tmp_path):
     assert sorted(shades) == [0, 20, 40, 60, 80, 100]
     assert np.array_equal(shades // 20 % 2, data.labels)
     assert len(data.test_images) == 2
-    assert data.notes == ()
     data = load("odd_sizes", data_dir=tmp_path, download=False)
     assert data.images.shape == (6, 224, 224, 1)
-    assert "224 x 224" in data.notes[0]
 
 
 def test_birds_are_named_after_their_files(tmp_path):
