@@ -19,6 +19,8 @@ _KEPT = 1 << 30
 _AT_ONCE = 256
 # The common side where images differ.
 _USUAL_SIZE = 224
+# The device of encoded and of missing files, in 64 bits.
+_NO_DEVICE = 2**64 - 1
 # So many images on disk stand for all of them.
 _SAMPLE = 256
 
@@ -237,7 +239,7 @@ def scan(files, progress=None, folder=None, names=None):
     """
     heads = np.zeros((len(files), 3), np.int32)
     # Size, device and number of each file.
-    stamps = np.zeros((len(files), 3), np.int64)
+    stamps = np.zeros((len(files), 3), np.uint64)
     problems, digests = {}, {}
 
     def source(row):
@@ -246,7 +248,7 @@ def scan(files, progress=None, folder=None, names=None):
         return os.path.join(folder or "", files[row])
 
     def stamp(row):
-        stamps[row] = 0, -1, row
+        stamps[row] = 0, _NO_DEVICE, row
         if decoding.is_encoded(files[row]):
             stamps[row, 0] = len(files[row])
             return
@@ -289,7 +291,7 @@ def scan(files, progress=None, folder=None, names=None):
     return Scan(
         names=list(files if names is None else names),
         heads=heads[owners],
-        bytes=stamps[:, 0].copy(),
+        bytes=stamps[:, 0].astype(np.int64),
         copies=copies[owners],
         problems={
             row: problems[owner]
