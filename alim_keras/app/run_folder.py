@@ -294,8 +294,7 @@ def _identity(training):
     if isinstance(images, np.ndarray):
         pixels.update(np.ascontiguousarray(images))
     else:
-        sizes = [size for _, size, _ in training.stamps() or ()]
-        pixels.update(np.array(sizes, np.int64))
+        pixels.update(training.scan.bytes[training.file_rows])
         step = max(1, len(images) // _SAMPLE)
         pixels.update(images.read(slice(None, None, step)))
     return {

@@ -1,80 +1,55 @@
 """One image file: its head, its pixels, and their one square size."""
 
 import concurrent.futures
-import functools
+import contextlib
+import hashlib
 import io
 import os
-import stat
 import warnings
 
 import numpy as np
+import PIL.Image
+import PIL.ImageOps
 
 from alim_keras.errors import DataError
-from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import one_line
 
 # Formats that are tried; others (PostScript, say) would run programs.
-_FORMATS = "JPEG PNG GIF BMP WEBP TIFF PPM JPEG2000 AVIF".split()
-_GREY = "1 L LA La F I I;16 I;16L I;16B I;16N".split()
-_COLOUR = "P PA RGB RGBA RGBa RGBX CMYK YCbCr HSV".split()
-_ORIENTATION = 0x0112
+_FORMATS = "JPEG PNG GIF BMP WEBP TIFF PPM".split()
 # The last bytes of a file that was not cut short, in the last so many.
 _ENDS, _TAIL = {"JPEG": b"\xff\xd9", "PNG": b"IEND"}, 64
 # A JPEG is decoded at an eighth, a quarter or half of its size where that
 # leaves at least twice the size wanted; the filter then averages the rest.
 _SPARE = 2
-# An image whose longer side is so many times the shorter one is cropped to the
-# middle before it is scaled: 60,000 x 1 pixels would else take gigabytes.
-_LONG, _MARGIN = 8, 3
 _REMEDY = "mend it, or leave its item out"
 
-
-class _UnreadableError(Exception):
-    """An image that Pillow opens but that cannot be used; gives the reason."""
-
-
-@functools.cache
-def pillow():
-    """Returns the module `PIL.Image`, or raises how to install it."""
-    try:
-        import PIL.Image
-    except ImportError as error:
-        raise EnvironmentLacksError(
-            "Decoding and resizing images needs Pillow: pip install Pillow"
-        ) from error
-    PIL.Image.init()
-    # Its warnings are about odd files; what fails is an exception. The filter
-    # stays: one taken back after each image is not safe among threads.
-    warnings.filterwarnings("ignore", module=r"PIL\.")
-    return PIL.Image
+# Pillow warns of odd files; what fails is an exception.
+warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 def is_encoded(source):
     """Returns whether an image is encoded bytes, not a path."""
-    return isinstance(source, bytes | bytearray | memoryview)
+    return isinstance(source, bytes)
 
 
-def open_file(source):
-    """Returns a path's open file, or encoded bytes as one."""
-    if is_encoded(source):
-        return io.BytesIO(source)
-    # A pipe would wait for somebody to write into it.
-    if not stat.S_ISREG(os.stat(source).st_mode):
-        raise _UnreadableError("it is not a regular file")
-    return open(source, "rb")
+def _open_file(source):
+    return io.BytesIO(source) if is_encoded(source) else open(source, "rb")
+
+
+def digest(source):
+    """Returns the hash of a path's content, or of encoded bytes."""
+    with _open_file(source) as file:
+        return hashlib.file_digest(file, "blake2b").digest()
 
 
 def _open_image(file):
     """Returns the image of an open file; reads its head only."""
-    formats = [name for name in _FORMATS if name in pillow().OPEN]
-    image = pillow().open(file, formats=formats)
-    if image.mode not in _GREY and image.mode not in _COLOUR:
-        raise _UnreadableError(f"pixels of mode {image.mode} are not supported")
+    image = PIL.Image.open(file, formats=_FORMATS)
     if image.mode in ("I", "F") and not _has_16_bits(image):
         # Nothing says which value is white there, and images of one data set
         # must not be scaled each by its own values.
         kind = "floats" if image.mode == "F" else "integers of 32 bits"
-        raise _UnreadableError(
+        raise DataError(
             f"its pixels are {kind}, save it with 8 or 16 bits for each channel"
         )
     return image
@@ -86,45 +61,31 @@ def _has_16_bits(image):
     return is_less or image.mode.startswith("I;16")
 
 
-def _orientation(image):
-    """Returns the EXIF orientation, 1 to 8; 1 where there is none."""
-    try:
-        value = image.getexif().get(_ORIENTATION, 1)
-    except Exception:
-        # Damaged EXIF is no reason to refuse the pixels.
-        return 1
-    return value if value in range(1, 9) else 1
-
-
 def head(source):
-    """Returns width and height as shown, channels, and whether it ends well.
+    """Returns width and height as stored, and channels: 1 if grey, else 3.
 
-    Channels are 1 for grey images, also those with a grey palette, or 3.
+    A file without the end of its format is decoded, which raises if it was
+    cut short.
     """
-    with open_file(source) as file:
+    with _open_file(source) as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+        tail = file.read()
+        file.seek(0)
         image = _open_image(file)
-        width, height = image.size
-        # Of the head only: looking for it in a PNG reads all pixels.
-        if "exif" in image.info and _orientation(image) > 4:
-            width, height = height, width
-        channels = 1 if image.mode in _GREY else 3
-        if image.mode == "P":
-            palette = image.getpalette() or [0, 1, 2]
-            if palette[0::3] == palette[1::3] == palette[2::3]:
-                channels = 1
-        file.seek(0, os.SEEK_END)
-        file.seek(max(0, file.tell() - _TAIL))
-        is_whole = _ENDS.get(image.format, b"") in file.read()
-    return width, height, channels, is_whole
+        is_grey = PIL.Image.getmodebase(image.mode) == "L"
+        found = (*image.size, 1 if is_grey else 3)
+        if _ENDS.get(image.format, b"") not in tail:
+            image.load()
+    return found
 
 
 def explain(error):
     """Returns in a few words why an image cannot be read."""
-    if isinstance(error, _UnreadableError):
-        return str(error)
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
+    if isinstance(error, FileNotFoundError):
         return "there is no such file"
     text = one_line(error)
+    if isinstance(error, DataError):
+        return text
     if isinstance(error, EOFError) or "truncated" in text.lower():
         return "it is cut short"
     if text.startswith("cannot identify"):
@@ -155,9 +116,14 @@ def decode(source, size, channels=3, name=None, enlarge=True):
         DataError: It cannot be read; names the file and the reason.
     """
     try:
-        with open_file(source) as file, _open_image(file) as image:
+        with _open_file(source) as file, _open_image(file) as image:
             size = size if enlarge else min(size, *image.size)
-            return _pixels(image, size, channels)
+            image.draft(None, (_SPARE * size, _SPARE * size))
+            image.load()
+            # Damaged EXIF is no reason to refuse the pixels.
+            with contextlib.suppress(Exception):
+                PIL.ImageOps.exif_transpose(image, in_place=True)
+            return square(_plain(image, "L" if channels == 1 else "RGB"), size)
     except Exception as error:
         # Damaged files make Pillow raise nearly everything.
         if name is None:
@@ -167,81 +133,27 @@ def decode(source, size, channels=3, name=None, enlarge=True):
         ) from error
 
 
-def _pixels(image, size, channels):
-    full, is_smaller = image.size, False
-    if image.format in ("JPEG", "MPO"):
-        wanted = [_SPARE * side for side in _scaled_size(full, size)]
-        image.draft(None, wanted)
-        is_smaller = image.size != full
-    image.load()
-    if not is_smaller:
-        # A TIFF is turned as it is loaded.
-        full = image.size
-    turn = _orientation(image)
-    image = _plain(image, channels)
-    if turn > 1:
-        kinds = pillow().Transpose
-        turns = (
-            kinds.FLIP_LEFT_RIGHT,
-            kinds.ROTATE_180,
-            kinds.FLIP_TOP_BOTTOM,
-            kinds.TRANSPOSE,
-            kinds.ROTATE_270,
-            kinds.TRANSVERSE,
-            kinds.ROTATE_90,
-        )
-        image = image.transpose(turns[turn - 2])
-        full = full[::-1] if turn > 4 else full
-    return square(image, size, full)
-
-
-def _plain(image, channels):
+def _plain(image, mode):
     """Returns the image in mode "L" or "RGB"."""
-    mode = "L" if channels == 1 else "RGB"
-    if image.mode == mode and "transparency" not in image.info:
-        return image
     if _has_16_bits(image):
         # They lose the lower eight.
-        levels = (np.asarray(image).astype(np.int64) >> 8).clip(0, 255)
-        return pillow().fromarray(levels.astype(np.uint8)).convert(mode)
-    if image.mode in ("La", "RGBa"):
-        image = image.convert("LA" if image.mode == "La" else "RGBA")
+        levels = (np.asarray(image) >> 8).astype(np.uint8)
+        image = PIL.Image.fromarray(levels)
     if image.has_transparency_data:
-        white = pillow().new("RGBA", image.size, "white")
+        white = PIL.Image.new("RGBA", image.size, "white")
         white.alpha_composite(image.convert("RGBA"))
-        image = white.convert("RGB")
+        image = white
     return image.convert(mode)
 
 
-def _scaled_size(size, image_size):
-    """Returns (width, height) with the shorter side scaled to `image_size`."""
-    scale = image_size / min(size)
-    return tuple(max(image_size, round(side * scale)) for side in size)
-
-
-def square(image, image_size, full_size=None):
+def square(image, image_size):
     """Returns the middle square of an image, uint8 with channels, scaled.
 
-    The shorter side is scaled to `image_size` (bilinear, with the filter
-    widened on shrinking) and the middle of the longer side is kept. Of a
-    long strip only the middle is scaled. `full_size` is the (width, height)
-    to reckon with where the image was made smaller already.
+    The filter is bilinear, and widened on shrinking.
     """
-    size = _scaled_size(full_size or image.size, image_size)
-    if max(size) > _LONG * image_size:
-        # A square around the middle, with what the filter reads beside it.
-        short, long = sorted(image.size)
-        side = _MARGIN * short + (long - _MARGIN * short) % 2
-        start = [max(0, (full - side) // 2) for full in image.size]
-        image = image.crop(
-            (*start, *(min(f, s + side) for f, s in zip(image.size, start)))
-        )
-        size = _scaled_size(image.size, image_size)
-    if size != image.size:
-        image = image.resize(size, pillow().Resampling.BILINEAR)
-    left, top = (size[0] - image_size) // 2, (size[1] - image_size) // 2
-    image = image.crop((left, top, left + image_size, top + image_size))
-    pixels = np.asarray(image, np.uint8)
+    bilinear = PIL.Image.Resampling.BILINEAR
+    image = PIL.ImageOps.fit(image, (image_size, image_size), bilinear)
+    pixels = np.asarray(image)
     return pixels[..., None] if pixels.ndim == 2 else pixels
 
 
@@ -254,7 +166,7 @@ def resize_all(images, image_size):
         if pixels.shape[:2] == (image_size, image_size):
             return pixels
         flat = pixels[..., 0] if pixels.shape[-1] == 1 else pixels
-        return square(pillow().fromarray(flat), image_size)
+        return square(PIL.Image.fromarray(flat), image_size)
 
     # Pillow works outside Python's global lock.
     with concurrent.futures.ThreadPoolExecutor() as pool:

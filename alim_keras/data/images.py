@@ -1,9 +1,9 @@
 """Images on disk: `DiskImages` reads them as asked, `scan` looks at many."""
 
 import concurrent.futures
+import copy
 import dataclasses
 import functools
-import hashlib
 import os
 
 import numpy as np
@@ -15,16 +15,14 @@ from alim_keras.errors import check_number
 
 # Decoded images of less than this are kept in memory.
 _KEPT = 1 << 30
-# Files in one task of a thread.
+# Files in one task of a thread, at most.
 _AT_ONCE = 256
 # The common side where images differ.
 _USUAL_SIZE = 224
+# The device of encoded and of missing files, in 64 bits.
+_NO_DEVICE = 2**64 - 1
 # So many images on disk stand for all of them.
 _SAMPLE = 256
-# So many images may be decoded to learn whether they count.
-_FEW = 2000
-# Images are summed in parts of about this many numbers.
-_BLOCK = 1 << 22
 
 
 class DiskImages:
@@ -88,13 +86,13 @@ class DiskImages:
         chosen = self._rows[rows]
         if np.ndim(chosen) == 0:
             return self._decoded(chosen).copy()
-        view = object.__new__(DiskImages)
-        view.__dict__.update(self.__dict__, _rows=chosen)
+        view = copy.copy(self)
+        view._rows = chosen
         return view
 
     def with_form(self, image_size, channels):
         """Returns the same files, brought to another size and channels."""
-        view = self[:]
+        view = copy.copy(self)
         view._set_form((image_size, image_size, channels))
         return view
 
@@ -103,10 +101,9 @@ class DiskImages:
 
         Args:
             index: Integer array `(n,)`, slice or mask. Defaults to all.
-            problems: Dict to which the places in `index` are added of images
-                that cannot be decoded, with the reason; these are left zero.
-                Defaults to None: the first one, in the order of `index`, is
-                raised as `DataError`.
+            problems: Dict that receives the place in `index` and the reason
+                of each image that cannot be decoded; it is left zero. If
+                None, the default, the first one is raised as `DataError`.
 
         Returns:
             uint8 `(n, image_size, image_size, channels)`.
@@ -114,21 +111,15 @@ class DiskImages:
         rows = self._rows if index is None else self._rows[index]
         pixels = np.zeros((len(rows), *self._form), np.uint8)
 
-        def fill(part):
-            for place in part:
-                try:
-                    pixels[place] = self._decoded(rows[place])
-                except DataError as error:
-                    if problems is None:
-                        raise
-                    problems[place] = decoding.explain(error.__cause__)
+        def fill(place):
+            try:
+                pixels[place] = self._decoded(rows[place])
+            except DataError as error:
+                if problems is None:
+                    raise
+                problems[place] = decoding.explain(error.__cause__)
 
-        # A few parts for each thread, so that large images do not pile up.
-        step = max(1, -(-len(rows) // (4 * _num_workers())))
-        starts = range(0, len(rows), step)
-        parts = [range(i, min(i + step, len(rows))) for i in starts]
-        # It raises the first error in this order, and leaves the rest out.
-        list(_pool(os.getpid()).map(fill, parts))
+        _for_each(fill, range(len(rows)))
         return pixels
 
     def pictures(self, index, largest=256):
@@ -156,17 +147,22 @@ def image_rows(images, index):
     return images.read(index) if is_disk else images[index]
 
 
-def _num_workers():
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _for_each(function, rows, progress=None):
+    """Calls a function of each row, in threads; raises the first error."""
 
+    def run(part):
+        for row in part:
+            function(row)
 
-@functools.lru_cache(maxsize=1)
-def _pool(process):
-    # One for all; a forked process has none of its parent's threads.
-    del process
-    return concurrent.futures.ThreadPoolExecutor(_num_workers())
+    # Many parts, so that a thread with large images holds up no other.
+    size = min(max(1, len(rows) // 64), _AT_ONCE)
+    parts = [rows[start : start + size] for start in range(0, len(rows), size)]
+    done = 0
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for part, _ in zip(parts, pool.map(run, parts)):
+            done += len(part)
+            if progress is not None:
+                progress(done, len(rows))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -175,12 +171,9 @@ class Scan:
 
     Attributes:
         names: List of N strings, paths, or names of encoded images.
-        heads: int32 `(N, 4)`: width and height in pixels, as shown, 1 for
-            grey images or 3, and whether the file has the end of its format;
-            zeros where they are not known.
+        heads: int32 `(N, 3)`: width and height in pixels, as stored, and 1
+            for grey images or 3; zeros where they are not known.
         bytes: int64 `(N,)`, sizes of the files.
-        modified: int64 `(N,)`, times of change in nanoseconds, 0 of encoded
-            images.
         copies: int64 `(N,)`: equal for files with the same bytes.
         problems: Dict from a row to the reason why it cannot be read.
     """
@@ -188,7 +181,6 @@ class Scan:
     names: list
     heads: np.ndarray
     bytes: np.ndarray
-    modified: np.ndarray
     copies: np.ndarray
     problems: dict
 
@@ -225,20 +217,6 @@ class Scan:
         channels = self.channels[self.width > 0]
         return 1 if len(channels) and np.all(channels == 1) else 3
 
-    def cut_rows(self):
-        """Returns the rows of readable heads whose files lack their end."""
-        return np.flatnonzero((self.width > 0) & (self.heads[:, 3] == 0))
-
-    def odd_rows(self):
-        """Returns the few rows whose size differs from the usual square one."""
-        good = np.flatnonzero(self.width)
-        sides = self.heads[good, :2]
-        kinds, counts = np.unique(sides, axis=0, return_counts=True)
-        usual = kinds[np.argmax(counts)] if len(good) else (0, 1)
-        odd = good[(sides != usual).any(1)]
-        is_few = len(odd) <= min(_FEW, len(good) // 2)
-        return odd if is_few and usual[0] == usual[1] else good[:0]
-
 
 def scan(files, progress=None, folder=None, names=None):
     """Looks at the heads of image files.
@@ -246,7 +224,7 @@ def scan(files, progress=None, folder=None, names=None):
     Args:
         files: Sequence of N paths, or of encoded images (`bytes`).
         progress: Function of (done, total), called now and then from this
-            thread. Defaults to None.
+            thread; links to one file count once. Defaults to None.
         folder: Path that relative paths start from. Defaults to the current
             folder.
         names: Strings, the names of encoded images. Defaults to the paths.
@@ -259,83 +237,76 @@ def scan(files, progress=None, folder=None, names=None):
     >>> scan(["cat.jpg", "notes.txt"]).problems
     {1: 'it is not an image of a known format'}
     """
-    heads = np.zeros((len(files), 4), np.int32)
-    stamps = np.zeros((len(files), 2), np.int64)
-    # A file that several rows or links name is looked at in one of them.
-    lookers, looker = {}, np.arange(len(files))
+    heads = np.zeros((len(files), 3), np.int32)
+    # Size, device and number of each file.
+    stamps = np.zeros((len(files), 3), np.uint64)
     problems, digests = {}, {}
 
     def source(row):
         if decoding.is_encoded(files[row]):
             return files[row]
-        return os.path.join("" if folder is None else folder, files[row])
+        return os.path.join(folder or "", files[row])
+
+    def stamp(row):
+        stamps[row] = 0, _NO_DEVICE, row
+        if decoding.is_encoded(files[row]):
+            stamps[row, 0] = len(files[row])
+            return
+        try:
+            status = os.stat(source(row))
+        except OSError as error:
+            problems[row] = decoding.explain(error)
+        else:
+            stamps[row] = status.st_size, status.st_dev, status.st_ino
 
     def look(row):
+        if row in problems:
+            return
         try:
-            if decoding.is_encoded(files[row]):
-                stamps[row, 0] = len(files[row])
-            else:
-                status = os.stat(source(row))
-                stamps[row] = status.st_size, status.st_mtime_ns
-                file = status.st_dev, status.st_ino
-                looker[row] = lookers.setdefault(file, row)
-                if looker[row] != row:
-                    return
             heads[row] = decoding.head(source(row))
         except Exception as error:
             # Damaged files make Pillow raise nearly everything.
             problems[row] = decoding.explain(error)
 
-    def digest(row):
-        with decoding.open_file(source(row)) as file:
-            digests[row] = hashlib.blake2b(file.read()).digest()
+    def add_digest(row):
+        digests[row] = decoding.digest(source(row))
 
-    _for_each(look, range(len(files)), progress)
-    heads = heads[looker]
-    for row in np.flatnonzero(looker != np.arange(len(files))).tolist():
-        if looker[row] in problems:
-            problems[row] = problems[looker[row]]
-    _, first, place = np.unique(looker, return_index=True, return_inverse=True)
-    # Only files of one size can be copies.
-    good = np.sort(first)
-    good = good[heads[good, 0] > 0]
-    copies = first[place]
-    _, place, counts = np.unique(
-        stamps[good, 0], return_inverse=True, return_counts=True
+    _for_each(stamp, range(len(files)))
+    # The first row of each file: the others are links to it.
+    _, first, inverse = np.unique(
+        stamps[:, 1:], axis=0, return_index=True, return_inverse=True
     )
-    _for_each(digest, good[counts[place] > 1].tolist())
-    earliest, same = {}, np.arange(len(files))
+    owners = first[inverse.reshape(-1)]
+    first = np.sort(first)
+    _for_each(look, first.tolist(), progress)
+    readable = first[heads[first, 0] > 0]
+    # Only files of one size can be copies.
+    _, kinds, counts = np.unique(
+        stamps[readable, 0], return_inverse=True, return_counts=True
+    )
+    _for_each(add_digest, readable[counts[kinds] > 1].tolist())
+    earliest, copies = {}, np.arange(len(files))
     for row in sorted(digests):
-        same[row] = earliest.setdefault(digests[row], row)
-    copies = same[copies]
+        copies[row] = earliest.setdefault(digests[row], row)
     return Scan(
         names=list(files if names is None else names),
-        heads=heads,
-        bytes=stamps[:, 0],
-        modified=stamps[:, 1],
-        copies=copies,
-        problems=dict(sorted(problems.items())),
+        heads=heads[owners],
+        bytes=stamps[:, 0].astype(np.int64),
+        copies=copies[owners],
+        problems={
+            row: problems[owner]
+            for row, owner in enumerate(owners.tolist())
+            if owner in problems
+        },
     )
-
-
-def _for_each(function, rows, progress=None):
-    """Calls a function of each row, in threads."""
-
-    def run(start):
-        for row in rows[start : start + _AT_ONCE]:
-            function(row)
-
-    starts = range(0, len(rows), _AT_ONCE)
-    for start, _ in zip(starts, _pool(os.getpid()).map(run, starts)):
-        if progress is not None:
-            progress(min(start + _AT_ONCE, len(rows)), len(rows))
 
 
 def channel_statistics(images):
     """Returns mean and standard deviation per channel, in units of [0, 1].
 
     Args:
-        images: uint8 or float `(n, H, W, channels)`, in [0, 255]; of
+        images: uint8 or float `(n, H, W, channels)`, in [0, 255], or feature
+            vectors `(n, 1, 1, d)`, which models divide by 255 as well; of
             `DiskImages`, a sample is read.
 
     Returns:
@@ -348,16 +319,13 @@ def channel_statistics(images):
     """
     if isinstance(images, DiskImages):
         images = images.read(sample_places(len(images)))
-    step = max(1, _BLOCK // max(1, int(np.prod(images.shape[1:]))))
-    sums = np.zeros((2, images.shape[-1]))
-    for start in range(0, len(images), step):
-        part = images[start : start + step].reshape(-1, images.shape[-1])
-        part = part.astype(np.float64) / 255.0
-        sums += [part.sum(0), np.square(part).sum(0)]
-    mean, square = sums / np.prod(images.shape[:3])
+    mean = images.mean(axis=(0, 1, 2), dtype=np.float64)
+    # Without a copy of all pixels as floats.
+    square = np.einsum("nhwc,nhwc->c", images, images, dtype=np.float64)
+    square /= np.prod(images.shape[:3])
     std = np.sqrt(np.maximum(square - np.square(mean), 0.0))
-    std = np.where(std > 1e-6, std, 1.0)
-    return tuple(mean.tolist()), tuple(std.tolist())
+    std = np.where(std > 1e-6 * np.abs(mean), std, 255.0)
+    return tuple((mean / 255.0).tolist()), tuple((std / 255.0).tolist())
 
 
 def sample_places(count):

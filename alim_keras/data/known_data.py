@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import os
 import re
-import struct
 import zlib
 
 import numpy as np
@@ -18,10 +17,8 @@ from alim_keras.data.training_set import TrainingSet
 from alim_keras.data.training_set import stratified_subset
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import check_number
 from alim_keras.errors import first_five
-from alim_keras.errors import one_line
 
 FASHION_CLASSES = tuple(
     "T-shirt/top,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,"
@@ -171,11 +168,11 @@ def is_table(dataset):
 def load(name, data_dir=None, download=True, image_size=None):
     """Loads a data set by name or path.
 
-    A name is looked for, in this order: in `data_dir` as a folder TFDS
-    prepared, as IDX files, as `<name>.npz`; then where the Linux distribution
-    installs it; then in TFDS's own folder. None of that touches the network.
-    Last, unless forbidden, TFDS downloads it; official archives that lie in
-    `downloads/manual` below its folder are taken from there, without network.
+    A name is looked for in `data_dir`, where the Linux distribution installs
+    it, and in TFDS's own folder: prepared by TFDS, as IDX files, or as
+    `<name>.npz`. None of that touches the network. Last, unless forbidden,
+    TFDS downloads it; official archives that lie in `downloads/manual` below
+    its folder are taken from there, without network.
 
     Args:
         name: String: `"digits"` (built in), `"cifar10"`, `"cifar100"`,
@@ -193,7 +190,6 @@ def load(name, data_dir=None, download=True, image_size=None):
     Raises:
         ConfigError: An unknown name, or an `image_size` that is none.
         DataError: The data are nowhere, damaged, or not what their name says.
-        EnvironmentLacksError: A package is missing.
 
     Example:
 
@@ -205,70 +201,16 @@ def load(name, data_dir=None, download=True, image_size=None):
     check_number("image_size", image_size, 1, whole=True, optional=True)
     if data_dir is not None:
         data_dir = os.path.normpath(os.path.expanduser(os.fspath(data_dir)))
-        if os.path.exists(data_dir) and not os.path.isdir(data_dir):
-            raise DataError(
-                f"`data_dir` must be a folder. Received: data_dir={data_dir!r}"
-            )
     if name.endswith(".npz"):
-        fields = _read_npz(os.path.expanduser(name))
-        return _finish(name, Known(), fields, image_size)
-    plain = plain_name(name)
-    if plain == "digits":
-        return _finish(name, KNOWN[plain], _read_digits(), image_size)
-    known = KNOWN.get(plain, Known(tfds_name=plain))
-    # Only files of images that differ in size are read at the default size.
-    size = image_size or known.image_size
-    looked = []
-    for reader, folder in _places(known, plain, data_dir, size):
-        looked += [folder] if folder not in looked else []
-        fields = reader(folder)
-        if fields is not None:
-            return _finish(name, known, fields, image_size)
-    forms = "its four IDX files or " if known.idx else ""
-    data_dir = data_dir or prepared.default_dir()
-    prepared.download(
-        known.tfds_name,
-        data_dir,
-        download,
-        names=[*KNOWN],
-        absent=f"{name} is not on this machine, looked in {', '.join(looked)}",
-        remedy=f"Put {forms}{plain}.npz in --data_dir",
-    )
-    fields = prepared.read(known.tfds_name, data_dir, size)
-    return _finish(name, known, fields, image_size)
-
-
-def _places(known, plain, data_dir, size):
-    """Returns pairs (function from a folder to fields or None, folder)."""
-
-    def tfds(folder):
-        return prepared.read(known.tfds_name, folder, size)
-
-    def idx(folder):
-        return _read_idx(folder, known)
-
-    def npz(folder):
-        for stem in (plain, known.tfds_name):
-            path = os.path.join(folder, f"{stem}.npz")
-            if os.path.isfile(path):
-                return _read_npz(path)
-        return None
-
-    places = []
-    if data_dir is not None:
-        places.append((tfds, data_dir))
-        if known.idx:
-            for part in (plain, "."):
-                folder = os.path.normpath(os.path.join(data_dir, part))
-                places.append((idx, folder))
-        places.append((npz, data_dir))
-    if known.system_folder:
-        places.append((idx, known.system_folder))
-    return [*places, (tfds, prepared.default_dir())]
-
-
-def _finish(name, known, fields, image_size):
-    """Returns the `TrainingSet`: constants, superclasses and size."""
+        known, fields = Known(), _read_npz(os.path.expanduser(name))
+    elif plain_name(name) == "digits":
+        known, fields = KNOWN["digits"], _read_digits()
+    else:
+        plain = plain_name(name)
+        known = KNOWN.get(plain, Known(tfds_name=plain))
+        # Only images that differ in size are read at the default size.
+        size = image_size or known.image_size
+        fields = _read_named(name, plain, known, data_dir, download, size)
     for part in ("images", "test_images"):
         if fields[part].ndim == 4:
             fields[part] = resize_all(fields[part], image_size)
@@ -282,6 +224,32 @@ def _finish(name, known, fields, image_size):
             if known.tfds_name == "cifar100":
                 raise
     return TrainingSet(name=name, protocol=known.protocol, **fields)
+
+
+def _read_named(name, plain, known, data_dir, download, image_size):
+    """Returns the fields of a data set from the first folder that has it."""
+    own_dir = prepared.default_dir()
+    folders = dict.fromkeys([data_dir, known.system_folder, own_dir])
+    folders.pop(None, None)
+    for folder in folders:
+        fields = prepared.read(known.tfds_name, folder, image_size)
+        if fields is None and known.idx:
+            fields = _read_idx(folder, known)
+        path = os.path.join(folder, f"{plain}.npz")
+        if fields is None and os.path.isfile(path):
+            fields = _read_npz(path)
+        if fields is not None:
+            return fields
+    forms = "its four IDX files or " if known.idx else ""
+    prepared.download(
+        known.tfds_name,
+        data_dir or own_dir,
+        download,
+        names=[*KNOWN],
+        absent=f"{name} is not on this machine, looked in {', '.join(folders)}",
+        remedy=f"Put {forms}{plain}.npz in --data_dir",
+    )
+    return prepared.read(known.tfds_name, data_dir or own_dir, image_size)
 
 
 def superclasses_of(class_names):
@@ -324,13 +292,8 @@ def _plain(name):
 
 def _read_digits():
     """Reads scikit-learn's digits; 360, stratified, are always the test."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise EnvironmentLacksError(
-            "The built-in data set digits comes with scikit-learn: "
-            "pip install scikit-learn"
-        ) from error
+    from sklearn.datasets import load_digits
+
     bunch = load_digits()
     images = np.round(bunch.images * (255.0 / 16.0)).astype(np.uint8)
     images, labels = images[..., None], bunch.target.astype(np.int64)
@@ -345,40 +308,33 @@ def _read_digits():
 
 
 def _read_idx(folder, known):
-    """Reads the four IDX files in their order; None if one is not there."""
+    """Reads the four IDX files of 28 x 28; None if they are not there."""
     fields = {"class_names": known.class_names, "source": folder}
-    paths = []
-    for file in _IDX_FILES.values():
+    for (field, file), expected in zip(_IDX_FILES.items(), known.idx):
         path = os.path.join(folder, file)
         path = f"{path}.gz" if os.path.isfile(f"{path}.gz") else path
         if not os.path.isfile(path):
             return None
-        paths.append(path)
-    for path, field, expected in zip(paths, _IDX_FILES, known.idx, strict=True):
         opener = gzip.open if path.endswith(".gz") else open
         try:
-            with opener(path, "rb") as file:
-                content = file.read()
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataError(
-                f"{path}: is damaged or was cut short ({one_line(error)}); "
-                "fetch it again"
-            ) from error
+            with opener(path, "rb") as opened:
+                content = opened.read()
+        except (OSError, EOFError, zlib.error):
+            content = b""  # Damaged, which the checksum says.
         digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
         if digest != expected:
             raise DataError(
-                f"{path}: is not the file of this data set (MNIST and "
-                "Fashion-MNIST use the same file names), or is damaged. "
+                f"{path}: is damaged, or not the file of this data set (MNIST "
+                "and Fashion-MNIST use the same file names); fetch it again. "
                 f"Received: md5 {digest} unpacked; expected {expected}"
             )
+        # The bytes come after a magic number and the shape.
         if field.endswith("labels"):
             values = np.frombuffer(content, np.uint8, offset=8)
             fields[field] = values.astype(np.int64)
         else:
-            # A magic number, the shape, then the bytes.
-            shape = struct.unpack(">3I", content[4:16])
             pixels = np.frombuffer(content, np.uint8, offset=16)
-            fields[field] = pixels.reshape(*shape, 1).copy()
+            fields[field] = pixels.reshape(-1, 28, 28, 1).copy()
     fields["ids"] = default_ids(len(fields["labels"]))
     fields["test_ids"] = default_ids(len(fields["test_labels"]), "test")
     return fields
@@ -387,11 +343,8 @@ def _read_idx(folder, known):
 def _read_npz(path):
     """Returns the fields of a `TrainingSet` in an `.npz` file.
 
-    Needed are `train_images`, `train_labels`, `test_images` and
-    `test_labels`; `label_names`, `train_ids`, `test_ids` and `superclasses`
-    may be there. Grey images may leave out the channel axis. Without ids an
-    example is named "train_00000" after its place in this file, and `notes`
-    says so.
+    Without ids an example is named "train_00000" after its place in this
+    file, and `notes` says so.
     """
     arrays = read_npz(path)
     missing = [name for name in _NPZ_ARRAYS if name not in arrays]

@@ -1,6 +1,5 @@
 """The images of a folder, and which of them the ids of a table mean."""
 
-import bisect
 import collections
 import dataclasses
 import os
@@ -12,13 +11,10 @@ import numpy as np
 from alim_keras.data.checks import check_names
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
-from alim_keras.errors import nearest
 
 SUFFIXES = tuple(
     ".jpg .jpeg .jpe .png .gif .bmp .webp .tif .tiff .ppm .pgm".split()
 )
-# Near names are looked for among this many neighbours in the alphabet.
-_NEIGHBOURS = 500
 # The code that Label Studio puts before the name of an uploaded file, and the
 # folder in which it says that they are, wherever they are exported to.
 _CODE = re.compile("^[0-9a-f]{8}-")
@@ -75,7 +71,7 @@ def list_images(folder):
     ['cats/2.png', 'cats/10.png']
     """
     folder = os.fspath(folder)
-    by_folder, others, seen = {}, [], set()
+    by_folder, seen = {}, set()
 
     def refuse(error):
         raise DataError(
@@ -92,20 +88,21 @@ def list_images(folder):
             continue
         seen.add((status.st_dev, status.st_ino))
         folders[:] = [name for name in folders if not name.startswith(".")]
-        prefix = os.path.relpath(path, folder).replace(os.sep, "/") + "/"
-        prefix = prefix.removeprefix("./")
-        names = [name for name in names if not name.startswith(".")]
-        images = [name for name in names if name.lower().endswith(SUFFIXES)]
-        others += [prefix + name for name in set(names).difference(images)]
+        images = [
+            name
+            for name in names
+            if name.lower().endswith(SUFFIXES) and not name.startswith(".")
+        ]
         if images:
+            prefix = os.path.relpath(path, folder).replace(os.sep, "/") + "/"
+            prefix = prefix.removeprefix("./")
             by_folder[prefix] = sorted(images, key=natural)
     order = sorted(by_folder, key=lambda p: [natural(n) for n in p.split("/")])
     files = [prefix + name for prefix in order for name in by_folder[prefix]]
     if not files:
-        others = first_five(sorted(others, key=natural)) or "no files"
         raise DataError(
             f"{folder}: no images in this folder or below. Expected files "
-            f"ending in {' '.join(SUFFIXES)}. Received: {others}"
+            f"ending in {' '.join(SUFFIXES)}"
         )
     check_names(np.array(files, str), folder, "names of images")
     class_names = classes = None
@@ -141,7 +138,7 @@ def match_ids(ids, images, where="the table", keep_missing=False):
 
     Raises:
         DataError: Ids without a file of their own, with both counts, the
-            first five, the files they may mean, and a near name.
+            first five, and the files they may mean.
 
     Example:
 
@@ -154,45 +151,41 @@ def match_ids(ids, images, where="the table", keep_missing=False):
     folder = os.path.abspath(images.folder).replace(os.sep, "/") + "/"
     plain_ids = [_plain(name, folder) for name in ids]
     plain_files = [_plain(name, folder) for name in files]
-    # Names that differ in spaces or accents only are told apart first.
-    tries = [(ids, files, *_RULES[0])]
-    tries += [(plain_ids, plain_files, *rule) for rule in _RULES]
-    failed = []
-    for names, listed, rule, of_id, of_file in tries:
-        options = _options(names, listed, of_id, of_file)
-        owners, wrong = {}, {}
+    candidates, best = {}, None
+    for rule, of_id, of_file in _RULES:
+        options = _options(plain_ids, plain_files, of_id, of_file)
+        owners, wrong = {}, set()
         for name, rows in zip(ids, options, strict=True):
             if len(rows) != 1 or owners.setdefault(rows[0], name) != name:
-                wrong[name] = len(rows)
+                wrong.add(name)
+            if rows:
+                candidates[name] = [files[row] for row in rows[:2]]
         if not wrong:
             return [files[row] for (row,) in options], rule
-        failed.append((wrong, options, rule))
-    # The rule that finds most; doubt tells more than absence.
-    wrong, options, rule = min(
-        failed, key=lambda t: (len(t[0]), -sum(map(bool, t[0].values())))
-    )
-    doubtful = {
-        name: f"{name} ({' or '.join(files[row] for row in rows[:2])})"
-        for _, others, _ in failed
-        for name, rows in zip(ids, others, strict=True)
-        if rows and name in wrong
-    }
-    number, near, hint = len(set(ids)), ".", ""
-    if not doubtful:
-        near = _nearest(next(iter(wrong)), files)
-    if len(wrong) < number and not doubtful:
+        if best is None or len(wrong) < len(best[0]):
+            best = wrong, options, rule
+    wrong, options, rule = best
+    is_missing = wrong.isdisjoint(candidates)
+    hint = ""
+    if is_missing and len(wrong) < len(set(ids)):
         if keep_missing:
             return [
                 files[rows[0]] if rows else name
                 for name, rows in zip(ids, options, strict=True)
             ], rule
         hint = "; --on_bad_image=skip leaves out items without one"
+    shown = [
+        f"{name} ({' or '.join(candidates[name])})"
+        if name in candidates
+        else name
+        for name in dict.fromkeys(ids)
+        if name in wrong
+    ]
     raise DataError(
-        f"{where}: {len(wrong)} of {number} ids have no image of their own "
-        f"among the {len(files)} in {images.folder}: "
-        f"{first_five([doubtful.get(name, name) for name in wrong])}"
-        f"{near} An id is a path in the folder or a file name, with or "
-        f"without its ending, all written in one way{hint}"
+        f"{where}: {len(wrong)} of {len(set(ids))} ids have no image of their "
+        f"own among the {len(files)} in {images.folder}: {first_five(shown)}. "
+        "An id is a path in the folder or a file name, with or without its "
+        f"ending, all written in one way, such as {first_five(files[:2])}{hint}"
     )
 
 
@@ -214,14 +207,6 @@ def _fits(name, file):
         return True
     named, folder = f"/{named}", f"/{folder}"
     return named.endswith(folder) or folder.endswith(named)
-
-
-def _nearest(name, files):
-    """Returns "; did you mean ...?", looking at the neighbours only."""
-    known = sorted(set(map(_base, files)) if "/" not in name else files)
-    place = bisect.bisect(known, name)
-    near = known[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS]
-    return nearest(name, near) or "."
 
 
 def _plain(name, folder):

@@ -1,6 +1,5 @@
 """Labels and images of one's own: a table beside a folder, or arrays."""
 
-import collections
 import contextlib
 import dataclasses
 import os
@@ -29,7 +28,6 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 
-_USUAL = 224
 _RULES = "min_votes min_confidence none_of_these empty_set duplicates".split()
 
 
@@ -62,7 +60,7 @@ def load_table(
         image_size: Side in pixels to which images are brought. Defaults to
             their own, if all are square and of one size, and else to 224.
         known_labels: CSV file with `id` and `label`: true labels of some of
-            the items. They are for reports, and for the noise rate.
+            the items, for reports and for the noise rate.
         known_as_sets: Whether these stand in place of the items' sets, which
             may then be empty.
         test_labels: CSV file with `id` and `label`: items to test on, which
@@ -94,7 +92,7 @@ def load_table(
     else:
         answered = known_labels if known_as_sets else None
         table = _read_file(path, images, answered, reading, skip)
-    notes, sets = table.notes, table.sets
+    notes, sets, truths = table.notes, table.sets, table.truths
     names = sets.class_names
     if len(names) < 2:
         raise DataError(
@@ -104,36 +102,53 @@ def load_table(
     known = None
     if known_labels is not None:
         known, num_given = _known(table, known_labels)
+        others = UNKNOWN if truths is None else truths
+        truths = np.where(known == UNKNOWN, others, known)
     test_ids, test = np.array([], str), np.array([], np.int64)
     if test_labels is not None:
         test_ids, test = tables.read_known_labels(test_labels, names)
-    kept, items, tested = _resolve(table, test_ids.tolist(), test_labels)
+    tested = _files_of_test(table, test_ids.tolist(), test_labels)
+    # An item is tested on if it has the id, or the file, of one of the test.
+    items = pd.Series(sets.ids.tolist())
+    files = items.map(table.files)
+    is_tested = files.isin(tested) | items.isin(test_ids)
+    kept = np.flatnonzero(~is_tested)
     if not len(kept):
         raise DataError(
             f"{test_labels}: names every item of {path}, so that nothing "
             "is left to train on; keep some items out of it"
         )
-    if len(kept) < len(sets):
-        left_out = len(sets) - len(kept)
-        notes.append(f"{left_out} items are tested on, not trained on")
-    if table.holds in ("images", "features"):
-        pixels = table.pixels
-        fields = {"images": pixels[items], "test_images": pixels[tested]}
-        fields["kind"] = table.holds
+    sources = [*files[kept], *tested]
+    if table.listing is not None:
+        notes.append(
+            f"{len(sources)} images in {table.listing.folder}: {table.rule}"
+        )
+        used = {*files, *tested}
+        unused = [file for file in table.listing if file not in used]
+        if unused:
+            notes.append(
+                f"{len(unused)} images there are in no row of {path}: "
+                f"{first_five(unused)}"
+            )
+    if is_tested.any():
+        notes.append(f"{is_tested.sum()} items are tested on, not trained on")
+    if isinstance(table.pixels, np.ndarray):
+        fields = {
+            "images": table.pixels[files[kept]],
+            "test_images": table.pixels[tested],
+            "kind": table.kind,
+        }
     else:
-        files = labels = [*items, *tested]
-        if table.holds == "encoded":
-            labels = [*sets.ids[kept].tolist(), *test_ids.tolist()]
-            files = [table.pixels[row] for row in files]
-        fields = _open(files, labels, len(kept), table, image_size, progress)
+        labels = sources
+        if table.listing is None:
+            labels = [*items[kept], *test_ids.tolist()]
+            sources = [table.pixels[row] for row in sources]
+        fields = _open(sources, labels, len(kept), table, image_size, progress)
         good = fields.pop("tested")
         test_ids, test = test_ids[good], test[good]
         kept = kept[fields["file_rows"]]
-    truths = table.truths
     if known is not None:
-        count = int(np.sum(known[kept] != UNKNOWN))
-        others = UNKNOWN if truths is None else truths
-        truths = np.where(known == UNKNOWN, others, known)
+        count = np.sum(known[kept] != UNKNOWN)
         instead = ", in place of their sets" if known_as_sets else ""
         notes.append(
             f"{count} of the {num_given} true labels in {known_labels} are of "
@@ -165,96 +180,67 @@ class _Table:
     """A table or a folder, before its images are opened."""
 
     path: str
-    listing: ImageListing | None
     skip: bool
-    # Paths by item, also of those that an empty set left out.
-    paths: dict
+    listing: ImageListing | None
+    # How items find their files, in words.
+    rule: str
+    # From each item, also those that an empty set left out, to its file, or
+    # where there is no listing to its row in `pixels`.
+    files: dict
     sets: CandidateSets
     notes: list
-    # "files", or of a table that holds the pixels: "images" and "features"
-    # (arrays in the order of the items), "encoded" (a list of bytes).
-    holds: str = "files"
+    # "images" or "features".
+    kind: str = "images"
+    # An array, or a list of encoded images.
     pixels: object = None
     votes: object = None
     truths: np.ndarray = None
 
 
-def _items_of(ids, paths, listing, path, skip):
+def _items_of(ids, files, listing):
     """Returns a dict from ids to items, by id or else by their one file."""
-    items = {name: name for name in ids if name in paths}
+    ids = list(map(str, ids))
+    items = {name: name for name in ids if name in files}
     rest = [name for name in ids if name not in items]
     if rest and listing is not None:
-        owners = collections.defaultdict(list)
-        files, _ = match_ids(list(paths.values()), listing, path, skip)
-        for item, file in zip(paths, files, strict=True):
-            owners[file].append(item)
+        owners = pd.Series(files.keys(), files.values(), dtype=object)
+        owners = owners[~owners.index.duplicated(keep=False)]
         with contextlib.suppress(DataError):
-            files, _ = match_ids(rest, listing, keep_missing=True)
-            for name, file in zip(rest, files, strict=True):
-                if len(owners[file]) == 1:
-                    items[name] = owners[file][0]
+            named, _ = match_ids(rest, listing, keep_missing=True)
+            found = zip(rest, owners.reindex(named), strict=True)
+            items |= {name: item for name, item in found if item in files}
     return items
 
 
 def _known(table, path):
     """Returns the true labels in a file, `UNKNOWN` elsewhere, and a count."""
     ids, labels = tables.read_known_labels(path, table.sets.class_names)
-    ids = ids.tolist()
-    items = _items_of(ids, table.paths, table.listing, table.path, table.skip)
-    owners = {}
-    for name in ids:
-        owners.setdefault(items.get(name), name)
-    wrong = [n for n in ids if n not in items or owners[items[n]] != n]
-    if wrong:
+    items = pd.Series(ids).map(_items_of(ids, table.files, table.listing))
+    wrong = ids[items.isna() | items.duplicated()]
+    if len(wrong):
         raise DataError(
             f"{path}: {len(wrong)} ids are not of the training set, or name "
-            f"an item again: {first_five(list(map(repr, wrong)))}; expected "
-            f"ids such as {first_five(table.sets.ids[:6])}, each once"
+            f"an item again: {first_five(list(map(repr, wrong.tolist())))}; "
+            f"expected ids such as {first_five(table.sets.ids[:6])}, each once"
         )
     # Items that an empty set left out have no row.
-    known = pd.Series(labels, map(items.get, ids)).reindex(table.sets.ids)
+    known = pd.Series(labels, items).reindex(table.sets.ids)
     return known.fillna(UNKNOWN).to_numpy(np.int64), len(ids)
 
 
-def _resolve(table, test_ids, test_labels):
-    """Returns rows of items that are trained on, and the images of both parts.
-
-    An item is tested on if it has the id, or the file, of one of the test.
-    """
-    items, listing = table.sets.ids.tolist(), table.listing
-    unknown = [name for name in test_ids if name not in table.paths]
-    is_tested = np.isin(items, test_ids)
-    if listing is None:
-        if unknown:
-            raise DataError(
-                f"{test_labels}: {len(unknown)} ids are not in {table.path}, "
-                "which holds the images or features itself: "
-                f"{first_five(unknown)}; name ids of the table, such as "
-                f"{first_five(list(table.paths)[:6])}"
-            )
-        rows = {item: row for row, item in enumerate(table.paths)}
-        kept = np.flatnonzero(~is_tested)
-        trained = [rows[items[row]] for row in kept]
-        return kept, trained, [rows[name] for name in test_ids]
-    paths = [table.paths[item] for item in items]
-    files, rule = match_ids(paths, listing, table.path, table.skip)
-    # The table's names of the items come before those of the files.
-    paths = test_ids if unknown else [table.paths[name] for name in test_ids]
-    where = test_labels if unknown else table.path
-    tested = match_ids(paths, listing, where, table.skip)[0] if paths else []
-    used = set(tested)
-    is_tested |= np.array([file in used for file in files], bool)
-    kept = np.flatnonzero(~is_tested)
-    count = len(kept) + len(tested)
-    table.notes.append(f"{count} images in {listing.folder}: {rule}")
-    used.update(files)
-    unused = [file for file in listing if file not in used]
-    if unused:
-        table.notes.append(
-            f"{len(unused)} images there are in no row of {table.path}: "
-            f"{first_five(unused)}"
+def _files_of_test(table, ids, path):
+    """Returns the files, or rows of pixels, that the ids of a test mean."""
+    unknown = [name for name in ids if name not in table.files]
+    if not unknown:
+        # The table's names of the items come before those of the files.
+        return [table.files[name] for name in ids]
+    if table.listing is None:
+        raise DataError(
+            f"{path}: {len(unknown)} ids are not in {table.path}, which holds "
+            f"the images or features itself: {first_five(unknown)}; name ids "
+            f"of the table, such as {first_five(list(table.files)[:6])}"
         )
-    return kept, [files[row] for row in kept], tested
+    return match_ids(ids, table.listing, path, table.skip)[0]
 
 
 def _read_folder(path, images, class_names, skip):
@@ -288,9 +274,15 @@ def _read_folder(path, images, class_names, skip):
         provenance={"file": path, "layout": "folders"},
         source=path,
     )
-    notes = [f"{len(listing)} images in {len(own)} class folders"]
-    paths = dict(zip(listing, listing))
-    return _Table(path, listing, skip, paths, sets, notes)
+    return _Table(
+        path=path,
+        skip=skip,
+        listing=listing,
+        rule=f"{len(own)} class folders",
+        files=dict(zip(listing, listing)),
+        sets=sets,
+        notes=[],
+    )
 
 
 def _read_file(path, images, answered, reading, skip):
@@ -298,43 +290,42 @@ def _read_file(path, images, answered, reading, skip):
     how = {name: reading.pop(name) for name in _RULES if name in reading}
     votes = tables.read_votes(path, **reading)
     first = votes[~votes["item"].duplicated()]
-    column = "image" if "image" in first else "item"
-    paths = dict(zip(first["item"], first[column], strict=True))
-    holds, pixels = _held(path, first.index.to_numpy())
-    listing = None
-    if holds == "files":
+    kind, pixels = _held(path, first.index.max())
+    listing, rule, files = None, "", first.index
+    if pixels is None:
         listing = list_images(images or os.path.dirname(os.path.abspath(path)))
+        column = "image" if "image" in first else "item"
+        files, rule = match_ids(first[column].tolist(), listing, path, skip)
+    files = dict(zip(first["item"], files, strict=True))
     if answered is not None:
         cells = formats.read(answered, formats.format_of(answered), ("id",))
         if "id" in cells:  # Otherwise refused as the labels are read.
-            ids = [str(cell).strip() for cell in cells["id"]]
-            items = _items_of(ids, paths, listing, path, skip)
-            how["answered"] = set(items.values())
+            ids = cells["id"].astype(str).str.strip()
+            how["answered"] = set(_items_of(ids, files, listing).values())
     sets, counted = sets_of_votes(
         votes, class_names=reading.get("class_names"), source=path, **how
     )
     return _Table(
-        path,
-        listing,
-        skip,
-        paths,
-        sets,
-        list(counted.attrs["notes"]),
-        holds,
-        pixels,
-        counted if counted["annotator"].notna().any() else None,
-        true_labels(votes, sets),
+        path=path,
+        skip=skip,
+        listing=listing,
+        rule=rule,
+        files=files,
+        sets=sets,
+        notes=list(counted.attrs["notes"]),
+        kind=kind,
+        pixels=pixels,
+        votes=counted if counted["annotator"].notna().any() else None,
+        truths=true_labels(votes, sets),
     )
 
 
-def _held(path, rows):
-    """Returns `holds` and `pixels` of a `_Table`."""
+def _held(path, last_row):
+    """Returns `kind` and `pixels` of a `_Table`; None if it holds none."""
     if path.endswith(".parquet"):
-        column = _encoded(path)
-        if column is not None:
-            return "encoded", [column[row] for row in rows]
+        return "images", _encoded(path)
     if not path.endswith(".npz"):
-        return "files", None
+        return "images", None
     arrays = read_npz(path, ("images", "features"))
     if len(arrays) == 2:
         raise DataError(
@@ -346,13 +337,13 @@ def _held(path, rows):
             values = values[..., None]
         check = validate_images if name == "images" else validate_features
         with in_file(path):
-            if len(values) <= rows.max():
+            if len(values) <= last_row:
                 raise DataError(
                     f"{name!r} must have a row for each set. Received: "
                     f"shape={values.shape}"
                 )
-            return name, check(values)[rows]
-    return "files", None
+            return name, check(values)
+    return "images", None
 
 
 def _encoded(path):
@@ -386,24 +377,15 @@ def _open(files, names, count, table, image_size, progress):
         why = "it is not among the images of the folder"
         missing = [row for row, file in enumerate(files) if file not in listed]
         looked = looked.with_problems(dict.fromkeys(missing, why))
-
-    def decode(images, rows, looked):
-        bad = {}
-        pixels = images[rows].read(problems=bad)
-        more = {int(rows[place]): bad[place] for place in bad}
-        pixels = np.delete(pixels, list(bad), axis=0)
-        return pixels, looked.with_problems(more)
-
-    # Images that differ from the others decide the size of all, so they must
-    # be sound, and what seems to be cut short often is.
-    form = (image_size or _USUAL, looked.unified_channels(), folder)
-    odd = np.union1d(looked.odd_rows(), looked.cut_rows())
-    _, looked = decode(DiskImages(files, *form), odd, looked)
     size = image_size or looked.unified_size()
     images = DiskImages(files, size, looked.unified_channels(), folder)
     rows = np.setdiff1d(np.arange(count), list(looked.problems))
-    sample = rows[disk.sample_places(len(rows))]
-    pixels, looked = decode(images, sample, looked)
+    sample, damaged = rows[disk.sample_places(len(rows))], {}
+    pixels = images[sample].read(problems=damaged)
+    pixels = np.delete(pixels, list(damaged), axis=0)
+    looked = looked.with_problems(
+        {int(sample[place]): why for place, why in damaged.items()}
+    )
     problems = [(names[n], why) for n, why in looked.problems.items()]
     if problems:
         shown = first_five([f"{name} ({why})" for name, why in problems])

@@ -8,6 +8,7 @@ batches.
 import contextlib
 import gc
 import threading
+import types
 
 import keras
 import numpy as np
@@ -28,16 +29,6 @@ from alim_keras.errors import remember
 _SHARE = 0.4
 
 
-class EpochCounter:
-    """Holds `epoch`, from 0, of the next pass over a training data set.
-
-    `PartialLabelModel.fit` sets it before each epoch. By itself it advances
-    with each pass.
-    """
-
-    epoch = 0
-
-
 def shuffled(num_examples, seed, epoch):
     """Returns the order of an epoch: a permutation of `range(num_examples)`."""
     stream = np.random.default_rng([seed, epoch, 0x0DDE])
@@ -48,11 +39,8 @@ def train_dataset(images, candidates, batch_size=256, seed=0, shard=(0, 1)):
     """Returns the training batches of one epoch after another.
 
     Every epoch is a fresh permutation; the last, incomplete batch is left
-    out, as the reference does, and its examples come in other epochs.
-
-    On the JAX backend the images live on the device, where they fit, and a
-    batch is gathered there by its index. The batches of `DiskImages` are the
-    same as those of an array.
+    out, as the reference does, and its examples come in other epochs. On the
+    JAX backend the images live on the device, where they fit.
 
     Args:
         images: Array `(N, H, W, channels)`, uint8 or float in `[0, 255]`, or
@@ -68,8 +56,8 @@ def train_dataset(images, candidates, batch_size=256, seed=0, shard=(0, 1)):
         A `tf.data.Dataset`, or on other backends a `keras.utils.PyDataset`,
         of pairs: a dict with `"image"` `(B, H, W, channels)` and `"index"`
         `(B,)`, integers, and the candidate sets, `(B, C)` float32. Its
-        attribute `epoch_counter` holds the epoch that comes next,
-        `num_examples` is N, `share` is the `shard` that was given.
+        `epoch_counter.epoch` is the epoch that comes next, from 0, and
+        `share` is the `shard` that was given.
 
     Raises:
         DataError: If lengths differ or N is smaller than a batch.
@@ -96,7 +84,8 @@ def train_dataset(images, candidates, batch_size=256, seed=0, shard=(0, 1)):
             f"A batch of {batch_size} is larger than the {len(sets)} "
             "training examples. Use a smaller batch_size."
         )
-    counter = EpochCounter()
+    # It advances with each pass, and `fit` sets it before each epoch.
+    counter = types.SimpleNamespace(epoch=0)
 
     def one_pass():
         order = shuffled(len(sets), seed, counter.epoch)
@@ -178,7 +167,6 @@ def _batches(images, sets, one_pass, steps):
     make = _tensorflow if is_tensorflow else IndexBatches
     data = make(images, sets, one_pass, steps)
     data.examples = images, sets
-    data.num_examples = len(sets)
     return data
 
 

@@ -1,6 +1,6 @@
 """Data sets of TensorFlow Datasets (TFDS): prepared folders, and downloads."""
 
-import hashlib
+import contextlib
 import itertools
 import os
 import re
@@ -10,20 +10,15 @@ import urllib.request
 
 import numpy as np
 
-from alim_keras.data.checks import default_ids
 from alim_keras.data.decoding import resize_all
 from alim_keras.errors import AlimError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import first_five
 from alim_keras.errors import nearest
 from alim_keras.errors import one_line
 
 _BIRDS = "caltech_birds2011"
-# TFDS keeps no id of these, and stores them in the order of a hash of their
-# place in the official files.
-_HASHED_PLACE = ("fashion_mnist", "kmnist", "mnist")
 _DEFAULT_SIZE = 224
 _AT_ONCE = 256
 # Seconds in which a host has to answer.
@@ -48,7 +43,7 @@ def read(name, data_dir, image_size=None):
 
     Returns:
         Dict of the fields of `TrainingSet` with `source`, the folder of the
-        version; or None, where it is not there or TFDS is not installed.
+        version; or None, where it is not there.
 
     Raises:
         DataError: The folder is damaged, or holds no images with one label.
@@ -56,11 +51,9 @@ def read(name, data_dir, image_size=None):
     folder = os.path.join(data_dir, re.split("[:/]", name)[0])
     if not os.path.isdir(folder):
         return None  # Importing TFDS takes seconds.
-    try:
-        import tensorflow_datasets as tfds
-        from tensorflow_datasets.core import read_only_builder
-    except ImportError:
-        return None
+    import tensorflow_datasets as tfds
+    from tensorflow_datasets.core import read_only_builder
+
     try:
         # Unlike `tfds.builder` it does not try the network.
         builder = read_only_builder.builder_from_files(name, data_dir=data_dir)
@@ -91,44 +84,36 @@ def _read(tfds, builder, name, image_size):
             f"{first_five(sorted(features))}; splits "
             f"{first_five(sorted(splits))}"
         )
+    names, fields = list(label.names), {}
     is_mixed = None in image.shape
-    if image_size is None and is_mixed:
+    if is_mixed and image_size is None:
         image_size = _DEFAULT_SIZE
-        print(
-            f"{name}: the images differ in size; each is brought to "
-            f"{image_size} x {image_size}",
-            file=sys.stderr,
-        )
-    text = [one for one in ("id", "image/filename") if one in features][:1]
-    fields, names = {}, list(label.names)
+    has_ids = isinstance(features.get("id"), tfds.features.Text)
+    ids_from = "id" if has_ids else "tfds_id"
+    if name == _BIRDS:
+        ids_from = "image/filename"
     for split, prefix in (("train", ""), (held_back[0], "test_")):
-        images, labels, texts = [], [], []
-        for batch in _batches(tfds, builder, split, text, is_mixed):
+        images, labels, ids = [], [], []
+        for batch in _batches(tfds, builder, split, ids_from, is_mixed):
             images.append(resize_all(batch["image"], image_size))
             labels.extend(batch["label"])
-            texts += [one.decode() for one in batch[text[0]]] if text else []
-        images, labels = np.concatenate(images), np.array(labels, np.int64)
-        if len(labels) != splits[split].num_examples:
-            raise DataError(
-                f"{splits[split].num_examples} examples were expected, "
-                f"and there are {len(labels)}"
-            )
-        ids = _ids(name, split, prefix, texts, len(labels))
-        if texts and name == _BIRDS:
+            ids += [text.decode() for text in batch[ids_from]]
+        if name == _BIRDS:
             # The names of the classes are those of the folders.
-            for one, number in zip(texts, labels, strict=True):
-                names[number] = one.split("/")[-2].split(".", 1)[-1]
+            for path, number in zip(ids, labels, strict=True):
+                names[number] = path.split("/")[-2].split(".", 1)[-1]
+            ids = [os.path.basename(path).removesuffix(".jpg") for path in ids]
         order = np.argsort(ids, kind="stable")
-        fields[f"{prefix}images"] = images[order]
-        fields[f"{prefix}labels"] = labels[order]
-        fields[f"{prefix}ids"] = ids[order]
+        fields[f"{prefix}images"] = np.concatenate(images)[order]
+        fields[f"{prefix}labels"] = np.array(labels, np.int64)[order]
+        fields[f"{prefix}ids"] = np.array(ids, str)[order]
     return {**fields, "class_names": tuple(names)}
 
 
-def _batches(tfds, builder, split, text, is_mixed):
-    """Yields batches in the order in which they are stored."""
-    wanted = ["image", "label", *text]
-    config = tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False)
+def _batches(tfds, builder, split, ids_from, is_mixed):
+    """Yields batches; of images that differ in size, lists."""
+    wanted = ("image", "label", ids_from)
+    config = tfds.ReadConfig(try_autocache=False, add_tfds_id=True)
     data = builder.as_dataset(
         split=split, shuffle_files=False, read_config=config
     ).map(lambda row: {name: row[name] for name in wanted})
@@ -140,41 +125,11 @@ def _batches(tfds, builder, split, text, is_mixed):
         yield {name: [row[name] for row in batch] for name in wanted}
 
 
-def _ids(name, split, prefix, texts, count):
-    """Returns ids that are the same in whatever form the data come."""
-    kind = "test" if prefix else "train"
-    if name == _BIRDS and texts:
-        stems = [text.rsplit("/", 1)[-1].rsplit(".", 1)[0] for text in texts]
-        return np.array(stems, str)
-    if texts:
-        numbers = [re.fullmatch(rf"{split}_(\d+)", text) for text in texts]
-        if all(numbers):
-            return default_ids([int(number[1]) for number in numbers], kind)
-        if len(set(texts)) == len(texts):
-            return np.array(texts, str)
-    is_hashed = re.split("[:/]", name)[0] in _HASHED_PLACE
-    return default_ids(
-        _hashed_order(split, count) if is_hashed else count, kind
-    )
-
-
-def _hashed_order(split, count):
-    """Returns the official places of a split, in the order TFDS stores them."""
-
-    def key(place):
-        # Of the split's name and the example's key, its place.
-        text = f"{split}{place}".encode()
-        return hashlib.md5(text, usedforsecurity=False).digest()
-
-    return sorted(range(count), key=key)
-
-
 def download(name, data_dir, is_allowed, *, names, absent, remedy):
     """Has TFDS download and prepare a data set.
 
-    Size, host and place are announced on stderr. Checksums and certificates
-    are always verified. Official archives in `downloads/manual` are used in
-    place of a download.
+    Checksums and certificates are always verified. TFDS takes official
+    archives in `downloads/manual` in place of a download.
 
     Args:
         name: String, a TFDS name.
@@ -184,20 +139,14 @@ def download(name, data_dir, is_allowed, *, names, absent, remedy):
         absent: String, where it was looked for, for messages.
         remedy: String, a way to mend it, for messages.
     """
+    import tensorflow_datasets as tfds
+
     base = re.split("[:/]", name)[0]
-    hint = "" if base in names else nearest(base, names)
-    try:
-        import tensorflow_datasets as tfds
-    except ImportError as error:
-        raise EnvironmentLacksError(
-            f"{absent}{hint or '.'} TensorFlow Datasets is not installed: pip "
-            f"install tensorflow-datasets importlib_resources. {remedy}"
-        ) from error
     try:
         infos = tfds.builder_cls(base).url_infos or {}
     except tfds.core.DatasetNotFoundError as error:
         raise ConfigError(
-            f"Unknown data set{hint or '.'} Names are "
+            f"Unknown data set{nearest(base, names) or '.'} Names are "
             f"{', '.join(sorted(names))}, others of TensorFlow Datasets, or "
             "the path of a table (.csv, .jsonl, .parquet, .npz, ...) or of a "
             f"folder that is there. Received: dataset={name!r}"
@@ -210,42 +159,30 @@ def download(name, data_dir, is_allowed, *, names, absent, remedy):
         remedy += f", or {first_five(archives)} in {manual}"
     if not is_here and not is_allowed:
         raise DataError(f"{absent}; downloading is forbidden. {remedy}")
-    if not is_here:
-        size = sum(int(info.size or 0) for info in infos.values()) / 2**20
-        print(
-            f"{name}: not on this machine; downloading {size:.1f} MiB from "
-            f"{first_five([*infos])} to {data_dir} (--nodownload forbids it)",
-            file=sys.stderr,
-            flush=True,
-        )
+    urls = [*infos]
     try:
         if not is_here:
-            _check_network([*infos])
-        config = tfds.download.DownloadConfig(
-            manual_dir=manual if is_here else None, try_download_gcs=False
-        )
+            print(
+                f"{name}: not on this machine; downloading {first_five(urls)} "
+                f"to {data_dir} (--nodownload forbids it)",
+                file=sys.stderr,
+                flush=True,
+            )
+            _check_network(urls)
         builder = tfds.builder(name, data_dir=data_dir)
+        config = tfds.download.DownloadConfig(try_download_gcs=False)
         builder.download_and_prepare(download_config=config)
     except Exception as error:
-        kind, cause = type(error).__name__, one_line(error)
-        if kind == "NonMatchingChecksumError":
-            cause = (
-                "the file is not the one with the published checksum; the "
-                "host may have sent an error page, so try again later"
-            )
-        elif isinstance(error, OSError) and error.errno is None:
-            cause = f"no network, or the host refuses it ({cause[:200]})"
         raise DataError(
-            f"{absent}; the download from {first_five([*infos])} failed: "
-            f"{cause}. {remedy}"
+            f"{absent}; the download from {first_five(urls)} failed: "
+            f"{one_line(error).rstrip(':')}. {remedy}"
         ) from error
 
 
 def _check_network(urls):
     """Raises if the first host cannot be reached: TFDS retries for minutes."""
-    for url in [url for url in urls if url.startswith("http")][:1]:
+    for url in urls[:1]:
         request = urllib.request.Request(url, method="HEAD")
-        try:
+        # It answers, if only to another kind of request.
+        with contextlib.suppress(urllib.error.HTTPError):
             urllib.request.urlopen(request, timeout=_SECONDS).close()
-        except urllib.error.HTTPError:
-            pass  # It answers, if only to another kind of request.

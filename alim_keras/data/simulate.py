@@ -14,13 +14,8 @@ class is missing from it.
   superclass can enter.
 
 The stream "legacy" repeats the random numbers of the authors' code, drawn from
-Python's `random` and `numpy.random` for the whole training set in its order:
-
-- `flip`: one numpy matrix of uniforms; then, example by example, one
-  `random.uniform`, and for a noisy example one `random.randint` over the
-  classes outside its set.
-- `pico` and `superclass`: one numpy matrix that is thrown away; then, example
-  by example, a row of uniforms, again until the row holds a class.
+Python's `random` and `numpy.random` for the whole training set in its order;
+docs/data.md says which.
 
 References:
 - [Xu et al., 2023, ALIM](https://arxiv.org/abs/2301.12077);
@@ -45,8 +40,6 @@ PROTOCOLS = ("flip", "pico", "superclass")
 STREAMS = ("default", "legacy")
 # Rows are drawn in blocks of about this many numbers, to bound the memory.
 _BLOCK = 1 << 22
-# Rows that the legacy stream draws for an example, at most on average.
-_MOST_REDRAWS = 100.0
 
 
 def simulate_candidates(
@@ -64,8 +57,7 @@ def simulate_candidates(
 ):
     """Draws a noisy candidate set for every example from its true label.
 
-    The sets are a function of the seed, the settings and the examples given,
-    so those of a subset are not those of the whole set restricted to it:
+    The sets of a subset are not those of the whole set restricted to it:
     choose the examples first, then draw. With `stream="default"` the order
     of the rows does not matter, because draws go to the sorted ids; with
     `stream="legacy"` it does, as in the authors' code.
@@ -115,16 +107,20 @@ def simulate_candidates(
             "no other class can enter. Raise `ambiguity` or lower "
             f"`noise_level`. Received: ambiguity={q}, noise_level={eta}"
         )
-    order, source = np.arange(len(labels)), seed
     if stream == "legacy":
-        draw = _legacy_flip if protocol == "flip" else _legacy_rows
+        order, rng = np.arange(len(labels)), np.random.RandomState(seed)
     else:
         order = np.argsort(ids, kind="stable")
-        draw = _flip if protocol == "flip" else _rows
-        source = generator(seed, f"candidates/{protocol}")
-    ordered, left_clean = draw(
-        labels[order], num_classes, q, eta, source, groups
-    )
+        rng = generator(seed, f"candidates/{protocol}")
+    left_clean = 0
+    if protocol == "flip":
+        python = random.Random(seed) if stream == "legacy" else None
+        ordered, left_clean = _flip(
+            labels[order], num_classes, q, eta, rng, python
+        )
+    else:
+        draw = _legacy_rows if stream == "legacy" else _rows
+        ordered = draw(labels[order], num_classes, q, eta, rng, groups)
     sets = np.empty_like(ordered)
     sets[order] = ordered
     inside = sets[np.arange(len(labels)), labels]
@@ -172,24 +168,38 @@ def _blocks(num_examples, num_classes):
         yield slice(start, min(start + step, num_examples))
 
 
-def _flip(labels, num_classes, q, eta, rng, groups):
-    """The `flip` protocol; returns the sets and how many were left clean."""
-    del groups
+def _flip(labels, num_classes, q, eta, rng, python):
+    """Returns the sets of `flip`, and how many were left clean.
+
+    `python` draws, in the legacy stream, which are noisy and with what.
+    """
     sets = np.empty((len(labels), num_classes), bool)
     for rows in _blocks(len(labels), num_classes):
         sets[rows] = rng.random(sets[rows].shape) < q
     sets[np.arange(len(labels)), labels] = True
-    noisy = np.flatnonzero(rng.random(len(labels)) < eta)
-    position = rng.random(len(labels))[noisy]
-    outside = num_classes - sets[noisy].sum(1)
-    ranks = (position * outside).astype(np.int64)
-    able = outside > 0
+    outside = num_classes - sets.sum(1)
+    if python is None:
+        noisy = np.flatnonzero(rng.random(len(labels)) < eta)
+        position = rng.random(len(labels))[noisy]
+        ranks = (position * outside[noisy]).astype(np.int64)
+    else:
+        noisy, ranks = _legacy_noisy(outside.tolist(), eta, python)
+    able = outside[noisy] > 0
     _swap_in(sets, noisy[able], labels[noisy[able]], ranks[able])
     return sets, int(np.sum(~able))
 
 
+def _legacy_noisy(outside, eta, python):
+    noisy, ranks = [], []
+    for row, count in enumerate(outside):
+        if python.uniform(0, 1) <= eta:
+            noisy.append(row)
+            ranks.append(python.randint(0, count - 1) if count else 0)
+    return np.array(noisy, np.int64), np.array(ranks, np.int64)
+
+
 def _rows(labels, num_classes, q, eta, rng, groups):
-    """The `pico` and `superclass` protocols; returns the sets and 0."""
+    """Returns the sets of the `pico` and `superclass` protocols."""
     sets = np.empty((len(labels), num_classes), bool)
     for rows in _blocks(len(labels), num_classes):
         chance = _chances(labels[rows], q, eta, groups)
@@ -208,7 +218,7 @@ def _rows(labels, num_classes, q, eta, rng, groups):
         later = np.arange(num_classes)[None, :] > first[:, None]
         sets[rows] = (rng.random(chance.shape) < chance) & later
         sets[rows, first] = True
-    return sets, 0
+    return sets
 
 
 def _chances(labels, q, eta, groups):
@@ -226,60 +236,16 @@ def _swap_in(sets, rows, labels, ranks):
     sets[rows, newcomer] = True
 
 
-def _legacy_numpy(seed):
-    if seed >= 2**32:
-        raise ConfigError(
-            "stream='legacy' takes seeds below 2**32, as the authors' code. "
-            f"Received: seed={seed}"
-        )
-    return np.random.RandomState(seed)
-
-
-def _legacy_flip(labels, num_classes, q, eta, seed, groups):
-    """The authors' `flip` sets; returns them and how many were left clean."""
-    del groups
-    stream = _legacy_numpy(seed)
-    sets = np.empty((len(labels), num_classes), bool)
+def _legacy_rows(labels, num_classes, q, eta, rng, groups):
+    """Returns the authors' `pico` and `superclass` sets."""
     for rows in _blocks(len(labels), num_classes):
-        sets[rows] = stream.uniform(0, 1, sets[rows].shape) < q
-    sets[np.arange(len(labels)), labels] = True
-    outside = (num_classes - sets.sum(1)).tolist()
-
-    python = random.Random(seed)
-    rows, ranks, left_clean = [], [], 0
-    for row, count in enumerate(outside):
-        if python.uniform(0, 1) <= eta:
-            if count:
-                rows.append(row)
-                ranks.append(python.randint(0, count - 1))
-            else:
-                left_clean += 1
-    rows = np.array(rows, np.int64)
-    _swap_in(sets, rows, labels[rows], np.array(ranks, np.int64))
-    return sets, left_clean
-
-
-def _legacy_rows(labels, num_classes, q, eta, seed, groups):
-    """The authors' `pico` and `superclass` sets; nobody is left clean."""
-    keep = 1.0 - eta
-    others = np.bincount(groups)[groups[labels]] - 1
-    accepted = 1.0 - (1.0 - keep) * (1.0 - q) ** others
-    if accepted.size and accepted.min() * _MOST_REDRAWS < 1.0:
-        raise ConfigError(
-            "stream='legacy' would draw a row more than "
-            f"{_MOST_REDRAWS:.0f} times until it holds a class; use "
-            f"stream='default'. Received: ambiguity={q}, noise_level={eta}"
-        )
-
-    stream = _legacy_numpy(seed)
-    for rows in _blocks(len(labels), num_classes):
-        stream.uniform(0, 1, (rows.stop - rows.start, num_classes))
+        rng.random((rows.stop - rows.start, num_classes))
     # Of each true class; what is outside its group is never drawn.
     chances = np.where(groups[:, None] == groups[None, :], q, -1.0)
-    np.fill_diagonal(chances, keep)
+    np.fill_diagonal(chances, 1.0 - eta)
     sets = np.zeros((len(labels), num_classes), bool)
     for row, label in zip(sets, labels):
         while not row.any():
-            draws = stream.uniform(0, 1, num_classes)
+            draws = rng.random(num_classes)
             np.less_equal(draws, chances[label], out=row)
-    return sets, 0
+    return sets

@@ -38,9 +38,8 @@ class TrainingSet:
         test_ids: Strings `(n,)`.
         candidates: `CandidateSets` in the order of `ids`, as they were given;
             None before they are simulated.
-        labels: int64 `(N,)`, the true classes, -1 where they are not known;
-            None if none is. Training does not use them; simulated candidate
-            sets and reports do.
+        labels: int64 `(N,)`, the true classes, -1 where they are not known,
+            for simulated sets and reports; None if none is.
         known: int64 `(N,)`, the true labels that somebody looked up, -1
             elsewhere; or None. `labels` hold them, too.
         known_as_sets: Whether `known` stands in place of the items' sets.
@@ -113,9 +112,7 @@ class TrainingSet:
         if sets is not None and not np.array_equal(sets.ids, new["ids"]):
             raise DataError(f"{sets.source}: not in the order of the ids")
         if self.mean is None or self.std is None:
-            is_features = self.kind == "features"
-            measure = feature_statistics if is_features else channel_statistics
-            new["mean"], new["std"] = measure(new["images"])
+            new["mean"], new["std"] = channel_statistics(new["images"])
         if self.listed is None:
             new["listed"] = new["ids"]
         if self.trained is None:
@@ -144,14 +141,12 @@ class TrainingSet:
                 images = check(images, ids)
             if labels is not None:
                 labels = np.array(labels)
-                is_given = bool(prefix) | (labels != UNKNOWN)
-                rows = np.flatnonzero(is_given)
+                rows = np.flatnonzero(bool(prefix) | (labels != UNKNOWN))
                 labels[rows] = validate_labels(
                     labels[rows], num_classes, ids[rows]
                 )
-                labels = labels.astype(np.int64)
-                if len(ids) and not len(rows):
-                    labels = None
+                is_unknown = len(ids) and not len(rows)
+                labels = None if is_unknown else labels.astype(np.int64)
         return dict(zip(names, (ids, images, labels), strict=True))
 
     def __len__(self):
@@ -181,17 +176,6 @@ class TrainingSet:
     def copies(self):
         """int64 `(N,)`, equal for equal files; None without files."""
         return None if self.scan is None else self.scan.copies[self.file_rows]
-
-    def stamps(self):
-        """Returns a list of (id, bytes, time of change in ns) of the files.
-
-        None where the images are no files.
-        """
-        if self.scan is None:
-            return None
-        sizes = self.scan.bytes[self.file_rows].tolist()
-        times = self.scan.modified[self.file_rows].tolist()
-        return list(zip(self.ids.tolist(), sizes, times, strict=True))
 
     def with_candidates(self, candidates):
         """Returns the data with `CandidateSets`, joined by id.
@@ -263,25 +247,11 @@ class TrainingSet:
         return dataclasses.replace(self, trained=trained, held_out=held_out)
 
 
-def feature_statistics(features):
-    """Returns mean and deviation per feature, in units of 255.
-
-    The unit is that of images, which models divide by 255. A constant
-    feature has a deviation of 1 in its own units. `features` are float32
-    `(n, 1, 1, d)`, the result is two tuples of floats.
-    """
-    values = features.reshape(len(features), -1).astype(np.float64)
-    mean, std = values.mean(axis=0), values.std(axis=0)
-    std = np.where(std > 1e-6 * np.maximum(np.abs(mean), 1e-30), std, 1.0)
-    return tuple((mean / 255.0).tolist()), tuple((std / 255.0).tolist())
-
-
 def stratified_subset(labels, size, seed=0):
     """Returns the places of a subset with the class shares of the whole.
 
     Every class gives its share of `size` rounded down; the places left over
-    go to the largest remainders, at a tie to the lower class. This prepares
-    a smaller benchmark from known labels; it is no part of training.
+    go to the largest remainders, at a tie to the lower class.
 
     Args:
         labels: Integers `(N,)`.
@@ -316,8 +286,7 @@ def long_tailed_subset(labels, num_classes, ratio, seed=0):
 
     Class c of C keeps `largest * ratio**(-c / (C - 1))` examples, rounded
     down, but at least one, where the largest class of `labels` gives
-    `largest`; a class that has fewer examples keeps them all. Class 0 is the
-    head. Like `stratified_subset` it prepares a benchmark.
+    `largest`; a class that has fewer examples keeps them all.
 
     Args:
         labels: Integers `(N,)` in [0, C).
@@ -361,7 +330,7 @@ def holdout_split(ids, share, seed=0, copies=None):
 
     Returns:
         Two int64 arrays of places, both rising: the training part and the
-        held-out part. Together they hold every place once.
+        held-out part.
 
     Raises:
         ConfigError: `share` is out of range or leaves nothing to train on.

@@ -13,7 +13,6 @@ import pytest
 from alim_keras.data import CIFAR100_SUPERCLASSES
 from alim_keras.data import simulate_candidates
 from alim_keras.data import superclasses_of
-from alim_keras.errors import ConfigError
 
 LABELS = [2, 0, 1, 3, 1, 0, 2, 3]
 NAMES = sorted(itertools.chain(*CIFAR100_SUPERCLASSES.values()))
@@ -67,10 +66,3 @@ def test_full_size_sets(protocol, count, num_classes, q, eta, seed, expected):
     sets = legacy(labels, num_classes, protocol, q, eta, seed)
     digest = hashlib.sha256(np.packbits(sets, axis=1).tobytes())
     assert digest.hexdigest()[:16] == expected
-
-
-def test_settings_of_the_default_stream_only():
-    with pytest.raises(ConfigError, match="more than 100 times"):
-        legacy([0, 1], 2, "pico", 1e-4, 1.0, 0)
-    with pytest.raises(ConfigError, match=r"below 2\*\*32"):
-        legacy([0, 1], 2, "flip", 0.1, 0.1, 2**32)

@@ -46,7 +46,7 @@ def test_importing_loads_no_package_it_may_not_need():
 import sys
 import alim_keras.data
 loaded = {name.split(".")[0] for name in sys.modules}
-print(sorted(loaded & {"tensorflow_datasets", "sklearn", "PIL", "matplotlib",
+print(sorted(loaded & {"tensorflow_datasets", "sklearn", "matplotlib",
                        "scipy", "pandas", "keras", "tensorflow"}))
 """
     done = subprocess.run(

@@ -226,7 +226,7 @@ def test_training_batches_are_those_of_an_array(files, shard):
 
     def passes(images):
         dataset = tiny.batches(images, candidates, 6, seed=3, shard=shard)
-        assert len(dataset) == 3 and dataset.num_examples == 22
+        assert len(dataset) == 3
         found = tiny.as_numpy(dataset) + tiny.as_numpy(dataset)
         dataset.epoch_counter.epoch = 7
         return found + tiny.as_numpy(dataset)

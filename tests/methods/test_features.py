@@ -6,7 +6,7 @@ import pytest
 import tiny
 
 import alim_keras
-from alim_keras.data.training_set import feature_statistics
+from alim_keras.data.images import channel_statistics
 from alim_keras.methods import METHODS
 from alim_keras.networks import mlp
 
@@ -30,7 +30,7 @@ def examples():
 
 def build(name, **options):
     vectors, _, _ = examples()
-    mean, std = feature_statistics(vectors)
+    mean, std = channel_statistics(vectors)
     keras.utils.set_random_seed(3)
     if name == "pico":
         options = {"embedding_dim": 4, "queue_size": 16, **options}
@@ -129,7 +129,7 @@ def test_real_sets_are_learnt(shared, name, expected):
     vectors = vectors.reshape(len(labels), 1, 1, -1)
     order = np.random.default_rng(0).permutation(len(labels))
     test, train = np.split(order, [len(labels) // 10])
-    mean, std = feature_statistics(vectors[train])
+    mean, std = channel_statistics(vectors[train])
     keras.utils.set_random_seed(0)
     model = METHODS["proden"](
         mlp(vectors.shape[1:]),
