@@ -32,17 +32,13 @@ class Audit:
             `num_examples`, `num_classes`, `outside`, `undecided`, `suspect`
             (the expected number of wrong sets), `suspect_share` (the expected
             share of them where the truth was not told), `mean_set_size`,
-            `noise_rate`, `noise_rate_reason`, `lambda` (the mean over the
-            examples), `temperature`, `kind` (in words), `kinds` (how many
-            examples of each source), `name`, `known_labels`, `realised_noise`,
-            `realised_noise_low` and `realised_noise_high` (see
-            `tables.count_known`), `settled_accuracy`, `compared_labels` (of
-            how many), and the `facts` of `examine`.
-        ratio: Floats `(N,)`, the candidate ratios (Eq. 6), or None.
+            `noise_rate`, `noise_rate_reason`, `temperature`, `kind` (in
+            words), `kinds` (how many examples of each source), `name`,
+            `looked_at` (by a person already), `settled_accuracy` and
+            `compared_labels` (of how many); and see `tables.count_known`.
         history: Data frame of metrics.csv, or None.
         class_names: C strings.
         votes: `votes.VoteArrays`, or None.
-        looked_at: How many examples a person has looked at already.
     """
 
     labels: object
@@ -53,11 +49,9 @@ class Audit:
     annotators: object
     truth: object
     summary: dict
-    ratio: np.ndarray | None
     history: object
     class_names: list
-    votes: object = None
-    looked_at: int = 0
+    votes: object
 
     @property
     def confusion_matrix(self):
@@ -77,7 +71,7 @@ class Audit:
             f"labels outside their set: {outside}; undecided: {undecided}; "
             f"sets expected to miss the true class: {suspect}.",
             f"To look at first: {len(self.review):,} items; looked at already: "
-            f"{self.looked_at:,}.",
+            f"{facts['looked_at']:,}.",
             f"Labels are {facts['kind']}.",
         ]
         if "folds" not in facts["kinds"]:
@@ -87,9 +81,10 @@ class Audit:
                 "An audit with --folds asks networks that never saw the set."
             )
         if facts["noise_rate"] is not None:
-            reason = facts["noise_rate_reason"] or "a number that was given."
-            rate = percent(facts["noise_rate"])
-            lines.append(f"The noise rate is taken as {rate}: {reason}")
+            lines.append(
+                f"The noise rate is taken as {percent(facts['noise_rate'])}: "
+                f"{facts['noise_rate_reason']}"
+            )
         known, share = facts["known_labels"], facts["realised_noise"]
         if known:
             lines.append(

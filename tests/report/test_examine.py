@@ -33,7 +33,6 @@ def test_bayes_rule_by_hand():
     assert frame["outside"].tolist() == [True, False, False]
     assert frame["suggested"]["a"] == ["cat", "dog", "elk"]
     summary = found.summary
-    assert summary["lambda"] == pytest.approx((1 + 0.25 + 0) / 3)
     assert summary["noise_rate"] == pytest.approx(1 / 3)
     assert summary["outside"] == 1
     assert summary["suspect"] == pytest.approx(0.7 + 0.05 / 0.85)
@@ -49,11 +48,10 @@ def test_each_row_may_be_of_another_kind():
     )
     assert found.summary["kinds"] == {"table": 1, "prediction": 2}
     # Rows of the table are the belief already.
-    ratio = np.array([1.0, np.nan, 2.0])
-    found = small(kind="table", noise_rate=0.4, ratio=ratio)
+    found = small(kind="table", noise_rate=0.4)
     np.testing.assert_allclose(found.labels["suspicion"], [0.7, 0.2, 0])
-    assert found.ratio[2] == 2
-    assert found.summary["lambda"] is found.summary["noise_rate"] is None
+    assert found.summary["noise_rate"] == 0.4
+    assert small(kind="table").summary["noise_rate"] is None
 
 
 @pytest.mark.parametrize("noise_rate", [None, 0.1])
@@ -119,14 +117,6 @@ def test_votes_are_believed_more_than_their_union():
     # What is expected is what is there, if the belief is honest.
     np.testing.assert_allclose(people["expected_agreement"], shares, atol=0.02)
     assert together.review["reason"].str.contains("annotators disagree").any()
-
-
-def test_facts_of_the_model_fill_the_summary():
-    facts = {"epochs": 1, "lambda": 0.25}
-    summary = small(kind="table", facts=facts).summary
-    assert (summary["epochs"], summary["lambda"]) == (1, 0.25)
-    # What the audit computes itself stays.
-    assert small(noise_rate=0.0, facts=facts).summary["lambda"] == 0
 
 
 def with_known(count, told=0):
