@@ -22,7 +22,6 @@ from alim_keras.app import process
 from alim_keras.app.config import TRAINING
 from alim_keras.app.config import Config
 from alim_keras.app.values import path
-from alim_keras.app.values import switch
 from alim_keras.app.values import text
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
@@ -48,8 +47,6 @@ class CompareConfig:
             --noise_level.
         out: Folder of the cells, tables and plot; the same command continues
             what is there. Without it: runs/compare.
-        table_only: Write the tables and the plot from the finished cells; run
-            nothing.
     """
 
     methods: str = text("pico,pico+alim")
@@ -57,7 +54,6 @@ class CompareConfig:
     ambiguities: str | None = text()
     noise_levels: str | None = text()
     out: str | None = path()
-    table_only: bool = switch(False)
 
 
 COMMAND = cli.Command(
@@ -89,8 +85,6 @@ _LISTS = {"ambiguity": "ambiguities", "noise_level": "noise_levels"}
 # Errors that are about the wish and not about one training: where the first
 # cell ends with one, so would the others.
 _OF_ALL = (ConfigError, DataError, CheckpointError, EnvironmentLacksError)
-# In a cell's folder: why it failed.
-_FAILURE = "failure.json"
 # Columns of cells.csv that are settings, and those of results.json.
 _SETTINGS = "method lam mixup_weight ambiguity noise_level seed".split()
 _RESULTS = (
@@ -119,12 +113,11 @@ def main(line):
     """Runs the cells that are not finished, and writes tables and plot."""
     out = line.options.out or os.path.abspath(os.path.join("runs", "compare"))
     cells = make_cells(line, out)
-    code = 0 if line.options.table_only else run(cells, out)
-    status = write(cells, out).status
+    code = run(cells, out)
+    finished = (write(cells, out).status == "finished").sum()
     print(
-        f"{(status == 'finished').sum()} of {len(cells)} cells are finished, "
-        f"{(status == 'failed').sum()} failed. In {out}: table.md, and every "
-        "run in cells.csv"
+        f"{finished} of {len(cells)} cells are finished. In {out}: table.md, "
+        "and every run in cells.csv"
     )
     return code
 
@@ -156,23 +149,20 @@ def make_cells(line, out):
     seeds = _values(line, "seeds", "seed")
     if "," not in line.options.seeds:
         seeds = range(seeds[0])
+    if not seeds:
+        raise ConfigError("There must be a seed. Received: --seeds=0")
     cells = []
     for seed, column, row in itertools.product(seeds, columns, rows):
         name = f"{row}-{column}-seed{seed}".replace("q=", "q")
         name = re.sub(r"[^\w.+=-]+", "_", name.replace(" eta=", "-eta"))
-        config = rows[row].replace(
-            seed=seed,
-            run_dir=os.path.join(out, "cells", name),
-            **columns[column],
-        )
+        folder = os.path.join(out, "cells", name)
+        config = rows[row].replace(seed=seed, run_dir=folder, **columns[column])
         cells.append(Cell(row, column, config))
         try:
             cells[-1].folder.check_same(config)
         except CheckpointError as error:
             message = str(error).replace("--run_dir", "--out")
             raise CheckpointError(message) from error
-    if not cells:
-        raise ConfigError("There must be a seed. Received: --seeds=0")
     return cells
 
 
@@ -188,7 +178,7 @@ def make_row(name, config):
             f"Received: {name!r} in --methods"
         )
     marks = match[2].split("+")[1:]
-    options = [_MARKS[mark] for mark in marks if mark in _MARKS]
+    options = [_MARKS[mark] for mark in marks if mark != "alim"]
     options += match[3].split(";") if match[3] else []
     own = {} if "alim" in marks else dict(_ALONE)
     for option in options:
@@ -291,10 +281,8 @@ def run(cells, out):
         except Exception as error:
             if not has_trained and isinstance(error, _OF_ALL):
                 raise
-            failed, result = process.explain(error)
-            failure = {"exit_code": failed, "message": result}
-            cell.folder.write(_FAILURE, failure)
-            code = code or failed
+            failure, result = process.explain(error)
+            code = code or failure
         else:
             has_trained = True
             done += 1
@@ -362,10 +350,10 @@ def write(cells, out):
     write_atomically(os.path.join(out, "table.md"), tables)
     if frame.test_accuracy.notna().any() and not _given(cells[0].config):
         axis = Figure((8, 4.5), layout="constrained").subplots()
-        place = ("test_accuracy", "noise_level", ["row", "ambiguity"])
-        deviation = frame.pivot_table(*place, aggfunc="std", sort=False)
-        means = frame.pivot_table(*place, sort=False)
-        means.plot(ax=axis, yerr=deviation, marker="o", ylabel=place[0])
+        lines = ("test_accuracy", "noise_level", ["row", "ambiguity"])
+        deviation = frame.pivot_table(*lines, aggfunc="std", sort=False)
+        means = frame.pivot_table(*lines, sort=False)
+        means.plot(ax=axis, yerr=deviation, marker="o", ylabel=lines[0])
         axis.figure.savefig(os.path.join(out, "accuracy.png"), dpi=150)
     return frame
 
@@ -373,14 +361,12 @@ def write(cells, out):
 def _numbers(cell):
     """Returns a cell's row of cells.csv, as a dict."""
     results = cell.folder.finished() or {}
-    failure = cell.folder.read_if_sound(_FAILURE)
-    status = "finished" if results else "failed" if failure else "unfinished"
     settings = _effect(cell.config).as_dict()
     return {
         "row": cell.row,
         "column": cell.column,
         **{name: settings[name] for name in _SETTINGS},
-        "status": status,
+        "status": "finished" if results else "unfinished",
         **{name: results.get(name) for name in _RESULTS},
         "folder": os.path.basename(cell.folder.path),
     }
@@ -397,16 +383,16 @@ def _differences(cells, frame):
     runs = [_effect(cell.config).replace(run_dir=None) for cell in cells]
     runs = dict(zip(runs, frame.itertuples()))
     pairs = []
-    for config, one in runs.items():
+    for config, run_with in runs.items():
         for plug_in, without in (
             ("alim", {**_ALONE, "norm": None}),
             ("mixup", {"mixup_weight": 0.0}),
         ):
-            base = runs.get(config.replace(**without), one)
-            if base is not one:
-                name = f"{plug_in}: {one.row} against {base.row}"
-                change = one.test_accuracy - base.test_accuracy
-                pairs.append((name, one.column, change))
+            base = runs.get(config.replace(**without), run_with)
+            if base is not run_with:
+                name = f"{plug_in}: {run_with.row} against {base.row}"
+                change = run_with.test_accuracy - base.test_accuracy
+                pairs.append((name, run_with.column, change))
     return pd.DataFrame(pairs, columns=["row", "column", "test_accuracy"])
 
 
