@@ -5,6 +5,7 @@ import dataclasses
 import keras
 import numpy as np
 from scipy.special import log_softmax
+from scipy.special import ndtri
 
 from alim_keras import backend
 from alim_keras.errors import ConfigError
@@ -13,17 +14,16 @@ from alim_keras.noise_rate.em import Estimate
 from alim_keras.noise_rate.em import check_pairs
 from alim_keras.noise_rate.em import em
 
-FOLDS = 3
 # With so many true labels their share of wrong sets says more than estimates
 # from predictions, which take sets for independent of the image.
-ENOUGH_LABELS = 50
+_ENOUGH_LABELS = 50
 # Sets that are not full, from which em's interval is narrow enough: mostly 0.05
 # or less to either side.
-ENOUGH_HELD_OUT = 1000
+_ENOUGH_HELD_OUT = 1000
 # Ashman's D above which two normal distributions count as two groups, and
 # their gain over one in BIC ("very strong evidence").
-APART = 2.0
-GAIN = 10.0
+_APART = 2.0
+_GAIN = 10.0
 # Fewest values that a mixture is fitted to, and most.
 _FEWEST = 20
 _MOST = 100_000
@@ -32,28 +32,27 @@ _MOST = 100_000
 def choose(num_held_out, num_labels=0):
     """Chooses `"annotated"`, `"em"` or `"cv"`; returns it and why, a sentence.
 
-    Args:
-        num_held_out: How many examples are held out whose set is not full.
-        num_labels: How many true labels are given. Defaults to `0`.
+    `num_held_out` is how many examples are held out whose set is not full,
+    `num_labels` how many true labels are given.
 
     Example:
 
     >>> choose(5000)[0], choose(200)[0]
     ('em', 'cv')
     """
-    if num_labels:
+    if num_labels >= _ENOUGH_LABELS:
         return "annotated", (
             f"{num_labels} true labels are given, and they need no assumption "
             "about sets or network."
         )
-    if num_held_out >= ENOUGH_HELD_OUT:
+    if num_held_out >= _ENOUGH_HELD_OUT:
         return "em", (
             f"{num_held_out} held-out sets are enough for a narrow interval, "
             "and cost nothing more."
         )
     return "cv", (
         f"{num_held_out} held-out sets are too few for a narrow interval "
-        f"(below {ENOUGH_HELD_OUT}), so all training sets take part."
+        f"(below {_ENOUGH_HELD_OUT}), so all training sets take part."
     )
 
 
@@ -65,8 +64,7 @@ def annotated(labels, candidates):
 
     Args:
         labels: Integers `(n,)`, true classes.
-        candidates: Multi-hot array `(n, C)`, the noisy sets of the same
-            examples.
+        candidates: Multi-hot array `(n, C)`, the sets of the same examples.
 
     Returns:
         An `Estimate`. `details`: `labels`, `wrong`, `more_labels_to_halve`
@@ -95,7 +93,7 @@ def annotated(labels, candidates):
     wrong = int((~candidates[np.arange(count), labels]).sum())
     low, high = wilson(wrong, count)
     share = wrong / count
-    z2 = 1.959963984540054**2  # Of the normal distribution, at 97.5 %.
+    z2 = ndtri(0.975) ** 2
     # The fewest labels of half the width, (high - low) / 4 to either side:
     # z^2 (p (1 - p) n + z^2 / 4) <= a (n + z^2)^2, solved for n.
     a = ((high - low) / 4) ** 2
@@ -121,7 +119,7 @@ def wilson(successes, count):
     return low, 1.0 if successes == count else float(interval.high)
 
 
-def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0, groups=None):
+def out_of_fold(fit_predict, num_examples, folds=3, seed=0, groups=None):
     """Predicts every example by a network that was trained without it.
 
     Args:
@@ -131,7 +129,7 @@ def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0, groups=None):
         num_examples: N.
         folds: k, at least 2. Defaults to `3`.
         seed: Of the split. Defaults to `0`.
-        groups: Integers `(N,)` from 0: examples with the same number, such as
+        groups: Integers `(N,)`: examples with the same number, such as
             identical images, come into one fold, for a network knows the set
             of a twin it was trained on. A group of more than N/k examples is
             split up all the same. Defaults to None: each for itself.
@@ -174,21 +172,13 @@ def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0, groups=None):
     return np.concatenate(answers)[order]
 
 
-def cv(fit_predict, candidates, folds=FOLDS, seed=0, groups=None):
+def cv(fit_predict, candidates, folds=3, seed=0, groups=None):
     """Estimates eta by `em` on out-of-fold predictions of the training set.
 
     All training examples take part, so the interval is narrow where few are
-    held out; it costs k trainings, each on (k - 1)/k of the examples.
-
-    Args:
-        fit_predict: See `out_of_fold`.
-        candidates: Multi-hot array `(N, C)` of the training set.
-        folds: k. Defaults to `3`.
-        seed: Of the split. Defaults to `0`.
-        groups: See `out_of_fold`. Defaults to None.
-
-    Returns:
-        An `Estimate`, whose `posterior` is about all N examples.
+    held out; it costs k trainings, each on (k - 1)/k of the examples. The
+    arguments are those of `out_of_fold`, and `candidates`, a multi-hot array
+    `(N, C)`.
     """
     logits = out_of_fold(fit_predict, len(candidates), folds, seed, groups)
     estimate = em(logits, candidates)
@@ -210,18 +200,10 @@ def gmm(logits, candidates, seed=0):
     two groups. Otherwise their weights mean nothing (a mixture cuts any skewed
     distribution in two), and `em` answers, which needs no separation.
 
-    Args:
-        logits: Float array `(n, C)`, see `em`.
-        candidates: Multi-hot array `(n, C)`.
-        seed: Of the mixture's start. Defaults to `0`.
-
-    Returns:
-        An `Estimate` with Wilson's interval; `separated` says whether the
-        mixture was used. `details`: `ashman_d`, `bic_gain`, `means` and
-        `deviations`, lower group first.
-
-    Raises:
-        DataError: As `em`.
+    The arguments are those of `em`, and the `seed` of the mixture's start. The
+    `Estimate` has Wilson's interval; `separated` says whether the mixture was
+    used. `details`: `ashman_d`, `bic_gain`, `means` and `deviations`, lower
+    group first.
 
     References:
     - [Li et al., 2020](https://arxiv.org/abs/2002.07394) (mixture of losses)
@@ -247,7 +229,7 @@ def gmm(logits, candidates, seed=0):
         f"{details['ashman_d']:.1f} deviations apart (Ashman's D)."
     )
     ends = min(low, value), max(high, value)
-    return Estimate(value, *ends, "gmm", reason, True, posterior, details)
+    return Estimate(value, *ends, "gmm", reason, True, details)
 
 
 def noise_posterior(ratios, seed=0):
@@ -282,7 +264,7 @@ def noise_posterior(ratios, seed=0):
 def _two_groups(logs, seed):
     """Returns the posterior of the lower group or None, measures, and why not.
 
-    `inf` stands for a full set, which is right, `nan` for nothing known.
+    `logs` are infinite for a full set, NaN where nothing is known.
     """
     # Only here: it takes a second to import.
     from sklearn.mixture import GaussianMixture
@@ -309,11 +291,13 @@ def _two_groups(logs, seed):
         "means": means.tolist(),
         "deviations": deviations.tolist(),
     }
-    if gain < GAIN:
+    if gain < _GAIN:
         return None, details, "one normal distribution fits as well as two"
-    if apart < APART:
-        overlap = f"overlap (Ashman's D {apart:.1f}, below {APART:g})"
-        return None, details, f"the two groups {overlap}"
+    if apart < _APART:
+        why = (
+            f"the two groups overlap (Ashman's D {apart:.1f}, below {_APART:g})"
+        )
+        return None, details, why
     if not means[0] < 0 < means[1]:
         why = "the two groups are no right and wrong sets, only surer ones"
         return None, details, why
@@ -325,10 +309,9 @@ def _two_groups(logs, seed):
 class HeldOut:
     """Estimates eta from a part of the training set that is held out.
 
-    `callbacks.ALIM(noise_rate=...)` takes any object with its one method,
-    `estimate(model, epoch)`, the epoch counted from 0. It returns an
-    `Estimate`, or None to leave the one before in force. It may depend on the
-    weights and the epoch only, so that an interrupted run goes on unchanged.
+    `callbacks.ALIM(noise_rate=...)` takes any object with its one method. That
+    may depend on the weights and the epoch only, so that an interrupted run
+    goes on unchanged.
 
     Args:
         data: Batches `(x, candidates)` with the noisy sets, see
@@ -351,8 +334,10 @@ class HeldOut:
         self._model = self._infer = None
 
     def estimate(self, model, epoch):
-        """Returns the `Estimate` at the end of an epoch."""
-        del epoch
+        """Returns the `Estimate` after an epoch, counted from 0.
+
+        None leaves the one before in force.
+        """
         if self._model is not model:
             self._model, self._infer = model, inference(model)
         logits, candidates = [], []
