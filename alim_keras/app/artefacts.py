@@ -132,7 +132,6 @@ def _write_classes(folder, model, training, settled):
         test = (training.test_labels, predicted)
     return report.write_classes(
         folder.file("classes.csv"),
-        training.class_names,
         training.sets,
         settled,
         None if labels is None else labels[labels >= 0],

@@ -191,7 +191,7 @@ def cv(fit_predict, candidates, folds=3, seed=0, groups=None):
     )
 
 
-def gmm(logits, candidates, seed=0):
+def gmm(logits, candidates):
     """Estimates eta as the weight of the lower of two normal components.
 
     The mixture is one of the logarithms of Eq. 6's value, `log max(S P) /
@@ -200,10 +200,9 @@ def gmm(logits, candidates, seed=0):
     two groups. Otherwise their weights mean nothing (a mixture cuts any skewed
     distribution in two), and `em` answers, which needs no separation.
 
-    The arguments are those of `em`, and the `seed` of the mixture's start. The
-    `Estimate` has Wilson's interval; `separated` says whether the mixture was
-    used. `details`: `ashman_d`, `bic_gain`, `means` and `deviations`, lower
-    group first.
+    The arguments are those of `em`. The `Estimate` has Wilson's interval;
+    `separated` says whether the mixture was used. `details`: `ashman_d`,
+    `bic_gain`, `means` and `deviations`, lower group first.
 
     References:
     - [Li et al., 2020](https://arxiv.org/abs/2002.07394) (mixture of losses)
@@ -213,7 +212,7 @@ def gmm(logits, candidates, seed=0):
     log_p = log_softmax(logits, axis=1)
     inside = np.where(candidates, log_p, -np.inf).max(axis=1)
     outside = np.where(candidates, -np.inf, log_p).max(axis=1)
-    posterior, details, why = _two_groups(inside - outside, seed)
+    posterior, details, why = _two_groups(inside - outside)
     if posterior is None:
         fallback = em(logits, candidates)
         return dataclasses.replace(
@@ -223,16 +222,15 @@ def gmm(logits, candidates, seed=0):
             details=fallback.details | details,
         )
     count, value = len(logits), float(posterior.mean())
-    low, high = wilson(round(value * count), count)
+    interval = wilson(round(value * count), count)
     reason = (
         f"the ratios of {count} sets fall into two groups, "
         f"{details['ashman_d']:.1f} deviations apart (Ashman's D)."
     )
-    ends = min(low, value), max(high, value)
-    return Estimate(value, *ends, "gmm", reason, True, details)
+    return Estimate(value, *interval, "gmm", reason, True, details)
 
 
-def noise_posterior(ratios, seed=0):
+def noise_posterior(ratios):
     """Returns the probability that each set is wrong, from Eq. 6's values.
 
     Two normal components of the logarithms count as two groups if their BIC
@@ -244,7 +242,6 @@ def noise_posterior(ratios, seed=0):
     Args:
         ratios: Array `(n,)`, as `ops.candidate_ratio` returns them; `nan` for
             an example that was not seen, `inf` for a full set.
-        seed: Of the mixture's start. Defaults to `0`.
 
     Returns:
         A float64 array `(n,)`, or None where the ratios do not fall into two
@@ -258,10 +255,10 @@ def noise_posterior(ratios, seed=0):
     """
     ratios = np.asarray(ratios, "float64")
     logs = np.log(np.where(ratios > 0, ratios, np.nan))
-    return _two_groups(logs, seed)[0]
+    return _two_groups(logs)[0]
 
 
-def _two_groups(logs, seed):
+def _two_groups(logs):
     """Returns the posterior of the lower group or None, measures, and why not.
 
     `logs` are infinite for a full set, NaN where nothing is known.
@@ -275,9 +272,9 @@ def _two_groups(logs, seed):
         return None, {}, "there are too few different sets for a mixture"
     sample = values
     if len(values) > _MOST:
-        sample = np.random.default_rng([seed, 0x905]).choice(values, _MOST)
+        sample = np.random.default_rng([0, 0x905]).choice(values, _MOST)
     one, two = (
-        GaussianMixture(n, random_state=seed, reg_covar=1e-4).fit(sample)
+        GaussianMixture(n, random_state=0, reg_covar=1e-4).fit(sample)
         for n in (1, 2)
     )
     order = np.argsort(two.means_[:, 0])

@@ -21,26 +21,24 @@ def confusions(sets, label, outside):
     often first: `given`; `settled`, a class outside the set; `count`, the
     mass of such sets; `share`, of all that was given as this class.
     """
-    names = np.array(sets.class_names, object)
-    mass = np.repeat(1.0 / sets.sizes, sets.sizes)
-    pairs = (sets.indices, np.repeat(label, sets.sizes))
-    shape = (len(names), len(names))
-    counts = sparse.coo_array((mass, pairs), shape=shape).tocsr()
-    wrong = np.repeat(outside, sets.sizes) * mass
-    wrong = sparse.coo_array((wrong, pairs), shape=shape).tocsr()
-    wrong.eliminate_zeros()
-    wrong = wrong.tocoo()
-    order = np.lexsort((wrong.col, wrong.row, -wrong.data))
-    given, settled = wrong.row[order], wrong.col[order]
     frame = pd.DataFrame(
         {
-            "given": names[given],
-            "settled": names[settled],
-            "count": wrong.data[order],
-            "share": wrong.data[order] / counts.sum(axis=1)[given],
+            "given": sets.indices,
+            "settled": np.repeat(label, sets.sizes),
+            "count": np.repeat(1.0 / sets.sizes, sets.sizes),
         }
     )
-    return counts, frame
+    pairs = (frame["given"], frame["settled"])
+    shape = (sets.num_classes, sets.num_classes)
+    counts = sparse.csr_array((frame["count"], pairs), shape=shape)
+    wrong = frame[np.repeat(outside, sets.sizes)]
+    wrong = wrong.groupby(["given", "settled"], as_index=False).sum()
+    wrong = wrong.sort_values("count", ascending=False, kind="stable")
+    wrong["share"] = wrong["count"] / counts.sum(axis=1)[wrong["given"]]
+    names = np.array(sets.class_names, object)
+    for column in ("given", "settled"):
+        wrong[column] = names[wrong[column]]
+    return counts, wrong.reset_index(drop=True)
 
 
 def classes(sets, label, outside, pairs):
@@ -58,9 +56,9 @@ def classes(sets, label, outside, pairs):
     def count(classes, weights=None):
         return np.bincount(classes, weights, sets.num_classes)
 
-    sizes = sets.sizes
+    sizes = np.repeat(sets.sizes, sets.sizes)
     given = count(sets.indices)
-    wrong = count(sets.indices, np.repeat(outside, sizes)).astype("int64")
+    wrong = count(sets.indices[np.repeat(outside, sets.sizes)])
     settled, missed = count(label), count(label[outside])
     typical = {name: [] for name in sets.class_names}
     for pair in pairs.itertuples():
@@ -77,9 +75,7 @@ def classes(sets, label, outside, pairs):
             "outside_share": _share(missed, settled),
             "given_wrong": wrong,
             "given_wrong_share": _share(wrong, given),
-            "mean_set_size": _share(
-                count(sets.indices, np.repeat(sizes, sizes)), given
-            ),
+            "mean_set_size": _share(count(sets.indices, sizes), given),
             "confusions": [", ".join(texts) for texts in typical.values()],
         }
     )
