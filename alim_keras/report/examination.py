@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 
 from alim_keras.data import CandidateSets
 from alim_keras.data import eval_dataset
@@ -16,9 +17,9 @@ from alim_keras.report import tables
 from alim_keras.report.beliefs import BELIEFS
 from alim_keras.report.beliefs import KINDS
 from alim_keras.report.beliefs import Settler
-from alim_keras.report.labels import LabelRows
 from alim_keras.report.labels import blocks
 from alim_keras.report.labels import fill_untouched
+from alim_keras.report.labels import label_rows
 from alim_keras.report.results import Audit
 from alim_keras.report.votes import VoteArrays
 from alim_keras.report.votes import annotator_table
@@ -102,29 +103,26 @@ def examine(
     if votes is not None:
         votes = VoteArrays.of(votes, sets.ids, sets.class_names)
     settler = Settler(noise_rate, probabilities, sets, sources, votes)
-    rows, vote_beliefs = _settle(probabilities, sets, sources, settler, votes)
-    frame, settled = rows.frame(sources), rows.settled
-    label, outside = settled["label"], settled["outside"]
+    frame, vote_beliefs = _settle(probabilities, sets, sources, settler, votes)
+    label = pd.Index(sets.class_names).get_indexer(frame["label"])
+    outside = frame["outside"].to_numpy()
     counts, pairs = tables.confusions(sets, label, outside)
-    summary = {"name": name, **_summary(sets, sources, settled)}
+    summary = {"name": name, **_summary(sets, frame)}
     summary["looked_at"] = 0 if known is None else int(np.sum(known))
     if noise_rate is not None or not np.isin(sources, BELIEFS).all():
         summary["noise_rate"] = settler.value
         summary["noise_rate_reason"] = settler.reason
         summary["temperature"] = settler.temperature
-    truth = annotators = None
     if labels is not None:
         labels = np.asarray(labels)
         summary.update(tables.count_known(labels, as_given or sets))
         # Labels that the audit was told are no test of it.
-        compared = np.flatnonzero((labels >= 0) & (sources != "known"))
-        if len(compared):
-            chosen = {name: v[compared] for name, v in settled.items()}
-            missed = ~sets.contains(compared, labels[compared])
-            truth = tables.truth(labels[compared], chosen, missed)
-            right = chosen["label"] == labels[compared]
-            summary["compared_labels"] = len(compared)
+        compared = (labels >= 0) & (sources != "known")
+        if compared.any():
+            right = (label == labels)[compared]
+            summary["compared_labels"] = len(right)
             summary["settled_accuracy"] = float(right.mean())
+    annotators = None
     if votes is not None:
         annotators = annotator_table(
             votes, label, vote_beliefs, sets.class_names
@@ -132,13 +130,12 @@ def examine(
     return Audit(
         labels=frame,
         review=tables.review(
-            frame, settled, review, votes, known, sets.class_names
+            frame, label, review, votes, known, sets.class_names
         ),
         classes=tables.classes(sets, label, outside, pairs),
         confusions=pairs,
         confusion_counts=counts,
         annotators=annotators,
-        truth=truth,
         summary=summary,
         history=history,
         class_names=list(sets.class_names),
@@ -182,12 +179,11 @@ def _check(sets, probabilities, kind, labels, known):
 
 
 def _settle(probabilities, sets, sources, settler, votes):
-    """Returns `LabelRows`, and the belief in each vote's class, or None."""
-    count, num_classes = sets.shape
-    label_rows = LabelRows(sets.ids, sets.class_names)
+    """Returns labels.csv as a frame, and the belief in each vote or None."""
+    frames, names = [], sets.class_names
     vote_beliefs = None if votes is None else np.zeros(len(votes))
     predicted = ~np.isin(sources, BELIEFS)
-    for rows in blocks(count, num_classes):
+    for rows in blocks(*sets.shape):
         given = sets.rows(rows) > 0
         belief = np.asarray(probabilities[rows], "float32")
         _check_rows(belief, predicted[rows], rows, sets.ids)
@@ -195,30 +191,32 @@ def _settle(probabilities, sets, sources, settler, votes):
         if predicted[rows].any():
             settled = settler.belief(rows, belief, given)
             belief = np.where(predicted[rows, None], settled, belief)
-        label_rows.add(rows, belief, given)
+        frames.append(
+            label_rows(sets.ids[rows], belief, given, names, sources[rows])
+        )
         if votes is not None:
             span = votes.of_rows(rows)
             own = votes.rows[span] - rows[0]
             shares = belief / np.maximum(belief.sum(axis=1), 1e-30)[:, None]
             vote_beliefs[span] = shares[own, votes.classes[span]]
-    return label_rows, vote_beliefs
+    return pd.concat(frames, ignore_index=True), vote_beliefs
 
 
-def _summary(sets, sources, settled):
+def _summary(sets, labels):
     """Returns `Audit.summary`, None where `examine` may know more."""
-    kinds = {kind: int((sources == kind).sum()) for kind in KINDS}
+    kinds = {kind: int((labels["source"] == kind).sum()) for kind in KINDS}
     kinds = {kind: count for kind, count in kinds.items() if count}
-    suspicion = settled["suspicion"].astype("float64")
-    asked = suspicion[sources != "known"]
+    suspicion = labels["suspicion"].astype("float64")
+    asked = suspicion[labels["source"] != "known"]
     return {
         "num_examples": len(sets),
         "num_classes": sets.num_classes,
         "kind": "; ".join(_WORDS[kind] for kind in kinds),
         "kinds": kinds,
-        "outside": int(settled["outside"].sum()),
-        "undecided": int(settled["undecided"].sum()),
+        "outside": int(labels["outside"].sum()),
+        "undecided": int(labels["undecided"].sum()),
         "suspect": float(suspicion.sum()),
-        "suspect_share": asked.mean() if len(asked) else None,
+        "suspect_share": float(asked.mean()) if len(asked) else None,
         "mean_set_size": float(sets.sizes.mean()),
         "noise_rate": None,
         "noise_rate_reason": None,

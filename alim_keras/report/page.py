@@ -47,7 +47,6 @@ def page(audit, pictures=None, review_images=200):
     )
     style = (folder / "style.css").read_text(encoding="utf-8")
     tables = {
-        "Where true labels are known": audit.truth,
         "Given and settled classes": audit.confusions,
         "Classes, the noisiest first": audit.classes,
         "Annotators": audit.annotators,

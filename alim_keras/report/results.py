@@ -19,15 +19,12 @@ class Audit:
     """The result of `examine`: pandas data frames, and the report.
 
     Attributes:
-        labels: A row per example, see `LabelRows.frame`; `candidates` and
-            `suggested` are lists of class names.
+        labels: A row per example, see `labels.label_rows`.
         review: The examples to look at first, see `tables.review`.
         classes: A row per class, see `tables.classes`.
         confusions: Pairs of confused classes, see `tables.confusions`.
         confusion_counts: Sparse floats `(C, C)`, likewise.
         annotators: A row per annotator, see `votes.annotator_table`, or None.
-        truth: Precision and recall where true labels are known, see
-            `tables.truth`, or None.
         summary: Dict of plain values, None where they are not known:
             `num_examples`, `num_classes`, `outside`, `undecided`, `suspect`
             (the expected number of wrong sets), `suspect_share` (the expected
@@ -47,7 +44,6 @@ class Audit:
     confusions: object
     confusion_counts: object
     annotators: object
-    truth: object
     summary: dict
     history: object
     class_names: list

@@ -95,7 +95,7 @@ def _lowest(part, whole):
     )
 
 
-def review(labels, settled, budget, votes=None, known=None, class_names=()):
+def review(labels, label, budget, votes=None, known=None, class_names=()):
     """Returns the rows to look at, the classes with most to gain first.
 
     `gain = P(truth outside S) + P(truth is not the settled label)` is the
@@ -104,18 +104,18 @@ def review(labels, settled, budget, votes=None, known=None, class_names=()):
     `rank` counts them; then the rows of a settled class are put together, for
     a person decides faster among pictures that should look alike.
 
-    `labels` is the frame of labels.csv, `settled` its arrays, see
-    `settled_labels`; examples that are `known`, bool `(N,)`, are left out;
-    `votes`, `VoteArrays`, are for words on annotators who disagree.
+    `labels` is the frame of labels.csv, `label` the classes of its settled
+    labels, integers `(N,)`; examples that are `known`, bool `(N,)`, are left
+    out; `votes`, `VoteArrays`, are for words on annotators who disagree.
     """
-    gain = settled["suspicion"] + (1.0 - settled["probability"])
+    gain = (labels["suspicion"] + (1 - labels["probability"])).to_numpy()
     useful = gain >= _LEAST
     if known is not None:
         useful &= ~np.asarray(known, bool)
     rows = np.flatnonzero(useful)
     rows = rows[np.argsort(-gain[rows], kind="stable")[: max(budget, 0)]]
     rank = np.arange(1, len(rows) + 1)
-    group = settled["label"][rows]
+    group = label[rows]
     totals = np.bincount(group, gain[rows], int(group.max(initial=0)) + 1)
     order = np.lexsort((rank, group, -totals[group]))
     rows = rows[order]
@@ -168,29 +168,3 @@ def count_known(labels, sets):
         "realised_noise_low": low,
         "realised_noise_high": high,
     }
-
-
-def truth(labels, settled, wrong):
-    """Returns precision and recall of flags where true labels are known.
-
-    A data frame: `what`; `items`, how many are flagged; `precision`, of the
-    settled labels their accuracy; `recall`. Wrong sets are flagged by settled
-    labels outside, and by the 1, 2, 5 and 10 % (rounded up) of most
-    suspicion. `wrong`, bool `(N,)`, are the sets that miss their label.
-    """
-    flags = {"outside its set": np.flatnonzero(settled["outside"])}
-    order = np.argsort(-settled["suspicion"], kind="stable")
-    for percent in (1, 2, 5, 10):
-        most = -(-percent * len(order) // 100)
-        flags[f"suspicion, top {percent} %"] = order[:most]
-    right = (settled["label"] == labels).mean()
-    items = np.array([len(flagged) for flagged in flags.values()])
-    hits = np.array([wrong[flagged].sum() for flagged in flags.values()])
-    return pd.DataFrame(
-        {
-            "what": ["settled label right", *flags],
-            "items": [len(labels), *items],
-            "precision": [right, *_share(hits, items)],
-            "recall": [np.nan, *_share(hits, wrong.sum())],
-        }
-    )
