@@ -243,26 +243,20 @@ def summary(samples):
     return {"median": median, "lower": lower, "upper": upper}
 
 
-def efficiency(seconds, passes):
-    """Returns how close ALIM's step comes to plain steps of its network.
-
-    The limit is `passes` passes forward and backward and one forward, the key
-    encoder's, which is taken for a third of a plain step: with mixup it is
-    ALIM's images/s over 3/7 of the plain images/s. `seconds` is a dict with
-    those of `alim` and `plain`.
-    """
-    return seconds["plain"] * (passes + 1 / 3) / seconds["alim"]
-
-
 def record(config, training, samples):
-    """Returns all that is known of a benchmark, ready for JSON."""
+    """Returns all that is known of a benchmark, ready for JSON.
+
+    `efficiency` says how close ALIM's step comes to plain steps of its
+    network: the limit is `passes` of them and one forward pass, the key
+    encoder's, which is taken for a third of one.
+    """
     import keras
 
     from alim_keras.app import build
     from alim_keras.app import run_folder
 
     seconds = {name: summary(values) for name, values in samples.items()}
-    medians = {name: values["median"] for name, values in seconds.items()}
+    plain, alim = (seconds[name]["median"] for name in ("plain", "alim"))
     passes = 2 if build.mixup_weight(config) else 1
     return {
         "command": shlex.join(sys.orig_argv),
@@ -278,11 +272,11 @@ def record(config, training, samples):
         "samples": samples,
         "seconds": seconds,
         "images_per_second": {
-            name: config.train.batch_size / medians[name]
-            for name in ("plain", "alim")
+            "plain": config.train.batch_size / plain,
+            "alim": config.train.batch_size / alim,
         },
         "passes": passes,
-        "efficiency": efficiency(medians, passes),
+        "efficiency": plain * (passes + 1 / 3) / alim,
     }
 
 
@@ -295,15 +289,13 @@ def table(result):
     ]
     for name, values in result["seconds"].items():
         middle, low, high = (1e3 * value for value in values.values())
-        shown = f"{middle:>10.3f} [{low:.3f}, {high:.3f}] ms"
-        lines.append(f"{name:<24}{shown}")
-    lines.append(f"{'efficiency':<24}{result['efficiency']:>10.3f}")
-    rates = result["images_per_second"]
-    limit = rates["plain"] / (result["passes"] + 1 / 3)
-    lines.append(
-        f"images/s: plain {rates['plain']:.2f}, limit {limit:.2f}, ALIM "
-        f"{rates['alim']:.2f}"
-    )
+        lines.append(f"{name:<12}{middle:>10.3f} [{low:.3f}, {high:.3f}] ms")
+    rates, factor = result["images_per_second"], result["passes"] + 1 / 3
+    lines += [
+        f"{'efficiency':<12}{result['efficiency']:>10.3f}",
+        f"images/s: plain {rates['plain']:.2f}, limit "
+        f"{rates['plain'] / factor:.2f}, ALIM {rates['alim']:.2f}",
+    ]
     return "\n".join(lines)
 
 

@@ -23,10 +23,10 @@ from alim_keras.app.config import TRAINING
 from alim_keras.app.config import Config
 from alim_keras.app.values import path
 from alim_keras.app.values import text
+from alim_keras.errors import AlimError
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
-from alim_keras.errors import EnvironmentLacksError
+from alim_keras.errors import NonFiniteError
 from alim_keras.files import write_atomically
 
 
@@ -82,9 +82,6 @@ _SHARED = (
     "progress deterministic"
 ).split()
 _LISTS = {"ambiguity": "ambiguities", "noise_level": "noise_levels"}
-# Errors that are about the wish and not about one training: where the first
-# cell ends with one, so would the others.
-_OF_ALL = (ConfigError, DataError, CheckpointError, EnvironmentLacksError)
 # Columns of cells.csv that are settings, and those of results.json.
 _SETTINGS = "method lam mixup_weight ambiguity noise_level seed".split()
 _RESULTS = (
@@ -189,11 +186,11 @@ def make_row(name, config):
                 "+nomixup or no +alim set it, too. Received: "
                 f"{name} in --methods"
             )
-        own[flag] = _parse(flag, value, f"{name} in --methods")
+        own[flag] = _parse(flag, value)
     if "alim" not in marks:
         # Unlike ALIM's other flags, the norm is also the method's own.
         own.setdefault("norm", None)
-    config = config.replace(method=_parse("method", match[1], name), **own)
+    config = config.replace(method=_parse("method", match[1]), **own)
     build.check(config)
     # Also refuses an unknown method.
     keeps_labels = build.keeps_pseudo_labels(config)
@@ -248,15 +245,11 @@ def _values(line, own, flag):
     if given is None:
         return [line.values[flag]]
     parts = given.strip().removesuffix(",").split(",")
-    values = [_parse(flag, part, f"--{own}={given}") for part in parts]
-    return list(dict.fromkeys(values))
+    return list(dict.fromkeys(_parse(flag, part) for part in parts))
 
 
-def _parse(flag, value, where):
-    try:
-        return train.COMMAND.parse([f"--{flag}={value}"]).values[flag]
-    except ConfigError as error:
-        raise ConfigError(f"{error} Received: {where}") from None
+def _parse(flag, value):
+    return train.COMMAND.parse([f"--{flag}={value}"]).values[flag]
 
 
 # Running.
@@ -279,7 +272,9 @@ def run(cells, out):
         except BusyError:
             result = "another process trains it"
         except Exception as error:
-            if not has_trained and isinstance(error, _OF_ALL):
+            is_of_all = not isinstance(error, NonFiniteError)
+            # What is about the wish ends every other cell, too.
+            if not has_trained and is_of_all and isinstance(error, AlimError):
                 raise
             failure, result = process.explain(error)
             code = code or failure

@@ -108,7 +108,7 @@ def test_a_cell_has_the_flags_of_its_row(make):
         ("--methods=cc,cc+alim", "cc[+]alim.*pseudo labels"),
         ("--methods=rc+alim --lam=0", "rc[+]alim.*--lam=0"),
         ("--seeds=0", "--seeds=0"),
-        ("--noise_levels=0.1,1.5", "--noise_levels=0.1,1.5"),
+        ("--noise_levels=0.1,1.5", "--noise_level=1.5"),
         ("--ambiguities=0.1 --ambiguity=0.2", "--ambiguity is"),
         ("--method=rc", "--methods"),
         ("--candidates_file=x --noise_levels=0", "simulated"),
