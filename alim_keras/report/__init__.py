@@ -7,7 +7,6 @@ from alim_keras.report.labels import settled_labels
 from alim_keras.report.labels import write_table
 
 __all__ = [
-    "Audit",
     "audit",
     "blocks",
     "examine",
@@ -24,8 +23,6 @@ def __getattr__(name):
         from alim_keras.report.examination import audit as value
     elif name == "examine":
         from alim_keras.report.examination import examine as value
-    elif name == "Audit":
-        from alim_keras.report.results import Audit as value
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return value

@@ -25,14 +25,14 @@ class Audit:
         confusions: Pairs of confused classes, see `tables.confusions`.
         confusion_counts: Sparse floats `(C, C)`, likewise.
         annotators: A row per annotator, see `votes.annotator_table`, or None.
-        summary: Dict of plain values, None where they are not known:
+        summary: Dict of plain values, None where they are not known: `name`,
             `num_examples`, `num_classes`, `outside`, `undecided`, `suspect`
             (the expected number of wrong sets), `suspect_share` (the expected
             share of them where the truth was not told), `mean_set_size`,
             `noise_rate`, `noise_rate_reason`, `temperature`, `kind` (in
-            words), `kinds` (how many examples of each source), `name`,
-            `looked_at` (by a person already), `settled_accuracy` and
-            `compared_labels` (of how many); and see `tables.count_known`.
+            words), `kinds` (how many examples of each source), `looked_at`
+            (by a person already), `settled_accuracy`, `compared_labels` (of
+            how many), and those of `tables.count_known`.
         history: Data frame of metrics.csv, or None.
         class_names: C strings.
         votes: `votes.VoteArrays`, or None.
@@ -57,7 +57,7 @@ class Audit:
     def describe(self):
         """Returns the result in a few lines, for a terminal and the page."""
         facts = self.summary
-        total = facts["num_examples"]
+        total, known = facts["num_examples"], facts["known_labels"]
         outside, undecided, suspect = (
             f"{facts[name]:,.0f} ({percent(facts[name] / total)})"
             for name in ("outside", "undecided", "suspect")
@@ -81,8 +81,8 @@ class Audit:
                 f"The noise rate is taken as {percent(facts['noise_rate'])}: "
                 f"{facts['noise_rate_reason']}"
             )
-        known, share = facts["known_labels"], facts["realised_noise"]
         if known:
+            share = facts["realised_noise"]
             lines.append(
                 f"Of the {known:,} items whose true label is known "
                 f"{share * known:,.0f} ({percent(share)}) have a set that "
@@ -94,15 +94,12 @@ class Audit:
         return "\n".join(lines)
 
     def write(self, folder):
-        """Writes the tables into a folder, which is made if need be.
+        """Writes the tables into a folder; returns a list of the paths.
 
         In review.csv the settled label is called `settled`, so that nobody
         takes it for the true one. Lists of classes are JSON, and a number
         that does not exist is an empty cell. labels.csv can be read again as
         a file of candidate sets.
-
-        Returns:
-            A list of the paths written.
         """
         tables = {
             "labels.csv": self.labels,
