@@ -131,8 +131,22 @@ def make_cells(line, out):
         ConfigError: For whatever cannot work, before anything has run.
         CheckpointError: Cells of other settings stand in the folder.
     """
-    _check_flags(line)
+    from alim_keras.app import load
+
+    load.check_use(line)
     given = _given(line.config)
+    unread = [flag for flag, own in _LISTS.items() if line.values[own]]
+    line.refuse_typed(
+        ["method", "seed", "run_dir", "save_candidates"]
+        + (list(_LISTS.values()) if given else unread),
+        "is not for all cells: --methods, --seeds, --out and, for simulated "
+        "sets, --ambiguities and --noise_levels tell them apart",
+    )
+    if line.config.machine.distribute == "multi_worker":
+        raise ConfigError(
+            "A comparison does not run in many workers. Received: "
+            "--distribute=multi_worker"
+        )
     columns = {os.path.splitext(os.path.basename(given or ""))[0]: {}}
     if not given:
         values = [_values(line, own, flag) for flag, own in _LISTS.items()]
@@ -220,25 +234,6 @@ def _given(config):
     return dataset if known_data.is_table(dataset) else None
 
 
-def _check_flags(line):
-    from alim_keras.app import load
-
-    load.check_use(line)
-    names = [flag for flag, own in _LISTS.items() if line.values[own]]
-    if _given(line.config):
-        names = list(_LISTS.values())
-    line.refuse_typed(
-        ["method", "seed", "run_dir", "save_candidates", *names],
-        "is not for all cells: --methods, --seeds, --out and, for simulated "
-        "sets, --ambiguities and --noise_levels tell them apart",
-    )
-    if line.config.machine.distribute == "multi_worker":
-        raise ConfigError(
-            "A comparison does not run in many workers. Received: "
-            "--distribute=multi_worker"
-        )
-
-
 def _values(line, own, flag):
     """Returns the values that a flag lists, or that of training's flag."""
     given = getattr(line.options, own)
@@ -272,9 +267,10 @@ def run(cells, out):
         except BusyError:
             result = "another process trains it"
         except Exception as error:
-            is_of_all = not isinstance(error, NonFiniteError)
-            # What is about the wish ends every other cell, too.
-            if not has_trained and is_of_all and isinstance(error, AlimError):
+            is_one_run = not isinstance(error, AlimError)
+            is_one_run = is_one_run or isinstance(error, NonFiniteError)
+            # What is about the wish would end every other cell, too.
+            if not has_trained and not is_one_run:
                 raise
             failure, result = process.explain(error)
             code = code or failure

@@ -95,11 +95,11 @@ class Settler:
                 votes,
                 [rows[part] for part in blocks(len(rows), num_classes)],
                 lambda part: tempered(probabilities[part], self.temperature),
-                num_classes,
+                sets.shape,
             )
 
     def belief(self, rows, probabilities, sets):
-        """Returns the belief in each class of ascending rows, `(n, C)`."""
+        """Returns the belief in each class of some rows, `(n, C)`."""
         if self._set_model is None:
             lam = self._lam_by_size[sets.sum(axis=1)][:, None]
             # Bayes's rule under Assumption 1: Eq. 3 with Eq. 5 and K = 1.

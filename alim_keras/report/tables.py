@@ -121,22 +121,20 @@ def review(labels, label, budget, votes=None, known=None, class_names=()):
     rows = rows[order]
     chosen = labels.iloc[rows].reset_index(drop=True)
     words = {} if votes is None else votes.disagreements(rows, class_names)
-    reasons = [
-        reason(record, words.get(row, ""))
+    chosen["reason"] = [
+        _reason(record, words.get(row, ""))
         for row, record in zip(rows, chosen.to_dict("records"), strict=True)
     ]
-    first = {
-        "rank": rank[order],
-        "id": chosen["id"],
-        "class": chosen["label"],
-        "reason": reasons,
-        "gain": gain[rows],
-    }
-    more = ["candidates", "label", "probability", "runner_up", "suggested"]
-    return pd.DataFrame({**first, **chosen[more]})
+    chosen["rank"], chosen["gain"] = rank[order], gain[rows]
+    chosen["class"] = chosen["label"]
+    columns = (
+        "rank id class reason gain candidates label probability runner_up "
+        "suggested"
+    )
+    return chosen[columns.split()]
 
 
-def reason(row, annotators=""):
+def _reason(row, annotators):
     """Returns in words why a row of labels.csv, a dict, is worth a look."""
     words = f"{row['probability']:.2f} sure of {row['label']}"
     if row["undecided"]:

@@ -59,11 +59,10 @@ class VoteArrays:
                 "Labels of votes must be class names. Received: "
                 f"{first_five(list(unknown.unique()))}"
             )
-        order = np.argsort(rows[here], kind="stable")
-        order = order[classes[order] >= 0]
-        numbers = (rows[here], who, classes)
-        numbers = (array[order].astype("int64") for array in numbers)
-        return cls(*numbers, np.asarray(names, object))
+        numbers = np.array([rows[here], who, classes], "int64")
+        numbers = numbers[:, classes >= 0]
+        order = np.argsort(numbers[0], kind="stable")
+        return cls(*numbers[:, order], np.asarray(names, object))
 
     def __len__(self):
         return len(self.rows)
@@ -102,56 +101,48 @@ class VoteModel:
 
     Args:
         votes: `VoteArrays`.
-        blocks: List of ascending index arrays, the examples to learn from.
+        blocks: List of index arrays, the examples to learn from.
         logs: Function from such an array to log P(y | x), `(m, C)`.
-        num_classes: C.
+        shape: (N, C), of all examples.
 
     Attributes:
         confusions: Floats `(A, C, C)`, pi: from the true class to the vote,
             those of the annotators with most votes first.
     """
 
-    def __init__(self, votes, blocks, logs, num_classes):
-        self._num_classes = num_classes
+    def __init__(self, votes, blocks, logs, shape):
+        num_examples, num_classes = shape
         number = np.bincount(votes.annotators, minlength=len(votes.names))
         rank = np.argsort(np.argsort(-number, kind="stable"))
         # Those with the fewest votes share the last matrix.
         own = max(1, int(_LARGEST // num_classes**2) - 1)
         matrix = np.minimum(rank, own)
-        self._votes = votes
-        self._keys = matrix[votes.annotators] * num_classes + votes.classes
         count = int(matrix.max(initial=0)) + 1
+        keys = matrix[votes.annotators] * num_classes + votes.classes
+        # How often each annotator gave each vote to each example.
+        self._given = sparse.csr_array(
+            (np.ones(len(votes)), (votes.rows, keys)),
+            shape=(num_examples, count * num_classes),
+        )
         self._set(np.tile(_diagonal(_START, num_classes), (count, 1, 1)))
         for _ in range(_STEPS):
             counts = np.zeros((count * num_classes, num_classes))
             for rows in blocks:
-                belief = self.belief(rows, logs(rows))
-                given = self._given(rows).T.tocsr()
-                used = np.flatnonzero(np.diff(given.indptr))
-                counts[used] += given[used] @ belief
+                counts += self._given[rows].T @ self.belief(rows, logs(rows))
             self._learn(counts)
 
     def belief(self, rows, logs):
-        """Returns P(y | x, votes) of ascending rows; logs are of P(y | x)."""
-        evidence = self._given(rows) @ self._logs
+        """Returns P(y | x, votes) of some rows; logs are of P(y | x)."""
+        evidence = self._given[rows] @ self._logs
         return softmax(evidence + logs, axis=1).astype("float32")
 
     def voted(self, rows):
         """Returns which of some rows have votes, bool `(n,)`."""
-        return np.isin(rows, self._votes.rows[self._votes.of_rows(rows)])
-
-    def _given(self, rows):
-        """Returns how often each annotator gave each vote, sparse."""
-        shape = (len(rows), len(self.confusions) * self._num_classes)
-        part = self._votes.of_rows(rows)
-        theirs, keys = self._votes.rows[part], self._keys[part]
-        here = np.isin(theirs, rows)
-        pairs = np.searchsorted(rows, theirs[here]), keys[here]
-        return sparse.csr_array((np.ones(here.sum()), pairs), shape=shape)
+        return np.diff(self._given.indptr)[rows] > 0
 
     def _learn(self, counts):
         """The M-step; `counts` has a row for each annotator and vote."""
-        num_classes = self._num_classes
+        num_classes = counts.shape[1]
         counts = counts.reshape(-1, num_classes, num_classes)
         counts = counts.transpose(0, 2, 1)
         total = counts.sum(axis=0)
@@ -164,7 +155,7 @@ class VoteModel:
         self.confusions = confusions
         # A row for each annotator and vote, a column for each true class.
         logs = np.log(confusions).transpose(0, 2, 1)
-        self._logs = logs.reshape(-1, self._num_classes)
+        self._logs = logs.reshape(-1, logs.shape[-1])
 
 
 def _diagonal(right, num_classes):
