@@ -164,9 +164,8 @@ class SetModel:
         self.rate_by_size[num_classes] = 0.0
         self.temperature = 1.0
         self._update()
-        logs = _logs(probabilities)
         for factor in _FACTORS:
-            belief = self._fit_temperature(logs, sets, factor)
+            belief = self._fit_temperature(probabilities, sets, factor)
             self._fit_rates(belief, sets)
             if self._largest:
                 self._fit_popularity(belief[partial], sets[partial])
@@ -188,17 +187,20 @@ class SetModel:
             values += members @ np.log(self.popularity.T).astype("float32")
         return values
 
-    def _fit_temperature(self, logs, sets, factor):
+    def _fit_temperature(self, probabilities, sets, factor):
         """Changes T by the factor, if that fits; returns the belief then."""
         likelihood = self._log_likelihood(sets)
-        before, fits = self.temperature, {}
-        for change in dict.fromkeys((1.0, factor, 1 / factor)):
-            temperature = float(np.clip(before * change, *_LIMITS))
-            joint = _scaled(logs, temperature) + likelihood
-            fit = logsumexp(joint, axis=1).sum(dtype="float64")
-            fits[temperature] = fit
-        self.temperature = max(fits, key=fits.get)
-        return softmax(likelihood + _scaled(logs, self.temperature), axis=1)
+
+        def joint(temperature):
+            return tempered(probabilities, temperature) + likelihood
+
+        def fit(temperature):
+            return logsumexp(joint(temperature), axis=1).sum(dtype="float64")
+
+        changes = np.array(list(dict.fromkeys((1.0, factor, 1 / factor))))
+        temperatures = np.clip(self.temperature * changes, *_LIMITS)
+        self.temperature = max(temperatures.tolist(), key=fit)
+        return softmax(joint(self.temperature), axis=1)
 
     def _fit_rates(self, belief, sets):
         sizes, num_classes = sets.sum(axis=1), sets.shape[1]
@@ -295,14 +297,7 @@ def _others(logs):
     return np.where(np.eye(len(logs)), _NEVER, logs)
 
 
-def _logs(probabilities):
-    return np.log(np.maximum(probabilities, np.finfo("float32").tiny))
-
-
-def _scaled(logs, temperature):
-    return log_softmax(logs / np.float32(temperature), axis=1)
-
-
 def tempered(probabilities, temperature):
     """Returns the logarithm of `P^(1/T)`, normalised, `(n, C)`."""
-    return _scaled(_logs(probabilities), temperature)
+    logs = np.log(np.maximum(probabilities, np.finfo("float32").tiny))
+    return log_softmax(logs / np.float32(temperature), axis=1)

@@ -218,15 +218,12 @@ def _summary(sets, labels):
         "suspect": float(suspicion.sum()),
         "suspect_share": float(asked.mean()) if len(asked) else None,
         "mean_set_size": float(sets.sizes.mean()),
-        "noise_rate": None,
-        "noise_rate_reason": None,
-        "temperature": None,
         "known_labels": 0,
-        "realised_noise": None,
-        "realised_noise_low": None,
-        "realised_noise_high": None,
         "compared_labels": 0,
-        "settled_accuracy": None,
+        **dict.fromkeys(
+            "noise_rate noise_rate_reason temperature settled_accuracy "
+            "realised_noise realised_noise_low realised_noise_high".split()
+        ),
     }
 
 
