@@ -111,7 +111,7 @@ def wilson(successes, count):
 
 
 def out_of_fold(fit_predict, num_examples, folds=3, seed=0, groups=None):
-    """Predicts every example by a network that was trained without it.
+    """Returns logits `(N, C)` of networks trained without what they predict.
 
     Args:
         fit_predict: Function of two sorted int64 arrays of rows, those to
@@ -124,9 +124,6 @@ def out_of_fold(fit_predict, num_examples, folds=3, seed=0, groups=None):
             identical images, come into one fold, for a network knows the set
             of a twin it was trained on. A group of more than N/k examples is
             split up all the same. Defaults to None: each for itself.
-
-    Returns:
-        A float array `(N, C)`.
 
     Raises:
         ConfigError: If there are not 2 to N folds.
@@ -192,8 +189,8 @@ def gmm(logits, candidates):
     distribution in two), and `em` answers, which needs no separation.
 
     The arguments are those of `em`. The `Estimate` has Wilson's interval;
-    `separated` says whether the mixture was used. `details`: `ashman_d`,
-    `bic_gain`, `means` and `deviations`, lower group first.
+    `separated` says whether the mixture was used. `details`: `ashman_d` and
+    `bic_gain`.
 
     References:
     - [Li et al., 2020](https://arxiv.org/abs/2002.07394) (mixture of losses)
@@ -270,25 +267,22 @@ def _two_groups(logs):
     )
     order = np.argsort(two.means_[:, 0])
     means = two.means_[order, 0]
-    deviations = np.sqrt(two.covariances_[order, 0, 0])
     gain = float(one.bic(sample) - two.bic(sample))
-    apart = float((means[1] - means[0]) / np.sqrt((deviations**2).mean()))
-    details = {
-        "ashman_d": apart,
-        "bic_gain": gain,
-        "means": means.tolist(),
-        "deviations": deviations.tolist(),
-    }
-    if gain < _GAIN:
-        return None, details, "one normal distribution fits as well as two"
-    if apart < _APART:
-        why = (
-            f"the two groups overlap (Ashman's D {apart:.1f}, below {_APART:g})"
-        )
-        return None, details, why
-    if not means[0] < 0 < means[1]:
-        why = "the two groups are no right and wrong sets, only surer ones"
-        return None, details, why
+    apart = float(np.diff(means)[0] / np.sqrt(two.covariances_.mean()))
+    details = {"ashman_d": apart, "bic_gain": gain}
+    for is_met, why_not in (
+        (gain >= _GAIN, "one normal distribution fits as well as two"),
+        (
+            apart >= _APART,
+            f"the two groups overlap (Ashman's D {apart:.1f}, below 2)",
+        ),
+        (
+            means[0] < 0 < means[1],
+            "the two groups are no right and wrong sets, only surer ones",
+        ),
+    ):
+        if not is_met:
+            return None, details, why_not
     posterior = np.where(np.isposinf(logs), 0.0, 1.0)
     posterior[usable] = two.predict_proba(values)[:, order[0]]
     return posterior, details, ""
