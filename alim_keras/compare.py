@@ -267,10 +267,9 @@ def run(cells, out):
         except BusyError:
             result = "another process trains it"
         except Exception as error:
-            is_one_run = not isinstance(error, AlimError)
-            is_one_run = is_one_run or isinstance(error, NonFiniteError)
             # What is about the wish would end every other cell, too.
-            if not has_trained and not is_one_run:
+            is_of_one = has_trained or isinstance(error, NonFiniteError)
+            if isinstance(error, AlimError) and not is_of_one:
                 raise
             failure, result = process.explain(error)
             code = code or failure
