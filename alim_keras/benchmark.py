@@ -30,9 +30,7 @@ class BenchmarkConfig:
     """Benchmark.
 
     Attributes:
-        rounds: Rounds of measurements, at most.
-        seconds: Begin no round that would end later than this, warm-up not
-            counted.
+        seconds: Begin rounds of measurements for so long; one at least.
         output: Write all numbers to this file, as JSON. Without it: no file.
         input_shape: Measure on random images of this shape, such as 32x32x3,
             and random candidate sets. Without it: on --dataset.
@@ -40,7 +38,6 @@ class BenchmarkConfig:
         num_examples: How many random images.
     """
 
-    rounds: int = whole(15, low=1)
     seconds: float = number(60.0, low=0)
     output: str | None = path()
     input_shape: str | None = text()
@@ -58,10 +55,10 @@ COMMAND = cli.Command(
     groups=(BenchmarkConfig, *TRAINING),
     examples=("benchmark --preset=cifar10 --input_shape=32x32x3 --width=16",),
 )
-# A turn repeats a call until it lasts about this long, so that the clock's
+# A turn has so many steps that it lasts about this long, so that the clock's
 # grain and a cold cache do not count.
 TURN_SECONDS = 0.2
-_MOST_CALLS = 200
+_MOST_STEPS = 200
 
 
 def main(line):
@@ -70,17 +67,17 @@ def main(line):
 
     config, options = line.config, line.options
     build.check(config)
-    for flag, wanted in (("method", "pico"), ("distribute", "none")):
-        if line.values[flag] != wanted:
-            raise ConfigError(
-                "The benchmark measures PiCO's step on one device. Received: "
-                f"{cli.flag_text(flag, line.values[flag])}"
-            )
+    method, distribute = config.method.method, config.machine.distribute
+    if (method, distribute) != ("pico", "none"):
+        raise ConfigError(
+            "The benchmark measures PiCO's step on one device. Received: "
+            f"--method={method} --distribute={distribute}"
+        )
     if options.output:
         check_is_no_folder(options.output, "--output")
     training = training_set(config, options)
     turns = make_turns(config, training)
-    samples = measure(turns, options.rounds, options.seconds)
+    samples = measure(turns, options.seconds)
     result = record(config, training, samples)
     print(table(result))
     if options.output:
@@ -134,8 +131,8 @@ def training_set(config, options):
 def make_turns(config, training):
     """Returns a dict from a name to a function that times it once, in seconds.
 
-    They are ALIM's step; an ordinary step of its network on one batch of
-    normalised images that is on the device already; and its forward pass.
+    They are ALIM's step, and an ordinary step of its network on one batch of
+    normalised images that is on the device already.
     """
     import keras
     import numpy as np
@@ -164,102 +161,72 @@ def make_turns(config, training):
         jit_compile=config.machine.jit_compile
         or keras.config.backend() == "jax",
     )
-    stream = np.random.default_rng(config.run.seed)
-    size = config.train.batch_size
-    images = stream.normal(size=(size, *build.image_shape(config, training)))
-    images = keras.ops.convert_to_tensor(images, "float32")
-    labels = stream.integers(0, classes, size)
-    labels = keras.ops.one_hot(labels, classes, dtype="float32")
+    size, shape = config.train.batch_size, build.image_shape(config, training)
+    images = keras.random.normal((size, *shape), seed=0)
+    labels = keras.ops.one_hot(np.arange(size) % classes, classes)
 
     class OneBatch(keras.utils.PyDataset):
         """The same batch again and again."""
 
         def __len__(self):
-            return 10**6
+            return 2 * _MOST_STEPS + 1
 
         def __getitem__(self, step):
             return images, labels
 
-    run_forward = backend.compiled(
-        lambda images: network(images, training=True),
-        network.variables,
-        config.machine.jit_compile,
-    )
-
-    def forward(calls):
-        began = time.perf_counter()
-        for _ in range(calls):
-            logits = run_forward(images)
-        keras.ops.convert_to_numpy(logits)
-        return time.perf_counter() - began
-
     execution = config.machine.steps_per_execution
     return {
-        "alim": _turn(*_steps(model, batches, steps, execution)),
-        "plain": _turn(*_steps(network, OneBatch(), len(OneBatch()))),
-        "forward": _turn(forward),
+        "alim": _turn(model, batches, steps, execution),
+        "plain": _turn(network, OneBatch(), len(OneBatch())),
     }
 
 
-def _turn(run, most=_MOST_CALLS):
-    """Returns a function that times as many calls as take `TURN_SECONDS`.
-
-    `run` returns the seconds of a number of calls, at most `most` of them.
-    """
-    run(1)  # Compiles.
-    calls = math.ceil(TURN_SECONDS / max(run(1), 1e-9))
-    calls = max(1, min(most, calls, _MOST_CALLS))
-    return lambda: run(calls) / calls
-
-
-def _steps(model, data, steps, execution=1):
-    """Returns what times steps within `model.fit`, and the most it can.
+def _turn(model, data, available, execution=1):
+    """Returns a function that times a step of `model.fit`, in seconds.
 
     It trains for two short epochs and times the second: in the first the
-    pipeline comes up to speed.
+    pipeline comes up to speed. `available` is the number of steps in the data.
     """
     import keras
 
-    began = seconds = None
-
-    def begin(epoch, logs=None):
-        nonlocal began
-        began = time.perf_counter()
+    times = []
 
     def end(epoch, logs=None):
-        nonlocal seconds
         # Reading a weight waits until the last step has written it.
         model.trainable_variables[-1].numpy()
-        seconds = time.perf_counter() - began
+        times.append(time.perf_counter())
 
-    timer = keras.callbacks.LambdaCallback(begin, end)
+    timer = keras.callbacks.LambdaCallback(
+        lambda epoch, logs: times.append(time.perf_counter()), end
+    )
 
     def run(calls):
         count = calls * execution
         model.fit(
             data, epochs=2, steps_per_epoch=count, verbose=0, callbacks=[timer]
         )
-        return seconds / execution
+        return (times[-1] - times[-2]) / count
 
-    return run, (steps // execution - 1) // 2
+    run(1)  # Compiles.
+    wanted = math.ceil(TURN_SECONDS / max(run(1), 1e-9))
+    most = min(wanted, _MOST_STEPS, (available - 1) // 2)
+    calls = max(1, most // execution)
+    return lambda: run(calls)
 
 
-def measure(turns, rounds, seconds, clock=time.perf_counter):
+def measure(turns, seconds):
     """Times the turns one after the other, so that a disturbance meets all.
 
-    Returns a dict from a name to a list of seconds, one for each round. No
-    round but the first begins that, at the last one's pace, would end later
-    than `seconds`.
+    Returns a dict from a name to a list of seconds, one for each round. Rounds
+    begin until `seconds` are over.
     """
     samples = {name: [] for name in turns}
-    began = clock()
-    for _ in range(rounds):
-        start = clock()
+    began = time.perf_counter()
+    while True:
         for name, turn in turns.items():
             samples[name].append(turn())
-        if 2 * clock() - start - began > seconds:
-            break
-    return samples
+        if time.perf_counter() - began >= seconds:
+            return samples
 
 
 # Results.
@@ -273,34 +240,20 @@ def summary(samples):
     return {"median": median, "lower": lower, "upper": upper}
 
 
-def efficiencies(seconds, passes):
-    """Returns how close ALIM's step comes to plain steps of its network.
-
-    The limit is `passes` passes forward and backward and one forward, the key
-    encoder's. `efficiency` takes the latter for a third of a plain step, so
-    with mixup it is ALIM's images/s over 3/7 of the plain images/s;
-    `efficiency_measured` takes the forward pass that was measured.
-
-    Args:
-        seconds: Dict with the seconds of `alim`, `plain` and `forward`.
-        passes: Forward and backward passes of a step.
-    """
-    plain, alim = seconds["plain"], seconds["alim"]
-    return {
-        "efficiency": plain * (passes + 1 / 3) / alim,
-        "efficiency_measured": (passes * plain + seconds["forward"]) / alim,
-    }
-
-
 def record(config, training, samples):
-    """Returns all that is known of a benchmark, ready for JSON."""
+    """Returns all that is known of a benchmark, ready for JSON.
+
+    `efficiency` says how close ALIM's step comes to plain steps of its
+    network: the limit is `passes` of them and one forward pass, the key
+    encoder's, which is taken for a third of one.
+    """
     import keras
 
     from alim_keras.app import build
     from alim_keras.app import run_folder
 
     seconds = {name: summary(values) for name, values in samples.items()}
-    medians = {name: values["median"] for name, values in seconds.items()}
+    plain, alim = (seconds[name]["median"] for name in ("plain", "alim"))
     passes = 2 if build.mixup_weight(config) else 1
     return {
         "command": shlex.join(sys.orig_argv),
@@ -316,11 +269,11 @@ def record(config, training, samples):
         "samples": samples,
         "seconds": seconds,
         "images_per_second": {
-            name: config.train.batch_size / medians[name]
-            for name in ("plain", "alim")
+            "plain": config.train.batch_size / plain,
+            "alim": config.train.batch_size / alim,
         },
         "passes": passes,
-        **efficiencies(medians, passes),
+        "efficiency": plain * (passes + 1 / 3) / alim,
     }
 
 
@@ -333,16 +286,13 @@ def table(result):
     ]
     for name, values in result["seconds"].items():
         middle, low, high = (1e3 * value for value in values.values())
-        shown = f"{middle:>10.3f} [{low:.3f}, {high:.3f}] ms"
-        lines.append(f"{name:<24}{shown}")
-    for name in ("efficiency", "efficiency_measured"):
-        lines.append(f"{name:<24}{result[name]:>10.3f}")
-    rates = result["images_per_second"]
-    limit = rates["plain"] / (result["passes"] + 1 / 3)
-    lines.append(
-        f"images/s: plain {rates['plain']:.2f}, limit {limit:.2f}, ALIM "
-        f"{rates['alim']:.2f}"
-    )
+        lines.append(f"{name:<12}{middle:>10.3f} [{low:.3f}, {high:.3f}] ms")
+    rates, factor = result["images_per_second"], result["passes"] + 1 / 3
+    lines += [
+        f"{'efficiency':<12}{result['efficiency']:>10.3f}",
+        f"images/s: plain {rates['plain']:.2f}, limit "
+        f"{rates['plain'] / factor:.2f}, ALIM {rates['alim']:.2f}",
+    ]
     return "\n".join(lines)
 
 

@@ -22,12 +22,11 @@ from alim_keras.app import process
 from alim_keras.app.config import TRAINING
 from alim_keras.app.config import Config
 from alim_keras.app.values import path
-from alim_keras.app.values import switch
 from alim_keras.app.values import text
+from alim_keras.errors import AlimError
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
-from alim_keras.errors import EnvironmentLacksError
+from alim_keras.errors import NonFiniteError
 from alim_keras.files import write_atomically
 
 
@@ -48,8 +47,6 @@ class CompareConfig:
             --noise_level.
         out: Folder of the cells, tables and plot; the same command continues
             what is there. Without it: runs/compare.
-        table_only: Write the tables and the plot from the finished cells; run
-            nothing.
     """
 
     methods: str = text("pico,pico+alim")
@@ -57,7 +54,6 @@ class CompareConfig:
     ambiguities: str | None = text()
     noise_levels: str | None = text()
     out: str | None = path()
-    table_only: bool = switch(False)
 
 
 COMMAND = cli.Command(
@@ -86,11 +82,6 @@ _SHARED = (
     "progress deterministic"
 ).split()
 _LISTS = {"ambiguity": "ambiguities", "noise_level": "noise_levels"}
-# Errors that are about the wish and not about one training: where the first
-# cell ends with one, so would the others.
-_OF_ALL = (ConfigError, DataError, CheckpointError, EnvironmentLacksError)
-# In a cell's folder: why it failed.
-_FAILURE = "failure.json"
 # Columns of cells.csv that are settings, and those of results.json.
 _SETTINGS = "method lam mixup_weight ambiguity noise_level seed".split()
 _RESULTS = (
@@ -119,12 +110,11 @@ def main(line):
     """Runs the cells that are not finished, and writes tables and plot."""
     out = line.options.out or os.path.abspath(os.path.join("runs", "compare"))
     cells = make_cells(line, out)
-    code = 0 if line.options.table_only else run(cells, out)
-    status = write(cells, out).status
+    code = run(cells, out)
+    finished = (write(cells, out).status == "finished").sum()
     print(
-        f"{(status == 'finished').sum()} of {len(cells)} cells are finished, "
-        f"{(status == 'failed').sum()} failed. In {out}: table.md, and every "
-        "run in cells.csv"
+        f"{finished} of {len(cells)} cells are finished. In {out}: table.md, "
+        "and every run in cells.csv"
     )
     return code
 
@@ -141,8 +131,22 @@ def make_cells(line, out):
         ConfigError: For whatever cannot work, before anything has run.
         CheckpointError: Cells of other settings stand in the folder.
     """
-    _check_flags(line)
+    from alim_keras.app import load
+
+    load.check_use(line)
     given = _given(line.config)
+    unread = [flag for flag, own in _LISTS.items() if line.values[own]]
+    line.refuse_typed(
+        ["method", "seed", "run_dir", "save_candidates"]
+        + (list(_LISTS.values()) if given else unread),
+        "is not for all cells: --methods, --seeds, --out and, for simulated "
+        "sets, --ambiguities and --noise_levels tell them apart",
+    )
+    if line.config.machine.distribute == "multi_worker":
+        raise ConfigError(
+            "A comparison does not run in many workers. Received: "
+            "--distribute=multi_worker"
+        )
     columns = {os.path.splitext(os.path.basename(given or ""))[0]: {}}
     if not given:
         values = [_values(line, own, flag) for flag, own in _LISTS.items()]
@@ -156,23 +160,20 @@ def make_cells(line, out):
     seeds = _values(line, "seeds", "seed")
     if "," not in line.options.seeds:
         seeds = range(seeds[0])
+    if not seeds:
+        raise ConfigError("There must be a seed. Received: --seeds=0")
     cells = []
     for seed, column, row in itertools.product(seeds, columns, rows):
         name = f"{row}-{column}-seed{seed}".replace("q=", "q")
         name = re.sub(r"[^\w.+=-]+", "_", name.replace(" eta=", "-eta"))
-        config = rows[row].replace(
-            seed=seed,
-            run_dir=os.path.join(out, "cells", name),
-            **columns[column],
-        )
+        folder = os.path.join(out, "cells", name)
+        config = rows[row].replace(seed=seed, run_dir=folder, **columns[column])
         cells.append(Cell(row, column, config))
         try:
             cells[-1].folder.check_same(config)
         except CheckpointError as error:
             message = str(error).replace("--run_dir", "--out")
             raise CheckpointError(message) from error
-    if not cells:
-        raise ConfigError("There must be a seed. Received: --seeds=0")
     return cells
 
 
@@ -188,7 +189,7 @@ def make_row(name, config):
             f"Received: {name!r} in --methods"
         )
     marks = match[2].split("+")[1:]
-    options = [_MARKS[mark] for mark in marks if mark in _MARKS]
+    options = [_MARKS[mark] for mark in marks if mark != "alim"]
     options += match[3].split(";") if match[3] else []
     own = {} if "alim" in marks else dict(_ALONE)
     for option in options:
@@ -199,11 +200,11 @@ def make_row(name, config):
                 "+nomixup or no +alim set it, too. Received: "
                 f"{name} in --methods"
             )
-        own[flag] = _parse(flag, value, f"{name} in --methods")
+        own[flag] = _parse(flag, value)
     if "alim" not in marks:
         # Unlike ALIM's other flags, the norm is also the method's own.
         own.setdefault("norm", None)
-    config = config.replace(method=_parse("method", match[1], name), **own)
+    config = config.replace(method=_parse("method", match[1]), **own)
     build.check(config)
     # Also refuses an unknown method.
     keeps_labels = build.keeps_pseudo_labels(config)
@@ -233,40 +234,17 @@ def _given(config):
     return dataset if known_data.is_table(dataset) else None
 
 
-def _check_flags(line):
-    from alim_keras.app import load
-
-    load.check_use(line)
-    names = [flag for flag, own in _LISTS.items() if line.values[own]]
-    if _given(line.config):
-        names = list(_LISTS.values())
-    line.refuse_typed(
-        ["method", "seed", "run_dir", "save_candidates", *names],
-        "is not for all cells: --methods, --seeds, --out and, for simulated "
-        "sets, --ambiguities and --noise_levels tell them apart",
-    )
-    if line.config.machine.distribute == "multi_worker":
-        raise ConfigError(
-            "A comparison does not run in many workers. Received: "
-            "--distribute=multi_worker"
-        )
-
-
 def _values(line, own, flag):
     """Returns the values that a flag lists, or that of training's flag."""
     given = getattr(line.options, own)
     if given is None:
         return [line.values[flag]]
     parts = given.strip().removesuffix(",").split(",")
-    values = [_parse(flag, part, f"--{own}={given}") for part in parts]
-    return list(dict.fromkeys(values))
+    return list(dict.fromkeys(_parse(flag, part) for part in parts))
 
 
-def _parse(flag, value, where):
-    try:
-        return train.COMMAND.parse([f"--{flag}={value}"]).values[flag]
-    except ConfigError as error:
-        raise ConfigError(f"{error} Received: {where}") from None
+def _parse(flag, value):
+    return train.COMMAND.parse([f"--{flag}={value}"]).values[flag]
 
 
 # Running.
@@ -289,12 +267,12 @@ def run(cells, out):
         except BusyError:
             result = "another process trains it"
         except Exception as error:
-            if not has_trained and isinstance(error, _OF_ALL):
+            # What is about the wish would end every other cell, too.
+            is_of_one = has_trained or isinstance(error, NonFiniteError)
+            if isinstance(error, AlimError) and not is_of_one:
                 raise
-            failed, result = process.explain(error)
-            failure = {"exit_code": failed, "message": result}
-            cell.folder.write(_FAILURE, failure)
-            code = code or failed
+            failure, result = process.explain(error)
+            code = code or failure
         else:
             has_trained = True
             done += 1
@@ -362,10 +340,10 @@ def write(cells, out):
     write_atomically(os.path.join(out, "table.md"), tables)
     if frame.test_accuracy.notna().any() and not _given(cells[0].config):
         axis = Figure((8, 4.5), layout="constrained").subplots()
-        place = ("test_accuracy", "noise_level", ["row", "ambiguity"])
-        deviation = frame.pivot_table(*place, aggfunc="std", sort=False)
-        means = frame.pivot_table(*place, sort=False)
-        means.plot(ax=axis, yerr=deviation, marker="o", ylabel=place[0])
+        lines = ("test_accuracy", "noise_level", ["row", "ambiguity"])
+        deviation = frame.pivot_table(*lines, aggfunc="std", sort=False)
+        means = frame.pivot_table(*lines, sort=False)
+        means.plot(ax=axis, yerr=deviation, marker="o", ylabel=lines[0])
         axis.figure.savefig(os.path.join(out, "accuracy.png"), dpi=150)
     return frame
 
@@ -373,14 +351,12 @@ def write(cells, out):
 def _numbers(cell):
     """Returns a cell's row of cells.csv, as a dict."""
     results = cell.folder.finished() or {}
-    failure = cell.folder.read_if_sound(_FAILURE)
-    status = "finished" if results else "failed" if failure else "unfinished"
     settings = _effect(cell.config).as_dict()
     return {
         "row": cell.row,
         "column": cell.column,
         **{name: settings[name] for name in _SETTINGS},
-        "status": status,
+        "status": "finished" if results else "unfinished",
         **{name: results.get(name) for name in _RESULTS},
         "folder": os.path.basename(cell.folder.path),
     }
@@ -397,16 +373,16 @@ def _differences(cells, frame):
     runs = [_effect(cell.config).replace(run_dir=None) for cell in cells]
     runs = dict(zip(runs, frame.itertuples()))
     pairs = []
-    for config, one in runs.items():
+    for config, run_with in runs.items():
         for plug_in, without in (
             ("alim", {**_ALONE, "norm": None}),
             ("mixup", {"mixup_weight": 0.0}),
         ):
-            base = runs.get(config.replace(**without), one)
-            if base is not one:
-                name = f"{plug_in}: {one.row} against {base.row}"
-                change = one.test_accuracy - base.test_accuracy
-                pairs.append((name, one.column, change))
+            base = runs.get(config.replace(**without), run_with)
+            if base is not run_with:
+                name = f"{plug_in}: {run_with.row} against {base.row}"
+                change = run_with.test_accuracy - base.test_accuracy
+                pairs.append((name, run_with.column, change))
     return pd.DataFrame(pairs, columns=["row", "column", "test_accuracy"])
 
 

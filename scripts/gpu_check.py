@@ -229,7 +229,6 @@ def benchmark(out, options, precision):
         "--input_shape=32x32x3",
         f"--num_examples={count}",
         f"--precision={precision}",
-        "--rounds=10",
         "--seconds=15",
         f"--output={result}",
         *common(options),

@@ -11,24 +11,8 @@ from alim_keras import benchmark
 
 TINY = (
     "--input_shape=8x8x3 --num_examples=48 --num_classes=3 --ambiguity=0 "
-    "--width=2 --batch_size=6 --queue_size=20 --embedding_dim=4 --seconds=1000"
+    "--width=2 --batch_size=6 --queue_size=20 --embedding_dim=4"
 ).split()
-
-
-@pytest.mark.parametrize(
-    "passes, alim, forward, efficiency, measured",
-    [
-        # With mixup 2 x 3 + 3 / 3 = 7 of 10, or 2 x 3 + 1.2 as measured.
-        (2, 10.0, 1.2, 0.7, 0.72),
-        # Without: 3 + 3 / 3 = 4 of 8, or 3.6.
-        (1, 8.0, 0.6, 0.5, 0.45),
-    ],
-)
-def test_efficiency_by_hand(passes, alim, forward, efficiency, measured):
-    seconds = {"alim": alim, "plain": 3.0, "forward": forward}
-    assert benchmark.efficiencies(seconds, passes) == pytest.approx(
-        {"efficiency": efficiency, "efficiency_measured": measured}
-    )
 
 
 def test_quartiles_lie_between_the_numbers():
@@ -37,12 +21,8 @@ def test_quartiles_lie_between_the_numbers():
     assert benchmark.summary([10.0, 1.0, 3.0, 2.0]) == quartiles
 
 
-@pytest.mark.parametrize(
-    # The first round always runs; the second would end at 6.
-    "seconds, rounds",
-    [(0.0, 1), (5.9, 1), (6.0, 2), (1e9, 4)],
-)
-def test_turns_alternate_until_the_time_is_up(seconds, rounds):
+@pytest.mark.parametrize("seconds, rounds", [(0, 1), (3, 1), (3.5, 2)])
+def test_turns_alternate_until_the_time_is_up(seconds, rounds, monkeypatch):
     now, order = 100.0, []
 
     def turn(name, takes):
@@ -51,8 +31,9 @@ def test_turns_alternate_until_the_time_is_up(seconds, rounds):
         order.append(name)
         return takes
 
+    monkeypatch.setattr(benchmark.time, "perf_counter", lambda: now)
     turns = {"a": lambda: turn("a", 1.0), "b": lambda: turn("b", 2.0)}
-    samples = benchmark.measure(turns, 4, seconds, clock=lambda: now)
+    samples = benchmark.measure(turns, seconds)
     assert samples == {"a": [1.0] * rounds, "b": [2.0] * rounds}
     assert order == ["a", "b"] * rounds
 
@@ -61,22 +42,23 @@ def test_a_record_agrees_with_itself(tmp_path, monkeypatch):
     # Turns as short as they get: the numbers need not be good ones.
     monkeypatch.setattr(benchmark, "TURN_SECONDS", 1e-3)
     path = tmp_path / "result.json"
-    flags = (f"--output={path}", "--rounds=2")
+    flags = (f"--output={path}", "--seconds=0.1")
     backend = f"--backend={keras.config.backend()}"
     code, printed, error = commands.call("benchmark", *TINY, backend, *flags)
     assert code == 0, error
     result = json.loads(path.read_text())
     for name, samples in result["samples"].items():
-        assert len(samples) == result["rounds"] == 2
+        assert len(samples) == result["rounds"] > 0
         assert min(samples) > 0, name
         median = result["seconds"][name]["median"]
         assert median == pytest.approx(np.median(samples))
         assert name in printed
     medians = {name: s["median"] for name, s in result["seconds"].items()}
-    assert list(medians) == ["alim", "plain", "forward"]
+    assert list(medians) == ["alim", "plain"]
+    # With mixup two passes and, forward, a third of one.
     assert result["passes"] == 2
-    for name, value in benchmark.efficiencies(medians, passes=2).items():
-        assert result[name] == pytest.approx(value)
+    efficiency = medians["plain"] * 7 / 3 / medians["alim"]
+    assert result["efficiency"] == pytest.approx(efficiency)
     rate = 6 / medians["alim"]
     assert result["images_per_second"]["alim"] == pytest.approx(rate)
     assert f"ALIM {rate:.2f}" in printed

@@ -9,6 +9,7 @@ import tempfile
 
 import keras
 import numpy as np
+import pandas as pd
 
 from alim_keras import report
 from alim_keras.app.build import eval_batches
@@ -114,13 +115,14 @@ def put_known(training, rows, probabilities, kinds):
 
 def _write_labels(folder, model, training):
     """Writes labels.csv; returns the settled labels, int64 `(N,)`."""
-    rows = report.LabelRows(training.ids, training.class_names)
-    sources = np.empty(len(training), object)
+    frames, names = [], training.class_names
     for part, weights, kinds in beliefs(model, training):
-        rows.add(part, weights, training.sets.rows(part) > 0)
-        sources[part] = kinds
-    report.write_table(folder.file("labels.csv"), rows.frame(sources))
-    return rows.settled["label"]
+        ids, sets = training.ids[part], training.sets.rows(part)
+        frame = report.label_rows(ids, weights, sets, names, kinds)
+        frames.append(frame.set_axis(part))
+    frame = pd.concat(frames).sort_index()
+    report.write_table(folder.file("labels.csv"), frame)
+    return pd.Index(names).get_indexer(frame["label"])
 
 
 def _write_classes(folder, model, training, settled):
@@ -132,7 +134,6 @@ def _write_classes(folder, model, training, settled):
         test = (training.test_labels, predicted)
     return report.write_classes(
         folder.file("classes.csv"),
-        training.class_names,
         training.sets,
         settled,
         None if labels is None else labels[labels >= 0],

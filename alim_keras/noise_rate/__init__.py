@@ -14,10 +14,6 @@ far off each was.
 from alim_keras.noise_rate.em import GUESS
 from alim_keras.noise_rate.em import Estimate
 from alim_keras.noise_rate.em import em
-from alim_keras.noise_rate.em import inside_mass
-from alim_keras.noise_rate.em import posterior
-from alim_keras.noise_rate.estimators import ENOUGH_LABELS
-from alim_keras.noise_rate.estimators import FOLDS
 from alim_keras.noise_rate.estimators import HeldOut
 from alim_keras.noise_rate.estimators import annotated
 from alim_keras.noise_rate.estimators import choose

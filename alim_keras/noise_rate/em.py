@@ -5,10 +5,11 @@ import dataclasses
 import numpy as np
 from scipy.optimize import brentq
 from scipy.optimize import fminbound
+from scipy.special import expit
+from scipy.special import logit
 from scipy.special import softmax
 
 from alim_keras.errors import DataError
-from alim_keras.ops import instance_lambda
 
 # Logarithms of the temperatures tried first; the best is refined.
 _TEMPERATURES = np.linspace(np.log(0.1), np.log(10.0), 17)
@@ -28,7 +29,7 @@ _TOO_WIDE = 0.5
 _SMALLEST = 1e-9
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True)
 class Estimate:
     """An estimate of eta, the share of sets that miss the true label.
 
@@ -36,12 +37,10 @@ class Estimate:
         value: Float in `[0, 1]`.
         low: Float, lower end of the 95 % interval.
         high: Float, upper end.
-        method: String, the estimator: `"em"`, `"cv"`, `"gmm"`, `"annotated"`.
+        method: `"em"`, `"cv"`, `"gmm"` or `"annotated"`.
         reason: String, one sentence: what the estimate rests on.
         separated: Whether a mixture found two groups; None without a mixture.
-        posterior: Float array `(n,)`, the probability that each set is wrong,
-            or None.
-        details: Dict of plain values: numbers that explain the estimate.
+        details: Dict of plain values that explain the estimate.
     """
 
     value: float
@@ -50,7 +49,6 @@ class Estimate:
     method: str
     reason: str
     separated: bool | None = None
-    posterior: np.ndarray | None = None
     details: dict = dataclasses.field(default_factory=dict)
 
     def describe(self):
@@ -61,8 +59,8 @@ class Estimate:
         )
 
     def as_dict(self):
-        """Returns plain values for JSON, without the posterior."""
-        return {k: v for k, v in vars(self).items() if k != "posterior"}
+        """Returns plain values for JSON."""
+        return dataclasses.asdict(self)
 
 
 def em(logits, candidates):
@@ -72,11 +70,10 @@ def em(logits, candidates):
 
         P(S | x) ~ (1 - eta_s) m + eta_s (1 - m) s / (C - s),
 
-    m being the probability that the network gives to S. The E-step is
-    `posterior`, the M-step the mean posterior of the examples of a size; the
-    temperature T of `m = sum_S softmax(logits / T)` is fitted along, since
-    networks are sure of too much. Each size has a rate of its own, drawn to
-    the common one where it is rare. A weak prior, five examples of a rate of
+    m being the probability that the network gives to S. The temperature T of
+    `m = sum_S softmax(logits / T)` is fitted along, since networks are sure of
+    too much. Each size has a rate of its own, drawn to the common one where it
+    is rare. A weak prior, five examples of a rate of
     0.2, helps where the network has learnt little; where the interval is wider
     than 0.5 the answer is 0.2. Where wrong labels resemble the image, the
     network shares them, and the answer is a lower bound.
@@ -106,46 +103,39 @@ def em(logits, candidates):
     """
     logits, candidates = check_pairs(logits, candidates)
     num_classes = logits.shape[1]
-    sizes = candidates.sum(axis=1)
-    usable = sizes < num_classes
+    usable = ~candidates.all(axis=1)
     count, share = int(usable.sum()), float(usable.mean())
     if not count:
         reason = "every set holds all classes, and such a set cannot be wrong."
-        nothing = {
-            "posterior": np.zeros(len(logits)),
-            "details": {"examples": 0},
-        }
-        return Estimate(0.0, 0.0, 0.0, "em", reason, **nothing)
+        return Estimate(0.0, 0.0, 0.0, "em", reason, details={"examples": 0})
     fit = _Fit(logits[usable], candidates[usable])
-    temperature, _, common, rates = fit.best
     low, high = fit.interval()
-    value = fit.mean(rates)
-    by_size = np.full(num_classes + 1, common)
-    by_size[fit.sizes] = rates
-    reason = (
-        f"it fits {count} candidate sets best, given the network's predictions "
-        "for images it was not trained on; a lower bound where wrong labels "
-        "resemble the image."
-    )
     if high - low > _TOO_WIDE:
-        value, by_size = GUESS, np.full(num_classes + 1, GUESS)
+        value, rate_by_size = GUESS, np.full(num_classes + 1, GUESS)
         reason = (
             f"the network's predictions for {count} images it was not trained "
             f"on say next to nothing yet, so this is a guess, {GUESS:g}."
         )
-    by_size[num_classes] = 0.0
-    mass = inside_mass(logits, candidates, temperature)
+    else:
+        value = fit.mean(fit.rates)
+        rate_by_size = np.full(num_classes + 1, fit.common)
+        rate_by_size[fit.sizes] = fit.rates
+        reason = (
+            f"it fits {count} candidate sets best, given the network's "
+            "predictions for images it was not trained on; a lower bound "
+            "where wrong labels resemble the image."
+        )
+    rate_by_size[num_classes] = 0.0
     return Estimate(
         share * value,
         share * min(low, value),
         share * max(high, value),
         "em",
         reason,
-        posterior=posterior(mass, sizes, num_classes, by_size),
         details={
             "examples": count,
-            "temperature": float(temperature),
-            "rate_by_size": [float(rate) for rate in by_size],
+            "temperature": float(fit.temperature),
+            "rate_by_size": rate_by_size.tolist(),
         },
     )
 
@@ -154,27 +144,6 @@ def inside_mass(logits, candidates, temperature=1.0):
     """Returns `sum_S softmax(logits / T)`, `(n,)` float64."""
     probabilities = softmax(np.asarray(logits, "float64") / temperature, axis=1)
     return np.minimum((probabilities * candidates).sum(axis=1), 1.0)
-
-
-def posterior(mass, sizes, num_classes, rate_by_size):
-    """Probability that each set is wrong: the E-step.
-
-    Eq. 3's mass outside S with the closed form's lambda,
-    `lambda (1 - m) / (m + lambda (1 - m))`.
-
-    Args:
-        mass: Array `(n,)`, the probability that the network gives to S.
-        sizes: Integers `(n,)`.
-        num_classes: C.
-        rate_by_size: Array `(C + 1,)`, eta of each size.
-
-    Returns:
-        A float64 array `(n,)`.
-    """
-    rates = np.asarray(rate_by_size, "float64")[sizes]
-    lam = instance_lambda(rates, sizes, num_classes, "size")
-    outside = lam * (1.0 - mass)
-    return outside / np.maximum(mass + outside, _SMALLEST)
 
 
 def check_pairs(logits, candidates):
@@ -209,7 +178,7 @@ def check_pairs(logits, candidates):
 class _Fit:
     """Likelihood over temperatures and rates, for sets that are not full.
 
-    `best` is the best temperature, mass, common rate, and rates of `sizes`.
+    `temperature`, the `common` rate and the `rates` of `sizes` fit best.
     """
 
     def __init__(self, logits, candidates):
@@ -223,9 +192,9 @@ class _Fit:
         coarse = [self._misfit(t) for t in _TEMPERATURES]
         start = _TEMPERATURES[np.argmin(coarse)]
         step = _TEMPERATURES[1] - _TEMPERATURES[0]
-        _minimum(self._misfit, start - step, start + step)
-        self._tried.sort(key=lambda tried: tried[0])
-        self.best = self._tried[0][1]
+        fminbound(self._misfit, start - step, start + step, xtol=1e-3)
+        self._best = min(self._tried, key=lambda tried: tried[0])
+        _, self.temperature, _, self.common, self.rates = self._best
 
     def mean(self, rates):
         """Returns the rate of all examples from those of the sizes."""
@@ -242,7 +211,7 @@ class _Fit:
         )
         prior = GUESS * np.log(common) + (1 - GUESS) * np.log1p(-common)
         misfit = -self._likelihood(mass, rates) - _GUESS_EXAMPLES * prior
-        self._tried.append((misfit, (temperature, mass, common, rates)))
+        self._tried.append((misfit, temperature, mass, common, rates))
         return misfit
 
     def _likelihood(self, mass, rates):
@@ -265,13 +234,14 @@ class _Fit:
 
     def interval(self):
         """Returns the 95 % interval, by profile likelihood over all odds."""
-        limit = self._tried[0][0] + _PLAUSIBLE
-        plausible = [at[1] for misfit, at in self._tried if misfit < limit]
-        rates = np.clip(self.best[3], 1e-6, 1 - 1e-6)
+        limit = self._best[0] + _PLAUSIBLE
+        plausible = [
+            mass for misfit, _, mass, *_ in self._tried if misfit < limit
+        ]
+        log_odds = logit(np.clip(self.rates, 1e-6, 1 - 1e-6))
 
         def shifted(shift):
-            odds = np.exp(shift) * rates / (1 - rates)
-            return odds / (1 + odds)
+            return expit(log_odds + shift)
 
         def profile(shift):
             at = shifted(shift)
@@ -279,7 +249,7 @@ class _Fit:
 
         grid = np.linspace(-_LARGEST_SHIFT, _LARGEST_SHIFT, 57)
         top = max(grid, key=profile)
-        top = _minimum(lambda shift: -profile(shift), top - 0.5, top + 0.5)
+        top = fminbound(lambda s: -profile(s), top - 0.5, top + 0.5, xtol=1e-3)
         level = profile(top) - _DROP
         ends = [0.0, 1.0]
         for side, end in enumerate((-_LARGEST_SHIFT, _LARGEST_SHIFT)):
@@ -288,8 +258,3 @@ class _Fit:
                 crossing = brentq(lambda s: profile(s) - level, end, top)
                 ends[side] = self.mean(shifted(crossing))
         return tuple(ends)
-
-
-def _minimum(function, low, high):
-    """Returns where a function of one number is smallest."""
-    return fminbound(function, low, high, xtol=1e-3)

@@ -13,17 +13,16 @@ from alim_keras.noise_rate.em import Estimate
 from alim_keras.noise_rate.em import check_pairs
 from alim_keras.noise_rate.em import em
 
-FOLDS = 3
 # With so many true labels their share of wrong sets says more than estimates
 # from predictions, which take sets for independent of the image.
-ENOUGH_LABELS = 50
+_ENOUGH_LABELS = 50
 # Sets that are not full, from which em's interval is narrow enough: mostly 0.05
 # or less to either side.
-ENOUGH_HELD_OUT = 1000
+_ENOUGH_HELD_OUT = 1000
 # Ashman's D above which two normal distributions count as two groups, and
 # their gain over one in BIC ("very strong evidence").
-APART = 2.0
-GAIN = 10.0
+_APART = 2.0
+_GAIN = 10.0
 # Fewest values that a mixture is fitted to, and most.
 _FEWEST = 20
 _MOST = 100_000
@@ -32,28 +31,27 @@ _MOST = 100_000
 def choose(num_held_out, num_labels=0):
     """Chooses `"annotated"`, `"em"` or `"cv"`; returns it and why, a sentence.
 
-    Args:
-        num_held_out: How many examples are held out whose set is not full.
-        num_labels: How many true labels are given. Defaults to `0`.
+    `num_held_out` is how many examples are held out whose set is not full,
+    `num_labels` how many true labels are given.
 
     Example:
 
     >>> choose(5000)[0], choose(200)[0]
     ('em', 'cv')
     """
-    if num_labels:
+    if num_labels >= _ENOUGH_LABELS:
         return "annotated", (
             f"{num_labels} true labels are given, and they need no assumption "
             "about sets or network."
         )
-    if num_held_out >= ENOUGH_HELD_OUT:
+    if num_held_out >= _ENOUGH_HELD_OUT:
         return "em", (
             f"{num_held_out} held-out sets are enough for a narrow interval, "
             "and cost nothing more."
         )
     return "cv", (
         f"{num_held_out} held-out sets are too few for a narrow interval "
-        f"(below {ENOUGH_HELD_OUT}), so all training sets take part."
+        f"(below {_ENOUGH_HELD_OUT}), so all training sets take part."
     )
 
 
@@ -65,12 +63,10 @@ def annotated(labels, candidates):
 
     Args:
         labels: Integers `(n,)`, true classes.
-        candidates: Multi-hot array `(n, C)`, the noisy sets of the same
-            examples.
+        candidates: Multi-hot array `(n, C)`, the sets of the same examples.
 
     Returns:
-        An `Estimate`. `details`: `labels`, `wrong`, `more_labels_to_halve`
-        (how many more would halve the interval, if the share stayed).
+        An `Estimate`. `details`: `labels`, `wrong`.
 
     Raises:
         DataError: If there is no label, or shapes differ.
@@ -95,18 +91,11 @@ def annotated(labels, candidates):
     wrong = int((~candidates[np.arange(count), labels]).sum())
     low, high = wilson(wrong, count)
     share = wrong / count
-    z2 = 1.959963984540054**2  # Of the normal distribution, at 97.5 %.
-    # The fewest labels of half the width, (high - low) / 4 to either side:
-    # z^2 (p (1 - p) n + z^2 / 4) <= a (n + z^2)^2, solved for n.
-    a = ((high - low) / 4) ** 2
-    b = z2 * (2 * a - share * (1 - share))
-    root = np.sqrt(b * b - 4 * a * z2**2 * (a - 0.25))
-    more = int(np.ceil((root - b) / (2 * a))) - count
     reason = (
         f"{wrong} of {count} true labels that were given are not in their "
-        f"set; {more} more labels would halve the interval."
+        f"set; about {3 * count} more labels would halve the interval."
     )
-    details = {"labels": count, "wrong": wrong, "more_labels_to_halve": more}
+    details = {"labels": count, "wrong": wrong}
     return Estimate(share, low, high, "annotated", reason, details=details)
 
 
@@ -121,8 +110,8 @@ def wilson(successes, count):
     return low, 1.0 if successes == count else float(interval.high)
 
 
-def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0, groups=None):
-    """Predicts every example by a network that was trained without it.
+def out_of_fold(fit_predict, num_examples, folds=3, seed=0, groups=None):
+    """Returns logits `(N, C)` of networks trained without what they predict.
 
     Args:
         fit_predict: Function of two sorted int64 arrays of rows, those to
@@ -131,13 +120,10 @@ def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0, groups=None):
         num_examples: N.
         folds: k, at least 2. Defaults to `3`.
         seed: Of the split. Defaults to `0`.
-        groups: Integers `(N,)` from 0: examples with the same number, such as
+        groups: Integers `(N,)`: examples with the same number, such as
             identical images, come into one fold, for a network knows the set
             of a twin it was trained on. A group of more than N/k examples is
             split up all the same. Defaults to None: each for itself.
-
-    Returns:
-        A float array `(N, C)`.
 
     Raises:
         ConfigError: If there are not 2 to N folds.
@@ -174,21 +160,13 @@ def out_of_fold(fit_predict, num_examples, folds=FOLDS, seed=0, groups=None):
     return np.concatenate(answers)[order]
 
 
-def cv(fit_predict, candidates, folds=FOLDS, seed=0, groups=None):
+def cv(fit_predict, candidates, folds=3, seed=0, groups=None):
     """Estimates eta by `em` on out-of-fold predictions of the training set.
 
     All training examples take part, so the interval is narrow where few are
-    held out; it costs k trainings, each on (k - 1)/k of the examples.
-
-    Args:
-        fit_predict: See `out_of_fold`.
-        candidates: Multi-hot array `(N, C)` of the training set.
-        folds: k. Defaults to `3`.
-        seed: Of the split. Defaults to `0`.
-        groups: See `out_of_fold`. Defaults to None.
-
-    Returns:
-        An `Estimate`, whose `posterior` is about all N examples.
+    held out; it costs k trainings, each on (k - 1)/k of the examples. The
+    arguments are those of `out_of_fold`, and `candidates`, a multi-hot array
+    `(N, C)`.
     """
     logits = out_of_fold(fit_predict, len(candidates), folds, seed, groups)
     estimate = em(logits, candidates)
@@ -201,7 +179,7 @@ def cv(fit_predict, candidates, folds=FOLDS, seed=0, groups=None):
     )
 
 
-def gmm(logits, candidates, seed=0):
+def gmm(logits, candidates):
     """Estimates eta as the weight of the lower of two normal components.
 
     The mixture is one of the logarithms of Eq. 6's value, `log max(S P) /
@@ -210,18 +188,9 @@ def gmm(logits, candidates, seed=0):
     two groups. Otherwise their weights mean nothing (a mixture cuts any skewed
     distribution in two), and `em` answers, which needs no separation.
 
-    Args:
-        logits: Float array `(n, C)`, see `em`.
-        candidates: Multi-hot array `(n, C)`.
-        seed: Of the mixture's start. Defaults to `0`.
-
-    Returns:
-        An `Estimate` with Wilson's interval; `separated` says whether the
-        mixture was used. `details`: `ashman_d`, `bic_gain`, `means` and
-        `deviations`, lower group first.
-
-    Raises:
-        DataError: As `em`.
+    The arguments are those of `em`. The `Estimate` has Wilson's interval;
+    `separated` says whether the mixture was used. `details`: `ashman_d` and
+    `bic_gain`.
 
     References:
     - [Li et al., 2020](https://arxiv.org/abs/2002.07394) (mixture of losses)
@@ -231,7 +200,7 @@ def gmm(logits, candidates, seed=0):
     log_p = log_softmax(logits, axis=1)
     inside = np.where(candidates, log_p, -np.inf).max(axis=1)
     outside = np.where(candidates, -np.inf, log_p).max(axis=1)
-    posterior, details, why = _two_groups(inside - outside, seed)
+    posterior, details, why = _two_groups(inside - outside)
     if posterior is None:
         fallback = em(logits, candidates)
         return dataclasses.replace(
@@ -241,16 +210,15 @@ def gmm(logits, candidates, seed=0):
             details=fallback.details | details,
         )
     count, value = len(logits), float(posterior.mean())
-    low, high = wilson(round(value * count), count)
+    interval = wilson(round(value * count), count)
     reason = (
         f"the ratios of {count} sets fall into two groups, "
         f"{details['ashman_d']:.1f} deviations apart (Ashman's D)."
     )
-    ends = min(low, value), max(high, value)
-    return Estimate(value, *ends, "gmm", reason, True, posterior, details)
+    return Estimate(value, *interval, "gmm", reason, True, details)
 
 
-def noise_posterior(ratios, seed=0):
+def noise_posterior(ratios):
     """Returns the probability that each set is wrong, from Eq. 6's values.
 
     Two normal components of the logarithms count as two groups if their BIC
@@ -262,7 +230,6 @@ def noise_posterior(ratios, seed=0):
     Args:
         ratios: Array `(n,)`, as `ops.candidate_ratio` returns them; `nan` for
             an example that was not seen, `inf` for a full set.
-        seed: Of the mixture's start. Defaults to `0`.
 
     Returns:
         A float64 array `(n,)`, or None where the ratios do not fall into two
@@ -276,13 +243,13 @@ def noise_posterior(ratios, seed=0):
     """
     ratios = np.asarray(ratios, "float64")
     logs = np.log(np.where(ratios > 0, ratios, np.nan))
-    return _two_groups(logs, seed)[0]
+    return _two_groups(logs)[0]
 
 
-def _two_groups(logs, seed):
+def _two_groups(logs):
     """Returns the posterior of the lower group or None, measures, and why not.
 
-    `inf` stands for a full set, which is right, `nan` for nothing known.
+    `logs` are infinite for a full set, NaN where nothing is known.
     """
     # Only here: it takes a second to import.
     from sklearn.mixture import GaussianMixture
@@ -293,30 +260,29 @@ def _two_groups(logs, seed):
         return None, {}, "there are too few different sets for a mixture"
     sample = values
     if len(values) > _MOST:
-        sample = np.random.default_rng([seed, 0x905]).choice(values, _MOST)
+        sample = np.random.default_rng([0, 0x905]).choice(values, _MOST)
     one, two = (
-        GaussianMixture(n, random_state=seed, reg_covar=1e-4).fit(sample)
+        GaussianMixture(n, random_state=0, reg_covar=1e-4).fit(sample)
         for n in (1, 2)
     )
     order = np.argsort(two.means_[:, 0])
     means = two.means_[order, 0]
-    deviations = np.sqrt(two.covariances_[order, 0, 0])
     gain = float(one.bic(sample) - two.bic(sample))
-    apart = float((means[1] - means[0]) / np.sqrt((deviations**2).mean()))
-    details = {
-        "ashman_d": apart,
-        "bic_gain": gain,
-        "means": means.tolist(),
-        "deviations": deviations.tolist(),
-    }
-    if gain < GAIN:
-        return None, details, "one normal distribution fits as well as two"
-    if apart < APART:
-        overlap = f"overlap (Ashman's D {apart:.1f}, below {APART:g})"
-        return None, details, f"the two groups {overlap}"
-    if not means[0] < 0 < means[1]:
-        why = "the two groups are no right and wrong sets, only surer ones"
-        return None, details, why
+    apart = float(np.diff(means)[0] / np.sqrt(two.covariances_.mean()))
+    details = {"ashman_d": apart, "bic_gain": gain}
+    for is_met, why_not in (
+        (gain >= _GAIN, "one normal distribution fits as well as two"),
+        (
+            apart >= _APART,
+            f"the two groups overlap (Ashman's D {apart:.1f}, below 2)",
+        ),
+        (
+            means[0] < 0 < means[1],
+            "the two groups are no right and wrong sets, only surer ones",
+        ),
+    ):
+        if not is_met:
+            return None, details, why_not
     posterior = np.where(np.isposinf(logs), 0.0, 1.0)
     posterior[usable] = two.predict_proba(values)[:, order[0]]
     return posterior, details, ""
@@ -325,10 +291,9 @@ def _two_groups(logs, seed):
 class HeldOut:
     """Estimates eta from a part of the training set that is held out.
 
-    `callbacks.ALIM(noise_rate=...)` takes any object with its one method,
-    `estimate(model, epoch)`, the epoch counted from 0. It returns an
-    `Estimate`, or None to leave the one before in force. It may depend on the
-    weights and the epoch only, so that an interrupted run goes on unchanged.
+    `callbacks.ALIM(noise_rate=...)` takes any object with its one method. That
+    may depend on the weights and the epoch only, so that an interrupted run
+    goes on unchanged.
 
     Args:
         data: Batches `(x, candidates)` with the noisy sets, see
@@ -351,8 +316,10 @@ class HeldOut:
         self._model = self._infer = None
 
     def estimate(self, model, epoch):
-        """Returns the `Estimate` at the end of an epoch."""
-        del epoch
+        """Returns the `Estimate` after an epoch, counted from 0.
+
+        None leaves the one before in force.
+        """
         if self._model is not model:
             self._model, self._infer = model, inference(model)
         logits, candidates = [], []

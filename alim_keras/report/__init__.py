@@ -1,17 +1,16 @@
 """Settled labels of a run, and the audit of candidate sets."""
 
 from alim_keras.report.classes import write_classes
-from alim_keras.report.labels import LabelRows
 from alim_keras.report.labels import blocks
+from alim_keras.report.labels import label_rows
 from alim_keras.report.labels import settled_labels
 from alim_keras.report.labels import write_table
 
 __all__ = [
-    "Audit",
-    "LabelRows",
     "audit",
     "blocks",
     "examine",
+    "label_rows",
     "settled_labels",
     "write_classes",
     "write_table",
@@ -24,8 +23,6 @@ def __getattr__(name):
         from alim_keras.report.examination import audit as value
     elif name == "examine":
         from alim_keras.report.examination import examine as value
-    elif name == "Audit":
-        from alim_keras.report.results import Audit as value
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return value

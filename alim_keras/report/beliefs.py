@@ -34,7 +34,8 @@ _START = 0.1
 _INNER = 3
 # Above this many numbers all classes are taken to be equally popular.
 _LARGEST = 1e7
-_TINY = np.finfo("float32").tiny
+# The logarithm of nothing, finite so that differences of two exist.
+_NEVER = -1e30
 
 
 class Settler:
@@ -56,16 +57,16 @@ class Settler:
         num_classes = sets.num_classes
         rows = np.flatnonzero(~np.isin(sources, BELIEFS))
         self.temperature = 1.0
-        self._set_model = self._vote_model = by_size = None
+        self._set_model = self._vote_model = rate_by_size = None
         self.value, self.reason = noise_rate, "a number that was given."
         if isinstance(noise_rate, Estimate):
             self.value, self.reason = noise_rate.value, noise_rate.reason
-            by_size = noise_rate.details.get("rate_by_size")
+            rate_by_size = noise_rate.details.get("rate_by_size")
         elif noise_rate is None and set(sources[rows]) == {"folds"}:
             sample = _sample(rows, num_classes)
             model = SetModel(probabilities[sample], sets.rows(sample) > 0)
             self._set_model, self.temperature = model, model.temperature
-            self.value, by_size = model.value, model.rate_by_size
+            self.value = model.value
             self.reason = (
                 f"it fits {len(sample):,} candidate sets best, given "
                 "predictions of networks that were trained without them."
@@ -78,14 +79,13 @@ class Settler:
                 "The noise rate must lie in [0, 1). Received: "
                 f"noise_rate={noise_rate}"
             )
-        if by_size is None:
-            by_size = np.full(num_classes + 1, self.value)
-        self._lambda = ops.instance_lambda(
-            np.minimum(by_size, 1 - 1e-6),
-            np.arange(num_classes + 1),
-            num_classes,
-            "size",
-        )
+        if rate_by_size is None:
+            rate_by_size = np.full(num_classes + 1, self.value)
+        sizes = np.arange(num_classes + 1)
+        rate_by_size = np.minimum(rate_by_size, 1 - 1e-6)
+        self._lam_by_size = ops.instance_lambda(
+            rate_by_size, sizes, num_classes, "size"
+        ).astype("float32")
         if votes is not None and len(rows) and votes.overlap():
             self.reason += (
                 " Examples with votes do without it: there the habits of "
@@ -95,17 +95,13 @@ class Settler:
                 votes,
                 [rows[part] for part in blocks(len(rows), num_classes)],
                 lambda part: tempered(probabilities[part], self.temperature),
-                num_classes,
+                sets.shape,
             )
 
-    def lam(self, sizes):
-        """Returns lambda of sets of some sizes `(n,)`, float64 `(n,)`."""
-        return self._lambda[sizes]
-
     def belief(self, rows, probabilities, sets):
-        """Returns the belief in each class of ascending rows, `(n, C)`."""
+        """Returns the belief in each class of some rows, `(n, C)`."""
         if self._set_model is None:
-            lam = self.lam(sets.sum(axis=1)).astype("float32")[:, None]
+            lam = self._lam_by_size[sets.sum(axis=1)][:, None]
             # Bayes's rule under Assumption 1: Eq. 3 with Eq. 5 and K = 1.
             belief = ops.pseudo_labels(probabilities, sets, lam, "scale")
             belief = np.array(belief, "float32")
@@ -124,8 +120,7 @@ def _sample(rows, num_classes):
     most = min(_SAMPLE, max(1, _SAMPLE_NUMBERS // num_classes))
     if len(rows) <= most:
         return rows
-    chosen = np.random.default_rng(0).choice(len(rows), most, replace=False)
-    return rows[np.sort(chosen)]
+    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 class SetModel:
@@ -169,9 +164,8 @@ class SetModel:
         self.rate_by_size[num_classes] = 0.0
         self.temperature = 1.0
         self._update()
-        logs = _logs(probabilities)
         for factor in _FACTORS:
-            belief = self._fit_temperature(logs, sets, factor)
+            belief = self._fit_temperature(probabilities, sets, factor)
             self._fit_rates(belief, sets)
             if self._largest:
                 self._fit_popularity(belief[partial], sets[partial])
@@ -188,22 +182,25 @@ class SetModel:
         sizes = sets.sum(axis=1)
         values = np.where(sets, self._inside[sizes], self._outside[sizes])
         if self._largest:
-            learnt = np.where((sizes <= self._largest)[:, None], sets, False)
+            learnt = sets & (sizes <= self._largest)[:, None]
             members = sparse.csr_array(learnt, dtype="float32")
-            values += members @ self._log_popularity.T
+            values += members @ np.log(self.popularity.T).astype("float32")
         return values
 
-    def _fit_temperature(self, logs, sets, factor):
+    def _fit_temperature(self, probabilities, sets, factor):
         """Changes T by the factor, if that fits; returns the belief then."""
         likelihood = self._log_likelihood(sets)
-        before, fits = self.temperature, {}
-        for change in dict.fromkeys((1.0, factor, 1 / factor)):
-            self.temperature = float(np.clip(before * change, *_LIMITS))
-            joint = _scaled(logs, self.temperature) + likelihood
-            fit = logsumexp(joint, axis=1).sum(dtype="float64")
-            fits[self.temperature] = fit
-        self.temperature = max(fits, key=fits.get)
-        return softmax(likelihood + _scaled(logs, self.temperature), axis=1)
+
+        def joint(temperature):
+            return tempered(probabilities, temperature) + likelihood
+
+        def fit(temperature):
+            return logsumexp(joint(temperature), axis=1).sum(dtype="float64")
+
+        changes = np.array(list(dict.fromkeys((1.0, factor, 1 / factor))))
+        temperatures = np.clip(self.temperature * changes, *_LIMITS)
+        self.temperature = max(temperatures.tolist(), key=fit)
+        return softmax(joint(self.temperature), axis=1)
 
     def _fit_rates(self, belief, sets):
         sizes, num_classes = sets.sum(axis=1), sets.shape[1]
@@ -223,56 +220,51 @@ class SetModel:
         members = sparse.csr_array(sets, dtype="float32")
         counts = (members.T @ belief).T
         np.fill_diagonal(counts, 0)
+        by_size = np.arange(self._largest + 1)[:, None] == sets.sum(axis=1)
+        by_size = sparse.csr_array(by_size, dtype="float64")
+        inside = by_size @ np.where(sets, belief, 0)
         # How many classes other than the true one were drawn, and how often.
-        draws = np.zeros((len(counts), self._largest + 1))
-        sizes = sets.sum(axis=1)
-        for size in np.unique(sizes):
-            part = belief[sizes == size].astype("float64")
-            inside = np.where(sets[sizes == size], part, 0).sum(axis=0)
-            draws[:, size] += part.sum(axis=0) - inside
-            if size:
-                draws[:, size - 1] += inside
+        draws = by_size @ belief - inside
+        draws[:-1] += inside[1:]
         for _ in range(_INNER):
-            expected = expected_counts(self.popularity, draws)
+            expected = expected_counts(self.popularity, draws.T)
             self.popularity = (counts + _PAIR) / (expected + _PAIR)
             np.fill_diagonal(self.popularity, 1.0)
 
     def _update(self):
         """Derives the logarithms that `_log_likelihood` adds up."""
         num_classes, width = len(self.rate_by_size) - 1, len(self.popularity)
-        size = np.arange(num_classes + 1)
+        k = np.arange(num_classes)
         # How many sets of k of the C - 1 other classes there are.
-        others = np.maximum(num_classes - 1 - size, 0)
-        sums = gammaln(num_classes) - gammaln(size + 1) - gammaln(others + 1)
-        inside = np.tile(sums[:-1, None], width)
-        outside = np.tile(sums[:, None], width)
-        logs = np.log(self.popularity)
+        sums = gammaln(num_classes) - gammaln(k + 1) - gammaln(num_classes - k)
+        inside = np.tile(sums[:, None], width)
+        outside = inside.copy()
         if self._largest:
-            weighted = log_symmetric(logs, self._largest).T
+            logs = np.log(self.popularity)
+            weighted = log_symmetric(logs, self._largest)[-1].T
             inside[: self._largest] = weighted[:-1]
-            outside[1 : self._largest + 1] = weighted[1:]
+            outside[: self._largest + 1] = weighted
         rates = np.clip(self.rate_by_size, 1e-9, 1 - 1e-9)[:, None]
         rates[num_classes] = 0.0
-        self._log_popularity = logs.astype("float32")
         # By size of the set and true class. No class is outside a full set.
         self._inside = np.zeros((num_classes + 1, width), "float32")
         self._inside[1:] = np.log1p(-rates[1:]) - inside
         self._outside = np.zeros_like(self._inside)
-        self._outside[1:-1] = np.log(rates[1:-1]) - outside[1:-1]
+        self._outside[1:-1] = np.log(rates[1:-1]) - outside[1:]
 
 
 def log_symmetric(logs, largest):
     """Returns logarithms of elementary symmetric polynomials, row by row.
 
-    Of logarithms `(C, C)`: `(C, largest + 1)`, for each row and degree k the
-    sum of all products of k of its numbers, its own place left out.
+    Of logarithms `(C, C)`: `(C + 1, C, largest + 1)`, for each row and degree
+    k the sum of all products of k of its first numbers, of none to all C of
+    them, its own place left out.
     """
-    sums = np.full((len(logs), largest + 1), -np.inf)
-    sums[:, 0] = 0.0
-    for column, values in enumerate(np.asarray(logs, "float64").T):
-        values = values.copy()
-        values[column] = -np.inf
-        sums[:, 1:] = np.logaddexp(sums[:, 1:], sums[:, :-1] + values[:, None])
+    sums = np.full((len(logs) + 1, len(logs), largest + 1), _NEVER)
+    sums[:, :, 0] = 0.0
+    for j, column in enumerate(_others(logs).T):
+        more = sums[j, :, :-1] + column[:, None]
+        sums[j + 1, :, 1:] = np.logaddexp(sums[j, :, 1:], more)
     return sums
 
 
@@ -286,37 +278,26 @@ def expected_counts(weights, draws):
     counts less likely ([Chen, Dempster and Liu,
     1994](https://doi.org/10.1093/biomet/81.3.457)).
     """
-    num_classes, highest = len(weights), draws.shape[1] - 1
-    weights = weights * (1 - np.eye(num_classes))
-    # e_k of weights that sum to K is K^k / k! at most.
-    scale = highest / weights.sum(axis=1, keepdims=True)
-    weights = weights * scale
-    before = np.zeros((num_classes, num_classes, highest + 1))
-    sums = np.zeros((num_classes, highest + 1))
-    sums[:, 0] = 1.0
-    for j in range(num_classes):
-        before[j] = sums
-        sums[:, 1:] += weights[:, j, None] * before[j, :, :-1]
-    # The slopes of `draws[k] log e_k`, by a pass back through the sums. One
-    # may have vanished where a row never drew so many.
-    seen = (draws > 0) & (sums > 0)
-    slope = np.divide(draws, sums, out=np.zeros_like(sums), where=seen)
-    slopes = np.zeros_like(weights)
-    for j in reversed(range(num_classes)):
-        slopes[:, j] = (slope[:, 1:] * before[j, :, :-1]).sum(axis=1)
-        slope[:, :-1] += weights[:, j, None] * slope[:, 1:]
-    np.fill_diagonal(slopes, 0.0)
-    return slopes * scale
+    logs = np.log(weights)
+    sums = log_symmetric(logs, draws.shape[1] - 1)
+    # From the last class to the first: how many draws take it, and how many
+    # classes each draw still needs.
+    left, drawn = draws.copy(), np.zeros_like(weights)
+    for j, column in reversed(list(enumerate(_others(logs).T))):
+        with_it = sums[j, :, :-1] + column[:, None] - sums[j + 1, :, 1:]
+        taken = left[:, 1:] * np.exp(with_it)
+        drawn[:, j] = taken.sum(axis=1)
+        left[:, 1:] -= taken
+        left[:, :-1] += taken
+    return drawn / weights
 
 
-def _logs(probabilities):
-    return np.log(np.maximum(probabilities, _TINY))
-
-
-def _scaled(logs, temperature):
-    return log_softmax(logs / np.float32(temperature), axis=1)
+def _others(logs):
+    """Returns logarithms `(C, C)` without those of each class itself."""
+    return np.where(np.eye(len(logs)), _NEVER, logs)
 
 
 def tempered(probabilities, temperature):
     """Returns the logarithm of `P^(1/T)`, normalised, `(n, C)`."""
-    return _scaled(_logs(probabilities), temperature)
+    logs = np.log(np.maximum(probabilities, np.finfo("float32").tiny))
+    return log_softmax(logs / np.float32(temperature), axis=1)

@@ -35,7 +35,7 @@ def mass_groups(mass):
     return groups
 
 
-def write_classes(path, class_names, candidates, settled, labels, test):
+def write_classes(path, candidates, settled, labels, test):
     """Writes classes.csv, one row per class.
 
     Columns: `class`; `group`, see `mass_groups`; `given` and `given_mass`, see
@@ -45,7 +45,6 @@ def write_classes(path, class_names, candidates, settled, labels, test):
 
     Args:
         path: File to write.
-        class_names: C strings.
         candidates: `CandidateSets`.
         settled: Integers `(N,)`, the settled labels.
         labels: Integers, the true classes where known, or None.
@@ -57,12 +56,12 @@ def write_classes(path, class_names, candidates, settled, labels, test):
     """
 
     def count(classes):
-        return np.bincount(classes, minlength=len(class_names))
+        return np.bincount(classes, minlength=candidates.num_classes)
 
     given, mass = given_counts(candidates)
     frame = pd.DataFrame(
         {
-            "class": np.array(class_names, object),
+            "class": np.array(candidates.class_names, object),
             "group": mass_groups(mass),
             "given": given,
             "given_mass": mass,
@@ -74,9 +73,9 @@ def write_classes(path, class_names, candidates, settled, labels, test):
     )
     if test is not None:
         true, predicted = test
-        hits = count(true[true == predicted])
         # 0 / 0 is NaN: a class without an image.
-        frame["test_accuracy"] = pd.Series(hits) / frame["test_images"]
+        hits = pd.Series(count(true[true == predicted]))
+        frame["test_accuracy"] = hits / frame["test_images"]
     write_table(path, frame)
     mean = frame["test_accuracy"].mean()
     return None if np.isnan(mean) else float(mean)

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-import keras
 import numpy as np
+import pandas as pd
 
 from alim_keras.data import CandidateSets
 from alim_keras.data import eval_dataset
@@ -17,9 +17,9 @@ from alim_keras.report import tables
 from alim_keras.report.beliefs import BELIEFS
 from alim_keras.report.beliefs import KINDS
 from alim_keras.report.beliefs import Settler
-from alim_keras.report.labels import LabelRows
 from alim_keras.report.labels import blocks
 from alim_keras.report.labels import fill_untouched
+from alim_keras.report.labels import label_rows
 from alim_keras.report.results import Audit
 from alim_keras.report.votes import VoteArrays
 from alim_keras.report.votes import annotator_table
@@ -46,8 +46,6 @@ def examine(
     history=None,
     name=None,
     review=200,
-    ratio=None,
-    facts=None,
     as_given=None,
 ):
     """Settles each example's label and ranks the sets that look wrong.
@@ -77,10 +75,6 @@ def examine(
         history: Data frame of metrics.csv, for the curves, or None.
         name: String, the name of what is examined, for the report.
         review: Length of the review list. Defaults to `200`.
-        ratio: Floats `(N,)`, the candidate ratios of the training, or None.
-        facts: Dict of numbers about the model for `Audit.summary`: any of
-            `epochs` (that it has behind it), `run_epochs` (of the whole
-            training), `test_accuracy`, `lambda`, `noise_rate`; or None.
         as_given: The sets as somebody gave them, where `candidates` hold known
             labels in the place of some: wrong sets are counted in them.
 
@@ -103,23 +97,70 @@ def examine(
     if as_given is not None:
         as_given = _as_sets(as_given, sets.ids, sets.class_names)
     probabilities = np.asarray(probabilities)
+    _check(sets, probabilities, kind, labels, known)
+    sources = np.empty(len(sets), object)
+    sources[:] = kind
+    if votes is not None:
+        votes = VoteArrays.of(votes, sets.ids, sets.class_names)
+    settler = Settler(noise_rate, probabilities, sets, sources, votes)
+    frame, vote_beliefs = _settle(probabilities, sets, sources, settler, votes)
+    label = pd.Index(sets.class_names).get_indexer(frame["label"])
+    outside = frame["outside"].to_numpy()
+    counts, pairs = tables.confusions(sets, label, outside)
+    summary = {"name": name, **_summary(sets, frame)}
+    summary["looked_at"] = 0 if known is None else int(np.sum(known))
+    if noise_rate is not None or not np.isin(sources, BELIEFS).all():
+        summary["noise_rate"] = settler.value
+        summary["noise_rate_reason"] = settler.reason
+        summary["temperature"] = settler.temperature
+    if labels is not None:
+        labels = np.asarray(labels)
+        summary.update(tables.count_known(labels, as_given or sets))
+        # Labels that the audit was told are no test of it.
+        compared = (labels >= 0) & (sources != "known")
+        if compared.any():
+            right = (label == labels)[compared]
+            summary["compared_labels"] = len(right)
+            summary["settled_accuracy"] = float(right.mean())
+    annotators = None
+    if votes is not None:
+        annotators = annotator_table(
+            votes, label, vote_beliefs, sets.class_names
+        )
+    return Audit(
+        labels=frame,
+        review=tables.review(
+            frame, label, review, votes, known, sets.class_names
+        ),
+        classes=tables.classes(sets, label, outside, pairs),
+        confusions=pairs,
+        confusion_counts=counts,
+        annotators=annotators,
+        summary=summary,
+        history=history,
+        class_names=list(sets.class_names),
+        votes=votes,
+    )
+
+
+def _check(sets, probabilities, kind, labels, known):
+    """Raises `DataError` for arguments of `examine` that do not fit."""
     if probabilities.shape != sets.shape:
         raise DataError(
             f"`probabilities` must be {sets.shape}, a row for each example and "
             f"a column for each class. Received: {probabilities.shape}"
         )
-    one_each = {"labels": labels, "known": known, "ratio": ratio}
+    one_each = {"labels": labels, "known": known}
     if not isinstance(kind, str):
         one_each["kind"] = kind
-    for what, values in one_each.items():
+    for argument, values in one_each.items():
         if values is not None and np.shape(values) != (len(sets),):
             raise DataError(
-                f"Argument `{what}` must be one value for each of {len(sets)} "
-                f"examples. Received: shape {np.shape(values)}"
+                f"Argument `{argument}` must be one value for each of "
+                f"{len(sets)} examples. Received: shape {np.shape(values)}"
             )
-    sources = np.empty(len(sets), object)
-    sources[:] = kind
-    unknown = set(sources) - set(KINDS)
+    unknown = {kind} if isinstance(kind, str) else set(kind)
+    unknown -= set(KINDS)
     if unknown:
         raise DataError(
             f"Argument `kind` must be one of {KINDS}, or one for each example. "
@@ -135,111 +176,54 @@ def examine(
                 f"{sets.num_classes - 1}, or -1 where the truth is not known. "
                 f"Received: {labels.dtype}, {labels.min()} to {labels.max()}"
             )
-    if votes is not None:
-        votes = VoteArrays.of(votes, sets.ids, sets.class_names)
-    settler = Settler(noise_rate, probabilities, sets, sources, votes)
-    rows, vote_beliefs = _settle(probabilities, sets, sources, settler, votes)
-    frame, settled = rows.frame(sources), rows.settled
-    label, outside = settled["label"], settled["outside"]
-    counts, pairs = tables.confusions(sets, label, outside)
-    summary = _summary(name, sets, sources, settled, settler)
-    truth = None
-    if labels is not None:
-        summary.update(tables.count_known(labels, as_given or sets))
-        # Labels that the audit was told are no test of it.
-        compared = np.flatnonzero((labels >= 0) & (sources != "known"))
-        if len(compared):
-            chosen = {name: v[compared] for name, v in settled.items()}
-            missed = ~sets.contains(compared, labels[compared])
-            truth = tables.truth(labels[compared], chosen, missed)
-            right = chosen["label"] == labels[compared]
-            summary["compared_labels"] = len(compared)
-            summary["settled_accuracy"] = float(right.mean())
-    for fact, value in (facts or {}).items():
-        if summary[fact] is None:
-            summary[fact] = value
-    annotators = None
-    if votes is not None:
-        annotators = annotator_table(
-            votes, label, vote_beliefs, sets.class_names
-        )
-    if ratio is not None:
-        ratio = None if np.isnan(ratio).all() else np.asarray(ratio)
-    return Audit(
-        labels=frame,
-        review=tables.review(
-            frame, settled, review, votes, known, sets.class_names
-        ),
-        classes=tables.classes(sets, label, outside, pairs),
-        confusions=pairs,
-        confusion_counts=counts,
-        annotators=annotators,
-        truth=truth,
-        summary=summary,
-        ratio=ratio,
-        history=history,
-        class_names=list(sets.class_names),
-        votes=votes,
-        looked_at=0 if known is None else int(np.sum(known)),
-    )
 
 
 def _settle(probabilities, sets, sources, settler, votes):
-    """Returns `LabelRows`, and the belief in each vote's class, or None."""
-    count, num_classes = sets.shape
-    rows_of_labels = LabelRows(sets.ids, sets.class_names)
+    """Returns labels.csv as a frame, and the belief in each vote or None."""
+    frames, names = [], sets.class_names
     vote_beliefs = None if votes is None else np.zeros(len(votes))
     predicted = ~np.isin(sources, BELIEFS)
-    for rows in blocks(count, num_classes):
+    for rows in blocks(*sets.shape):
         given = sets.rows(rows) > 0
-        part = np.asarray(probabilities[rows], "float32")
-        mine = predicted[rows]
-        _check_rows(part, mine, rows, sets.ids)
-        part = belief = fill_untouched(part, given)
-        if mine.any():
-            belief = settler.belief(rows, part, given)
-            belief = np.where(mine[:, None], belief, part)
-        rows_of_labels.add(rows, belief, given)
+        belief = np.asarray(probabilities[rows], "float32")
+        _check_rows(belief, predicted[rows], rows, sets.ids)
+        belief = fill_untouched(belief, given)
+        if predicted[rows].any():
+            settled = settler.belief(rows, belief, given)
+            belief = np.where(predicted[rows, None], settled, belief)
+        frames.append(
+            label_rows(sets.ids[rows], belief, given, names, sources[rows])
+        )
         if votes is not None:
             span = votes.of_rows(rows)
             own = votes.rows[span] - rows[0]
-            total = np.maximum(belief.sum(axis=1), 1e-30)
-            vote_beliefs[span] = belief[own, votes.classes[span]] / total[own]
-    return rows_of_labels, vote_beliefs
+            shares = belief / np.maximum(belief.sum(axis=1), 1e-30)[:, None]
+            vote_beliefs[span] = shares[own, votes.classes[span]]
+    return pd.concat(frames, ignore_index=True), vote_beliefs
 
 
-def _summary(name, sets, sources, settled, settler):
-    """Returns `Audit.summary` of what the audit computes itself."""
-    predicted = (~np.isin(sources, BELIEFS)).any()
-    asked = sources != "known"
-    counts = {kind: int((sources == kind).sum()) for kind in KINDS}
-    kinds = {kind: count for kind, count in counts.items() if count}
-    suspicion = settled["suspicion"].astype("float64")
+def _summary(sets, labels):
+    """Returns `Audit.summary`, None where `examine` may know more."""
+    kinds = {kind: int((labels["source"] == kind).sum()) for kind in KINDS}
+    kinds = {kind: count for kind, count in kinds.items() if count}
+    suspicion = labels["suspicion"].astype("float64")
+    asked = suspicion[labels["source"] != "known"]
     return {
-        "name": name,
         "num_examples": len(sets),
         "num_classes": sets.num_classes,
         "kind": "; ".join(_WORDS[kind] for kind in kinds),
         "kinds": kinds,
-        "outside": int(settled["outside"].sum()),
-        "undecided": int(settled["undecided"].sum()),
+        "outside": int(labels["outside"].sum()),
+        "undecided": int(labels["undecided"].sum()),
         "suspect": float(suspicion.sum()),
-        "suspect_share": suspicion[asked].mean() if asked.any() else None,
+        "suspect_share": float(asked.mean()) if len(asked) else None,
         "mean_set_size": float(sets.sizes.mean()),
-        "noise_rate": settler.value if predicted else None,
-        "noise_rate_reason": settler.reason if predicted else None,
-        "lambda": float(settler.lam(sets.sizes).mean()) if predicted else None,
-        "temperature": settler.temperature,
         "known_labels": 0,
         "compared_labels": 0,
-        # These are filled in by `facts` and true labels.
-        "epochs": None,
-        "run_epochs": None,
-        "test_accuracy": None,
-        "realised_noise": None,
-        "realised_noise_low": None,
-        "realised_noise_high": None,
-        "settled_accuracy": None,
+        **dict.fromkeys(
+            "noise_rate noise_rate_reason temperature settled_accuracy "
+            "realised_noise realised_noise_low realised_noise_high".split()
+        ),
     }
 
 
@@ -311,18 +295,16 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
                 f"{len(sets)} examples, a table of {table.num_examples}"
             )
         probabilities = np.asarray(model.pseudo_labels.numpy(), "float32")
-        ratio = keras.ops.convert_to_numpy(table.candidate_ratio)
-        facts = {"lambda": table.lam, "noise_rate": table.noise_rate}
-        facts = {name: float(weight) or None for name, weight in facts.items()}
-        options = {"facts": facts, "ratio": ratio, **options}
+        rate = float(table.noise_rate) or None
+        options = {"noise_rate": rate, **options}
     else:
         kind = "prediction"
         probabilities = _predict(model, images, sets.num_classes)
     if ids is None and np.array_equal(sets.ids, row_ids(len(sets))):
         # The sets were given without ids.
         ids = [str(row) for row in range(len(sets))]
-    names = {"class_names": class_names, "ids": ids}
-    return examine(probabilities, sets, kind=kind, **names, **options)
+    options |= {"class_names": class_names, "ids": ids}
+    return examine(probabilities, sets, kind=kind, **options)
 
 
 def _predict(model, images, num_classes):

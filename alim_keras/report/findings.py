@@ -1,6 +1,7 @@
 """The text of `check`: one screen on a training set."""
 
 import numpy as np
+import pandas as pd
 
 from alim_keras.errors import first_five
 from alim_keras.report.classes import given_counts
@@ -11,18 +12,11 @@ _CLASSES = 12
 
 def describe(training):
     """Describes a `TrainingSet` with candidates, as lines of text."""
-    lines = {
-        **_votes(training),
-        **_images(training),
-        "classes": _classes(training.candidates),
-    }
-    return "\n".join(
-        [
-            *training.notes,
-            training.candidates.describe(training.labels),
-            *(f"{name:<16}{text}" for name, text in lines.items()),
-        ]
-    )
+    parts = {**_votes(training), **_images(training)}
+    parts["classes"] = _classes(training.candidates)
+    lines = [*training.notes, training.candidates.describe(training.labels)]
+    lines += [f"{name:<16}{text}" for name, text in parts.items()]
+    return "\n".join(lines)
 
 
 def _votes(training):
@@ -63,23 +57,19 @@ def _images(training):
 
 
 def _classes(given):
-    """Returns how often each class is a candidate, a line for each."""
+    """Returns how often each class is a candidate, the commonest first."""
     count, mass = given_counts(given)
-    names = given.class_names
-    shown = np.argsort(-count, kind="stable").tolist()
-    left_out = len(shown) - _CLASSES
-    if left_out > 0:
-        shown = [*shown[: _CLASSES // 2], *shown[-(_CLASSES // 2) :]]
-    width = min(max(5, *(len(names[c]) for c in shown)), 30)
-    lines = [f"{'class':<{width}}  in sets   share    mass"]
-    for c in shown:
-        lines.append(
-            f"{names[c][:width]:<{width}}  {count[c]:>7,}  "
-            f"{count[c] / len(given):>6.1%}  {mass[c]:>6,.0f}"
-        )
-    if left_out > 0:
-        lines.insert(1 + _CLASSES // 2, f"... {left_out} more")
-    unused = [names[c] for c in np.flatnonzero(count == 0)]
+    frame = pd.DataFrame({"class": given.class_names, "in sets": count})
+    frame["share"], frame["mass"] = count / len(given), mass
+    frame = frame.sort_values("in sets", ascending=False, kind="stable")
+    forms = {"in sets": "{:,}", "share": "{:.1%}", "mass": "{:,.0f}"}
+    lines = frame.to_string(
+        index=False,
+        formatters={name: form.format for name, form in forms.items()},
+        max_rows=_CLASSES,
+        max_colwidth=30,
+    ).split("\n")
+    unused = [given.class_names[c] for c in np.flatnonzero(count == 0)]
     if unused:
         lines.append(
             f"{len(unused)} classes are in no set: {first_five(unused)}"

@@ -9,14 +9,8 @@ import pandas as pd
 from alim_keras.files import write_atomically
 
 RANKED_HEADER = (
-    "id",
-    "candidates",
-    "probabilities",
-    "outside_probability",
-    "outside",
-    "label",
-    "probability",
-)
+    "id candidates probabilities outside_probability outside label probability"
+).split()
 # A set that holds less than this share of the belief is more likely wrong
 # than right, and a label that holds less is undecided.
 HALF = 0.5
@@ -98,66 +92,36 @@ def _suggested(weights, candidates):
     return suggested
 
 
-class LabelRows:
-    """Gathers the columns of labels.csv, block by block.
+def label_rows(ids, weights, candidates, class_names, source):
+    """Returns rows of labels.csv as a data frame.
 
-    Args:
-        ids: N strings.
-        class_names: C strings.
-
-    Attributes:
-        settled: Dict of arrays `(N,)`, see `settled_labels`.
+    Columns: `id`; `candidates`, the given set, and `suggested`, lists of class
+    names; those of `settled_labels`; and `source`, one of `beliefs.KINDS`, for
+    all rows or one for each. Ids, weights and multi-hot sets are those of the
+    rows, of weights the row of an untouched example may be zero.
     """
+    candidates = np.asarray(candidates) > 0
+    settled = settled_labels(fill_untouched(weights, candidates), candidates)
+    names = np.array([*map(str, class_names), None], object)
 
-    def __init__(self, ids, class_names):
-        self.ids = ids
-        self.class_names = [str(name) for name in class_names]
-        self.settled = {}
-        self._sets = np.empty(len(ids), object)
-        self._suggested = np.empty(len(ids), object)
+    def listed(sets):
+        lists = np.empty(len(sets), object)
+        lists[:] = [names[np.flatnonzero(row)].tolist() for row in sets]
+        return lists
 
-    def add(self, rows, weights, given):
-        """Takes in rows, integers `(n,)`, of weights and multi-hot sets."""
-        given = np.asarray(given) > 0
-        weights = fill_untouched(weights, given)
-        block = settled_labels(weights, given)
-        self._sets[rows] = self._names_of(given)
-        self._suggested[rows] = self._names_of(block.pop("suggested"))
-        for name, values in block.items():
-            column = np.empty(len(self.ids), values.dtype)
-            self.settled.setdefault(name, column)[rows] = values
-
-    def frame(self, sources):
-        """Returns the rows of labels.csv as a data frame.
-
-        Columns: `id`; `candidates`, the given set, and `suggested`, lists of
-        class names; those of `settled_labels`; and `source`, for which
-        `sources` are one of `beliefs.KINDS`, or one for each row.
-        """
-        names = np.array([*self.class_names, None], object)
-        settled = self.settled
-        return pd.DataFrame(
-            {
-                "id": np.asarray(self.ids, object),
-                "candidates": self._sets,
-                "label": names[settled["label"]],
-                "probability": settled["probability"],
-                "runner_up": names[settled["runner_up"]],
-                "margin": settled["margin"],
-                "outside": settled["outside"],
-                "undecided": settled["undecided"],
-                "suggested": self._suggested,
-                "source": np.asarray(sources, object),
-                "suspicion": settled["suspicion"],
-            }
-        )
-
-    def _names_of(self, sets):
-        """Returns the class names of each row of a multi-hot matrix, lists."""
-        names = np.empty(len(sets), object)
-        for row, given in enumerate(sets):
-            names[row] = [self.class_names[c] for c in np.flatnonzero(given)]
-        return names
+    suggested, suspicion = settled.pop("suggested"), settled.pop("suspicion")
+    return pd.DataFrame(
+        {
+            "id": np.asarray(ids, object),
+            "candidates": listed(candidates),
+            **settled,
+            "label": names[settled["label"]],
+            "runner_up": names[settled["runner_up"]],
+            "suggested": listed(suggested),
+            "source": source,
+            "suspicion": suspicion,
+        }
+    )
 
 
 def fill_untouched(weights, sets):
@@ -196,18 +160,18 @@ def _json(value):
 def top_header(count):
     """Returns the column names of `top_rows`."""
     header = ["id", "label", "probability"]
-    for place in range(2, count + 1):
-        header += [f"label_{place}", f"probability_{place}"]
+    for rank in range(2, count + 1):
+        header += [f"label_{rank}", f"probability_{rank}"]
     return header
 
 
 def top_rows(ids, probabilities, class_names, count):
     """Yields the likeliest classes of each item, see `top_header`."""
     order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
-    for name, places, row in zip(ids, order, probabilities, strict=True):
+    for name, classes, row in zip(ids, order, probabilities, strict=True):
         cells = [name]
-        for place in places:
-            cells += [class_names[place], _six(row[place])]
+        for c in classes:
+            cells += [class_names[c], f"{row[c]:.6f}"]
         yield cells
 
 
@@ -220,24 +184,20 @@ def ranked_rows(ids, probabilities, sets, class_names):
     """
     probabilities = np.asarray(probabilities, np.float64)
     order = np.argsort(-probabilities, axis=1, kind="stable")
-    for name, places, row, given, label in zip(
-        ids, order, probabilities, sets, order[:, 0], strict=True
+    for name, classes, row, given in zip(
+        ids, order, probabilities, sets, strict=True
     ):
-        places = places[given[places]]
-        inside = row[places]
+        label, members = classes[0], classes[given[classes]]
+        inside = row[members]
         total = inside.sum()
         # Nothing left of any candidate: they are alike.
         shares = inside / total if total > 0 else inside + 1 / len(inside)
         yield [
             name,
-            json.dumps([class_names[p] for p in places], ensure_ascii=False),
-            json.dumps([round(float(share), 6) for share in shares]),
-            _six(max(0.0, row.sum() - total)),
+            json.dumps([class_names[c] for c in members], ensure_ascii=False),
+            json.dumps(shares.round(6).tolist()),
+            f"{max(0.0, row.sum() - total):.6f}",
             str(int(not given[label])),
             class_names[label],
-            _six(row[label]),
+            f"{row[label]:.6f}",
         ]
-
-
-def _six(value):
-    return f"{value:.6f}"

@@ -1,7 +1,6 @@
 """The audit as one HTML page that loads nothing and runs no script."""
 
 import base64
-import importlib.resources
 import io
 
 import jinja2
@@ -38,23 +37,18 @@ def page(audit, pictures=None, review_images=200):
     forbids all else. Whatever comes from the data is escaped. `pictures` is a
     function from row numbers to uint8 images `(H, W, channels)`, or None.
     """
-    folder = importlib.resources.files("alim_keras.report") / "templates"
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.PackageLoader("alim_keras.report"),
     )
-    template = environment.from_string(
-        (folder / "page.html.j2").read_text(encoding="utf-8")
-    )
-    style = (folder / "style.css").read_text(encoding="utf-8")
     tables = {
-        "Where true labels are known": audit.truth,
         "Given and settled classes": audit.confusions,
         "Classes, the noisiest first": audit.classes,
         "Annotators": audit.annotators,
     }
-    text = template.render(
+    text = environment.get_template("page.html.j2").render(
         version=__version__,
-        style=markupsafe.Markup(style),
         name=audit.summary["name"] or "Candidate labels",
         sentences=audit.describe().split("\n"),
         cards=_cards(audit, review_images, pictures),
@@ -78,16 +72,14 @@ def _cards(audit, most, pictures):
     if pictures is not None and len(rows):
         images = [data_uri(image) for image in pictures(rows)]
     cards = review.to_dict("records")
-    labels = audit.labels.iloc[rows].to_dict("records")
-    for card, row, label, image in zip(
-        cards, rows, labels, images, strict=True
-    ):
+    for card, row, image in zip(cards, rows, images, strict=True):
+        suspicion = audit.labels["suspicion"][row]
         card["image"] = image
-        card["given"] = results.listed(label["candidates"])
+        card["given"] = results.listed(card["candidates"])
         card["facts"] = {
-            "Runner-up": label["runner_up"],
-            "Suspicion of the set": results.percent(label["suspicion"]),
-            "Suggested set": results.listed(label["suggested"]),
+            "Runner-up": card["runner_up"],
+            "Suspicion of the set": results.percent(suspicion),
+            "Suggested set": results.listed(card["suggested"]),
             "Votes": results.listed(_votes(audit, row)),
         }
     return cards

@@ -19,30 +19,23 @@ class Audit:
     """The result of `examine`: pandas data frames, and the report.
 
     Attributes:
-        labels: A row per example, see `LabelRows.frame`; `candidates` and
-            `suggested` are lists of class names.
+        labels: A row per example, see `labels.label_rows`.
         review: The examples to look at first, see `tables.review`.
         classes: A row per class, see `tables.classes`.
         confusions: Pairs of confused classes, see `tables.confusions`.
         confusion_counts: Sparse floats `(C, C)`, likewise.
         annotators: A row per annotator, see `votes.annotator_table`, or None.
-        truth: Precision and recall where true labels are known, see
-            `tables.truth`, or None.
-        summary: Dict of plain values, None where they are not known:
+        summary: Dict of plain values, None where they are not known: `name`,
             `num_examples`, `num_classes`, `outside`, `undecided`, `suspect`
             (the expected number of wrong sets), `suspect_share` (the expected
             share of them where the truth was not told), `mean_set_size`,
-            `noise_rate`, `noise_rate_reason`, `lambda` (the mean over the
-            examples), `temperature`, `kind` (in words), `kinds` (how many
-            examples of each source), `name`, `known_labels`, `realised_noise`,
-            `realised_noise_low` and `realised_noise_high` (see
-            `tables.count_known`), `settled_accuracy`, `compared_labels` (of
-            how many), and the `facts` of `examine`.
-        ratio: Floats `(N,)`, the candidate ratios (Eq. 6), or None.
+            `noise_rate`, `noise_rate_reason`, `temperature`, `kind` (in
+            words), `kinds` (how many examples of each source), `looked_at`
+            (by a person already), `settled_accuracy`, `compared_labels` (of
+            how many), and those of `tables.count_known`.
         history: Data frame of metrics.csv, or None.
         class_names: C strings.
         votes: `votes.VoteArrays`, or None.
-        looked_at: How many examples a person has looked at already.
     """
 
     labels: object
@@ -51,13 +44,10 @@ class Audit:
     confusions: object
     confusion_counts: object
     annotators: object
-    truth: object
     summary: dict
-    ratio: np.ndarray | None
     history: object
     class_names: list
-    votes: object = None
-    looked_at: int = 0
+    votes: object
 
     @property
     def confusion_matrix(self):
@@ -67,7 +57,7 @@ class Audit:
     def describe(self):
         """Returns the result in a few lines, for a terminal and the page."""
         facts = self.summary
-        total = facts["num_examples"]
+        total, known = facts["num_examples"], facts["known_labels"]
         outside, undecided, suspect = (
             f"{facts[name]:,.0f} ({percent(facts[name] / total)})"
             for name in ("outside", "undecided", "suspect")
@@ -77,7 +67,7 @@ class Audit:
             f"labels outside their set: {outside}; undecided: {undecided}; "
             f"sets expected to miss the true class: {suspect}.",
             f"To look at first: {len(self.review):,} items; looked at already: "
-            f"{self.looked_at:,}.",
+            f"{facts['looked_at']:,}.",
             f"Labels are {facts['kind']}.",
         ]
         if "folds" not in facts["kinds"]:
@@ -87,11 +77,12 @@ class Audit:
                 "An audit with --folds asks networks that never saw the set."
             )
         if facts["noise_rate"] is not None:
-            reason = facts["noise_rate_reason"] or "a number that was given."
-            rate = percent(facts["noise_rate"])
-            lines.append(f"The noise rate is taken as {rate}: {reason}")
-        known, share = facts["known_labels"], facts["realised_noise"]
+            lines.append(
+                f"The noise rate is taken as {percent(facts['noise_rate'])}: "
+                f"{facts['noise_rate_reason']}"
+            )
         if known:
+            share = facts["realised_noise"]
             lines.append(
                 f"Of the {known:,} items whose true label is known "
                 f"{share * known:,.0f} ({percent(share)}) have a set that "
@@ -103,15 +94,12 @@ class Audit:
         return "\n".join(lines)
 
     def write(self, folder):
-        """Writes the tables into a folder, which is made if need be.
+        """Writes the tables into a folder; returns a list of the paths.
 
         In review.csv the settled label is called `settled`, so that nobody
         takes it for the true one. Lists of classes are JSON, and a number
         that does not exist is an empty cell. labels.csv can be read again as
         a file of candidate sets.
-
-        Returns:
-            A list of the paths written.
         """
         tables = {
             "labels.csv": self.labels,

@@ -21,26 +21,24 @@ def confusions(sets, label, outside):
     often first: `given`; `settled`, a class outside the set; `count`, the
     mass of such sets; `share`, of all that was given as this class.
     """
-    names = np.array(sets.class_names, object)
-    mass = np.repeat(1.0 / sets.sizes, sets.sizes)
-    pairs = (sets.indices, np.repeat(label, sets.sizes))
-    shape = (len(names), len(names))
-    counts = sparse.coo_array((mass, pairs), shape=shape).tocsr()
-    wrong = np.repeat(outside, sets.sizes) * mass
-    wrong = sparse.coo_array((wrong, pairs), shape=shape).tocsr()
-    wrong.eliminate_zeros()
-    wrong = wrong.tocoo()
-    order = np.lexsort((wrong.col, wrong.row, -wrong.data))
-    given, settled = wrong.row[order], wrong.col[order]
     frame = pd.DataFrame(
         {
-            "given": names[given],
-            "settled": names[settled],
-            "count": wrong.data[order],
-            "share": wrong.data[order] / counts.sum(axis=1)[given],
+            "given": sets.indices,
+            "settled": np.repeat(label, sets.sizes),
+            "count": np.repeat(1.0 / sets.sizes, sets.sizes),
         }
     )
-    return counts, frame
+    pairs = (frame["given"], frame["settled"])
+    shape = (sets.num_classes, sets.num_classes)
+    counts = sparse.csr_array((frame["count"], pairs), shape=shape)
+    wrong = frame[np.repeat(outside, sets.sizes)]
+    wrong = wrong.groupby(["given", "settled"], as_index=False).sum()
+    wrong = wrong.sort_values("count", ascending=False, kind="stable")
+    wrong["share"] = wrong["count"] / counts.sum(axis=1)[wrong["given"]]
+    names = np.array(sets.class_names, object)
+    for column in ("given", "settled"):
+        wrong[column] = names[wrong[column]]
+    return counts, wrong.reset_index(drop=True)
 
 
 def classes(sets, label, outside, pairs):
@@ -58,9 +56,9 @@ def classes(sets, label, outside, pairs):
     def count(classes, weights=None):
         return np.bincount(classes, weights, sets.num_classes)
 
-    sizes = sets.sizes
+    sizes = np.repeat(sets.sizes, sets.sizes)
     given = count(sets.indices)
-    wrong = count(sets.indices, np.repeat(outside, sizes)).astype("int64")
+    wrong = count(sets.indices[np.repeat(outside, sets.sizes)])
     settled, missed = count(label), count(label[outside])
     typical = {name: [] for name in sets.class_names}
     for pair in pairs.itertuples():
@@ -77,9 +75,7 @@ def classes(sets, label, outside, pairs):
             "outside_share": _share(missed, settled),
             "given_wrong": wrong,
             "given_wrong_share": _share(wrong, given),
-            "mean_set_size": _share(
-                count(sets.indices, np.repeat(sizes, sizes)), given
-            ),
+            "mean_set_size": _share(count(sets.indices, sizes), given),
             "confusions": [", ".join(texts) for texts in typical.values()],
         }
     )
@@ -99,7 +95,7 @@ def _lowest(part, whole):
     )
 
 
-def review(labels, settled, budget, votes=None, known=None, class_names=()):
+def review(labels, label, budget, votes=None, known=None, class_names=()):
     """Returns the rows to look at, the classes with most to gain first.
 
     `gain = P(truth outside S) + P(truth is not the settled label)` is the
@@ -108,39 +104,37 @@ def review(labels, settled, budget, votes=None, known=None, class_names=()):
     `rank` counts them; then the rows of a settled class are put together, for
     a person decides faster among pictures that should look alike.
 
-    `labels` is the frame of labels.csv, `settled` its arrays, see
-    `settled_labels`; examples that are `known`, bool `(N,)`, are left out;
-    `votes`, `VoteArrays`, are for words on annotators who disagree.
+    `labels` is the frame of labels.csv, `label` the classes of its settled
+    labels, integers `(N,)`; examples that are `known`, bool `(N,)`, are left
+    out; `votes`, `VoteArrays`, are for words on annotators who disagree.
     """
-    gain = settled["suspicion"] + (1.0 - settled["probability"])
+    gain = (labels["suspicion"] + (1 - labels["probability"])).to_numpy()
     useful = gain >= _LEAST
     if known is not None:
         useful &= ~np.asarray(known, bool)
     rows = np.flatnonzero(useful)
     rows = rows[np.argsort(-gain[rows], kind="stable")[: max(budget, 0)]]
     rank = np.arange(1, len(rows) + 1)
-    group = settled["label"][rows]
+    group = label[rows]
     totals = np.bincount(group, gain[rows], int(group.max(initial=0)) + 1)
     order = np.lexsort((rank, group, -totals[group]))
     rows = rows[order]
     chosen = labels.iloc[rows].reset_index(drop=True)
     words = {} if votes is None else votes.disagreements(rows, class_names)
-    reasons = [
-        reason(record, words.get(row, ""))
+    chosen["reason"] = [
+        _reason(record, words.get(row, ""))
         for row, record in zip(rows, chosen.to_dict("records"), strict=True)
     ]
-    first = {
-        "rank": rank[order],
-        "id": chosen["id"],
-        "class": chosen["label"],
-        "reason": reasons,
-        "gain": gain[rows],
-    }
-    more = ["candidates", "label", "probability", "runner_up", "suggested"]
-    return pd.DataFrame({**first, **chosen[more]})
+    chosen["rank"], chosen["gain"] = rank[order], gain[rows]
+    chosen["class"] = chosen["label"]
+    columns = (
+        "rank id class reason gain candidates label probability runner_up "
+        "suggested"
+    )
+    return chosen[columns.split()]
 
 
-def reason(row, annotators=""):
+def _reason(row, annotators):
     """Returns in words why a row of labels.csv, a dict, is worth a look."""
     words = f"{row['probability']:.2f} sure of {row['label']}"
     if row["undecided"]:
@@ -172,29 +166,3 @@ def count_known(labels, sets):
         "realised_noise_low": low,
         "realised_noise_high": high,
     }
-
-
-def truth(labels, settled, wrong):
-    """Returns precision and recall of flags where true labels are known.
-
-    A data frame: `what`; `items`, how many are flagged; `precision`, of the
-    settled labels their accuracy; `recall`. Wrong sets are flagged by settled
-    labels outside, and by the 1, 2, 5 and 10 % (rounded up) of most
-    suspicion. `wrong`, bool `(N,)`, are the sets that miss their label.
-    """
-    flags = {"outside its set": np.flatnonzero(settled["outside"])}
-    order = np.argsort(-settled["suspicion"], kind="stable")
-    for percent in (1, 2, 5, 10):
-        most = -(-percent * len(order) // 100)
-        flags[f"suspicion, top {percent} %"] = order[:most]
-    right = (settled["label"] == labels).mean()
-    items = np.array([len(flagged) for flagged in flags.values()])
-    hits = np.array([wrong[flagged].sum() for flagged in flags.values()])
-    return pd.DataFrame(
-        {
-            "what": ["settled label right", *flags],
-            "items": [len(labels), *items],
-            "precision": [right, *_share(hits, items)],
-            "recall": [np.nan, *_share(hits, wrong.sum())],
-        }
-    )

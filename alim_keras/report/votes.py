@@ -48,7 +48,7 @@ class VoteArrays:
             )
         here = (rows >= 0) & votes["annotator"].notna().to_numpy()
         if "confidence" in votes:
-            # It says that the item is not of this class.
+            # 0 says that the item is not of this class.
             here &= votes["confidence"].to_numpy("float64") != 0
         who, names = pd.factorize(votes["annotator"][here].astype(str))
         labels = votes["label"][here]
@@ -59,11 +59,10 @@ class VoteArrays:
                 "Labels of votes must be class names. Received: "
                 f"{first_five(list(unknown.unique()))}"
             )
-        order = np.argsort(rows[here], kind="stable")
-        order = order[classes[order] >= 0]
-        numbers = (rows[here], who, classes)
-        numbers = (array[order].astype("int64") for array in numbers)
-        return cls(*numbers, np.asarray(names, object))
+        numbers = np.array([rows[here], who, classes], "int64")
+        numbers = numbers[:, classes >= 0]
+        order = np.argsort(numbers[0], kind="stable")
+        return cls(*numbers[:, order], np.asarray(names, object))
 
     def __len__(self):
         return len(self.rows)
@@ -102,59 +101,48 @@ class VoteModel:
 
     Args:
         votes: `VoteArrays`.
-        blocks: List of ascending index arrays, the examples to learn from.
+        blocks: List of index arrays, the examples to learn from.
         logs: Function from such an array to log P(y | x), `(m, C)`.
-        num_classes: C.
+        shape: (N, C), of all examples.
 
     Attributes:
         confusions: Floats `(A, C, C)`, pi: from the true class to the vote,
             those of the annotators with most votes first.
     """
 
-    def __init__(self, votes, blocks, logs, num_classes):
-        self._num_classes = num_classes
-        people = len(votes.names)
-        number = np.bincount(votes.annotators, minlength=people)
+    def __init__(self, votes, blocks, logs, shape):
+        num_examples, num_classes = shape
+        number = np.bincount(votes.annotators, minlength=len(votes.names))
         rank = np.argsort(np.argsort(-number, kind="stable"))
         # Those with the fewest votes share the last matrix.
         own = max(1, int(_LARGEST // num_classes**2) - 1)
         matrix = np.minimum(rank, own)
-        self._votes = votes
-        self._keys = matrix[votes.annotators] * num_classes + votes.classes
         count = int(matrix.max(initial=0)) + 1
-        start = _diagonal(_START, num_classes)
-        self._set(np.broadcast_to(start, (count, *start.shape)))
+        keys = matrix[votes.annotators] * num_classes + votes.classes
+        # How often each annotator gave each vote to each example.
+        self._given = sparse.csr_array(
+            (np.ones(len(votes)), (votes.rows, keys)),
+            shape=(num_examples, count * num_classes),
+        )
+        self._set(np.tile(_diagonal(_START, num_classes), (count, 1, 1)))
         for _ in range(_STEPS):
             counts = np.zeros((count * num_classes, num_classes))
             for rows in blocks:
-                belief = self.belief(rows, logs(rows))
-                given = self._given(rows).T.tocsr()
-                used = np.flatnonzero(np.diff(given.indptr))
-                counts[used] += given[used] @ belief
+                counts += self._given[rows].T @ self.belief(rows, logs(rows))
             self._learn(counts)
 
     def belief(self, rows, logs):
-        """Returns P(y | x, votes) of ascending rows; logs are of P(y | x)."""
-        evidence = self._given(rows) @ self._logs
+        """Returns P(y | x, votes) of some rows; logs are of P(y | x)."""
+        evidence = self._given[rows] @ self._logs
         return softmax(evidence + logs, axis=1).astype("float32")
 
     def voted(self, rows):
         """Returns which of some rows have votes, bool `(n,)`."""
-        return np.isin(rows, self._votes.rows[self._votes.of_rows(rows)])
-
-    def _given(self, rows):
-        """Returns how often each annotator gave each vote, sparse."""
-        shape = (len(rows), len(self.confusions) * self._num_classes)
-        part = self._votes.of_rows(rows)
-        theirs, keys = self._votes.rows[part], self._keys[part]
-        here = np.isin(theirs, rows)
-        places = np.searchsorted(rows, theirs[here])
-        ones = np.ones(len(places))
-        return sparse.csr_array((ones, (places, keys[here])), shape=shape)
+        return np.diff(self._given.indptr)[rows] > 0
 
     def _learn(self, counts):
         """The M-step; `counts` has a row for each annotator and vote."""
-        num_classes = self._num_classes
+        num_classes = counts.shape[1]
         counts = counts.reshape(-1, num_classes, num_classes)
         counts = counts.transpose(0, 2, 1)
         total = counts.sum(axis=0)
@@ -167,7 +155,7 @@ class VoteModel:
         self.confusions = confusions
         # A row for each annotator and vote, a column for each true class.
         logs = np.log(confusions).transpose(0, 2, 1)
-        self._logs = logs.reshape(-1, self._num_classes)
+        self._logs = logs.reshape(-1, logs.shape[-1])
 
 
 def _diagonal(right, num_classes):
@@ -212,40 +200,27 @@ def annotator_table(votes, label, belief, class_names):
     supporters = frame.groupby(["row", "given"])["who"].transform("nunique")
     frame["alone"] = supporters == 1
     frame["adds"] = frame.alone & frame.right
-    by_person = frame.groupby("who")
-    means = by_person[["right", "belief", "adds", "alone"]].mean()
-    given = frame.groupby(["who", "given"]).size()
-    settled = frame.groupby(["who", "true"]).size()
-    settled.index.names = given.index.names
-    number = by_person.size()
-    both = given.mul(settled, fill_value=0).groupby("who").sum()
-    chance = both / number.astype("float64") ** 2
-    kappa = (means.right - chance) / (1 - chance).where(chance < 1 - 1e-12)
-    excess = given.sub(settled, fill_value=0)
-    wrong = frame[~frame.right].groupby(["who", "true", "given"]).size()
-    bias = {who: [] for who in number.index}
-    for (who, most), count in _largest(excess[excess > 0]):
-        bias[who].append(f"{class_names[most]} +{count:.0f}")
-    for (who, true, most), count in _largest(wrong):
-        bias[who].append(
-            f"most often {class_names[most]} for {class_names[true]} ({count})"
-        )
-    table = pd.DataFrame(
-        {
-            "annotator": pd.Series(votes.names),
-            "votes": number,
-            "agreement": means.right,
-            "expected_agreement": means.belief,
-            "chance_corrected": kappa,
-            "bias": {who: "; ".join(texts) for who, texts in bias.items()},
-            "adds": means.adds,
-            "alone": means.alone,
-        }
+    people, by_annotator = [], dict(list(frame.groupby("who")))
+    for who, name in enumerate(votes.names):
+        own = by_annotator.get(who, frame[:0])
+        given, true = own["given"].value_counts(), own["true"].value_counts()
+        chance = (given * true).sum() / max(len(own), 1) ** 2
+        kappa = np.nan
+        if chance < 1:
+            kappa = (own["right"].mean() - chance) / (1 - chance)
+        excess = given.sub(true, fill_value=0)
+        excess = excess[excess > 0].nlargest(1)
+        bias = [f"{class_names[c]} +{n:.0f}" for c, n in excess.items()]
+        wrong = own[~own["right"]].groupby(["true", "given"]).size().nlargest(1)
+        bias += [
+            f"most often {class_names[given]} for {class_names[true]} ({count})"
+            for (true, given), count in wrong.items()
+        ]
+        means = own[["right", "belief"]].mean()
+        alone = own[["adds", "alone"]].mean()
+        people.append((name, len(own), *means, kappa, "; ".join(bias), *alone))
+    columns = (
+        "annotator votes agreement expected_agreement chance_corrected bias "
+        "adds alone"
     )
-    return table.fillna({"votes": 0, "bias": ""}).astype({"votes": "int64"})
-
-
-def _largest(counts):
-    """Returns (key, count) of each annotator's largest count."""
-    ordered = counts.sort_values(ascending=False, kind="stable")
-    return ordered.groupby("who").head(1).items()
+    return pd.DataFrame(people, columns=columns.split())

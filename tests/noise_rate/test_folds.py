@@ -102,6 +102,7 @@ def test_cv_keeps_twins_together():
 def test_choice():
     assert noise_rate.choose(999)[0] == "cv"
     assert noise_rate.choose(1000)[0] == "em"
-    assert noise_rate.choose(1000, num_labels=5)[0] == "annotated"
-    for arguments in ((999,), (1000,), (0, 5)):
+    assert noise_rate.choose(1000, num_labels=49)[0] == "em"
+    assert noise_rate.choose(1000, num_labels=50)[0] == "annotated"
+    for arguments in ((999,), (1000,), (0, 50)):
         assert str(max(arguments)) in noise_rate.choose(*arguments)[1]

@@ -30,7 +30,6 @@ def test_two_groups_give_the_weight_of_the_lower():
     # Of a share: 1.96 sqrt(.25 * .75 / 400) = 0.042.
     assert found.low == pytest.approx(0.25 - 0.042, abs=0.005)
     assert found.high == pytest.approx(0.25 + 0.042, abs=0.005)
-    assert found.posterior[:300].max() < 0.5 < found.posterior[300:].min()
 
 
 @pytest.mark.parametrize(
@@ -57,4 +56,3 @@ def test_full_sets_count_as_right():
         np.concatenate([candidates, np.ones_like(candidates)]),
     )
     assert found.value == pytest.approx(0.125, abs=0.002)
-    assert (found.posterior[400:] == 0).all()

@@ -54,23 +54,16 @@ def test_pseudo_labels_of_every_example_in_order(model, form):
     np.testing.assert_allclose(
         found.labels["suspicion"], 1 - SETS @ WEIGHTS, atol=1e-6
     )
-    # No training, no candidate ratios, no lambda.
-    assert found.ratio is None
-    assert found.summary["lambda"] is None
+    # No training, no noise rate.
+    assert found.summary["noise_rate"] is None
     assert found.summary["known_labels"] == 40
 
 
-def test_what_the_table_knows_of_lambda_and_ratios():
+def test_what_the_table_knows_of_the_noise_rate():
     model = tiny.plain(count=40)
-    table = model.pseudo_label_table
-    ratios = np.arange(40, dtype="float32")
-    table.candidate_ratio.assign(ratios)
-    table.lam.assign(0.25)
-    table.noise_rate.assign(0.1)
+    model.pseudo_label_table.noise_rate.assign(0.1)
     ids = [f"{i}.png" for i in range(40)]
     found = audit(model, (IMAGES, CandidateSets.from_dense(SETS, ids, CLASSES)))
-    assert found.ratio.tolist() == ratios.tolist()
-    assert found.summary["lambda"] == 0.25
     assert found.summary["noise_rate"] == pytest.approx(0.1)
     assert found.class_names == CLASSES
     assert found.labels["id"].tolist() == ids

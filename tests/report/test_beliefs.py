@@ -108,7 +108,7 @@ def test_full_sets_change_nothing_and_cannot_be_wrong():
 
 def test_polynomials_by_enumeration():
     values = np.random.default_rng(0).uniform(0.1, 3, (5, 5))
-    found = np.exp(log_symmetric(np.log(values), 5))
+    found = np.exp(log_symmetric(np.log(values), 5)[-1])
     for row in range(5):
         others = np.delete(values[row], row)
         for degree in range(5):
@@ -131,7 +131,7 @@ def test_expected_counts_by_enumeration():
     found = expected_counts(weights, draws)
     for row, label in itertools.product(range(5), repeat=2):
         if row == label:
-            assert found[row, label] == 0
+            assert found[row, label] == pytest.approx(0, abs=1e-9)
             continue
         others = np.delete(weights[row], row)
         rest = np.delete(weights[row], [row, label])

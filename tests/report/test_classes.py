@@ -31,7 +31,6 @@ def test_groups_are_thirds_by_mass(mass, expected):
 def test_the_file(tmp_path, truth):
     mean = write_classes(
         tmp_path / "classes.csv",
-        NAMES,
         SETS,
         settled=np.array([0, 0, 1, 1, 3]),
         labels=np.array([0, 2, 1, 1, 3]) if truth else None,

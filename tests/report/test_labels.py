@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from alim_keras.report import LabelRows
+from alim_keras.report import label_rows
 from alim_keras.report import labels as module
 from alim_keras.report import settled_labels
 
@@ -94,9 +94,8 @@ def test_one_class_has_no_runner_up():
 
 
 def _frame(weights, sets, names):
-    rows = LabelRows([f"id {i}" for i in range(len(sets))], names)
-    rows.add(np.arange(len(sets)), weights, sets)
-    return rows.frame("folds")
+    ids = [f"id {i}" for i in range(len(sets))]
+    return label_rows(ids, weights, sets, names, "folds")
 
 
 def test_the_file_is_read_back_as_the_same_sets_and_names(tmp_path):
@@ -140,14 +139,6 @@ def test_missing_cells_and_a_carriage_return(tmp_path):
         ["a\rb", json.dumps(["x\r", "y"]), "0.2500", "3", "1"],
         ["", "[]", "", "4", "0"],
     ]
-
-
-def test_rows_may_come_in_any_blocks():
-    whole = _frame(WEIGHTS, SETS, NAMES)
-    rows = LabelRows(whole["id"], NAMES)
-    for part in ([3, 1], [0, 2]):
-        rows.add(np.array(part), WEIGHTS[part], SETS[part])
-    assert rows.frame("folds").equals(whole)
 
 
 def test_an_untouched_row_is_its_set():

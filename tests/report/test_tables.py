@@ -1,10 +1,11 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sample_report import vote_frame
 
 from alim_keras.data import CandidateSets
 from alim_keras.report import tables
-from alim_keras.report.labels import LabelRows
+from alim_keras.report.labels import label_rows
 from alim_keras.report.votes import VoteArrays
 
 NAMES = ["ant", "bee", "cat", "dog"]
@@ -82,9 +83,9 @@ VOTES = [(2, 0, 1), (2, 1, 1), (2, 2, 0), (5, 0, 2), (5, 1, 2)]
 
 
 def listed(budget=200, **options):
-    rows = LabelRows(list("abcdef"), PETS)
-    rows.add(np.arange(6), WEIGHTS, GIVEN)
-    return tables.review(rows.frame("folds"), rows.settled, budget, **options)
+    frame = label_rows(list("abcdef"), WEIGHTS, GIVEN, PETS, "folds")
+    label = pd.Index(PETS).get_indexer(frame["label"])
+    return tables.review(frame, label, budget, **options)
 
 
 def test_the_list_by_hand():
@@ -145,23 +146,3 @@ def test_known_labels_are_counted():
     assert found["realised_noise_low"] == pytest.approx(0.0215, abs=1e-4)
     assert found["realised_noise_high"] == pytest.approx(0.1118, abs=1e-4)
     assert tables.count_known(np.full(200, -1), many) == {}
-
-
-def test_precision_and_recall_by_hand():
-    settled = {
-        "label": np.array([0, 1, 1, 1]),
-        "outside": np.array([False, True, True, False]),
-        "suspicion": np.array([0.1, 0.9, 0.8, 0.2]),
-    }
-    wrong = np.array([False, True, False, False])
-    found = tables.truth(np.array([0, 1, 0, 0]), settled, wrong)
-    flags = ["settled label right", "outside its set", "suspicion, top 1 %"]
-    assert found["what"].tolist()[:3] == flags
-    # Two of four labels; one of two flags; the first of the ranking.
-    assert found["items"].tolist()[:3] == [4, 2, 1]
-    assert found["precision"].tolist()[:3] == [0.5, 0.5, 1.0]
-    assert np.isnan(found["recall"][0])
-    assert found["recall"].tolist()[1:3] == [1.0, 1.0]
-    # Without a wrong set there is nothing to recall.
-    found = tables.truth(np.array([0, 1, 0, 0]), settled, wrong & False)
-    assert found["recall"].isna().all()

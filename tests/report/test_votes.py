@@ -104,7 +104,7 @@ def fitted(votes, probabilities, rows=None):
     logs = np.log(probabilities)
     rows = np.arange(len(logs)) if rows is None else rows
     parts = np.array_split(rows, 2)
-    return VoteModel(votes, parts, lambda part: logs[part], logs.shape[1])
+    return VoteModel(votes, parts, lambda part: logs[part], logs.shape)
 
 
 def crowd(count=1500, seed=0):
