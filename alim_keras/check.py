@@ -76,7 +76,7 @@ def main(line):
     if problems and config.table.on_bad_image == "error":
         print("\n".join(table.notes))
         return _verdict(config, problems)
-    training = load.training_set(config, table=table, line=line)
+    training = load.training_set(config, table=table)
     print(findings.describe(training))
     batch_size = config.train.batch_size
     shape = " x ".join(map(str, training.images.shape[1:]))

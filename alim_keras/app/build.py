@@ -1,8 +1,8 @@
 """From the configuration to model, optimizer, batches and callbacks."""
 
+import contextlib
 import dataclasses
 import math
-import os
 
 import keras
 import numpy as np
@@ -16,6 +16,8 @@ from alim_keras import metrics
 from alim_keras.app import cli
 from alim_keras.app import load
 from alim_keras.app.config import Config
+from alim_keras.app.config import ReopenConfig
+from alim_keras.app.run_folder import RunFolder
 from alim_keras.data import TrainingSet
 from alim_keras.data import eval_dataset
 from alim_keras.data import train_dataset
@@ -370,60 +372,51 @@ def describe(config, built, training, replicas=1):
 
 @dataclasses.dataclass
 class OpenRun:
-    """A run that was opened again; `epoch` counts from 1, of `epochs`."""
+    """A run that was opened again; `epoch`, from 1, is the selected one."""
 
+    folder: RunFolder
     config: Config
     training: TrainingSet
     model: keras.Model
     epoch: int
-    epochs: int
 
 
-def open_run(folder, options, checkpoint="selected"):
-    """Opens a run from its folder, a `RunFolder` that is locked.
+@contextlib.contextmanager
+def open_run(line, lock=True):
+    """Opens the run that a `cli.Line` names, and keeps it locked.
 
-    `options` holds `data_dir` and `images`, which stand in place of the run's
-    where not None, and `trust_code`; `checkpoint` is `"selected"` or `"last"`.
+    Yields:
+        The `OpenRun`, its model with the weights of the selected epoch.
     """
-    text, candidates = folder.read_text("run.flags"), folder.candidates()
-    if text is None or candidates is None:
-        name = "run.flags" if text is None else "candidates.npz"
-        raise CheckpointError(
-            f"There is no {name} in {folder.path}. The train command with "
-            "this --run_dir writes it again."
-        )
-    moved = {"data_dir": options.data_dir, "images": options.images}
-    moved = {name: value for name, value in moved.items() if value is not None}
-    config = cli.read_flags(text).replace(run_dir=folder.path, **moved)
-    code = {"method": config.method.method, "format": config.table.format}
-    for name, value in code.items():
-        if value and ":" in value and not options.trust_code:
-            raise ConfigError(
-                f"The run's run.flags names code of its own, --{name}={value}, "
-                "which would run with your rights. Read it, then add "
-                "--trust_code."
-            )
-    keras.config.set_dtype_policy(config.machine.precision)
-    training = load.training_set(
-        config, candidates=candidates, normalisation=folder.normalisation()
-    )
-    built = model(config, training, restored=True)
-    compile_model(config, built)
-    which = "best" if checkpoint == "selected" else "last"
-    folder.checkpoint.restore(built, which)
-    state = folder.checkpoint.state
-    epoch = state["best"]["epoch"] if which == "best" else state["epochs"]
-    return OpenRun(config, training, built, epoch, state["epochs"])
-
-
-def check_begun(folder):
-    """Raises unless the folder holds at least one finished epoch."""
-    if os.path.isfile(folder.path):
-        raise ConfigError(
-            f"RUN must be the folder of a run. Received: {folder.path}, a file"
-        )
+    folder, options = RunFolder(line.words["run"]), line.group(ReopenConfig)
     if not folder.checkpoint.exists():
         raise CheckpointError(
             f"There is no checkpoint in {folder.path}. Give the folder of a "
             "run that finished at least one epoch."
         )
+    with folder.lock() if lock else contextlib.nullcontext():
+        for name in ("run.flags", "candidates.npz"):
+            if folder.existing(name) is None:
+                raise CheckpointError(
+                    f"There is no {name} in {folder.path}. The train command "
+                    "with this --run_dir writes it again."
+                )
+        moved = {"data_dir": options.data_dir, "images": options.images}
+        moved = {name: place for name, place in moved.items() if place}
+        config = cli.read_flags(folder.read_text("run.flags"))
+        config = config.replace(run_dir=folder.path, **moved)
+        code = {"method": config.method.method, "format": config.table.format}
+        for name, value in code.items():
+            if value and ":" in value and not options.trust_code:
+                raise ConfigError(
+                    "The run's run.flags names code of its own, "
+                    f"--{name}={value}, which would run with your rights. Read "
+                    "it, then add --trust_code."
+                )
+        keras.config.set_dtype_policy(config.machine.precision)
+        training = load.training_set(config, folder, reopen=True)
+        built = model(config, training, restored=True)
+        compile_model(config, built)
+        folder.checkpoint.restore(built, "best")
+        epoch = folder.checkpoint.state["best"]["epoch"]
+        yield OpenRun(folder, config, training, built, epoch)

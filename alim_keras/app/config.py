@@ -366,3 +366,20 @@ class Config:
 
 # The dataclasses whose flags a training takes, in the order of the help.
 TRAINING = tuple(type(field.default) for field in dataclasses.fields(Config))
+
+
+@dataclasses.dataclass(frozen=True)
+class ReopenConfig:
+    """A finished run.
+
+    Attributes:
+        images: Where the images lie now, if no longer where the run found
+            them.
+        data_dir: Where a data set with a name lies now, likewise.
+        trust_code: Run the code that the run's run.flags names, such as a
+            method of its own.
+    """
+
+    images: str | None = path()
+    data_dir: str | None = path()
+    trust_code: bool = switch(False)

@@ -1,7 +1,6 @@
 """The run folder: its lock, run.json, and whether a run may go on in it."""
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import importlib.metadata
@@ -11,7 +10,6 @@ import pathlib
 import platform
 import shlex
 import stat
-import subprocess
 import sys
 
 import numpy as np
@@ -38,13 +36,19 @@ FREE = frozenset(
 )
 # Settings that name files of labels.
 _FILES = "candidates_file known_labels test_labels class_names".split()
-# How a folder that may not be written to refuses.
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _PACKAGES = (
     "keras tensorflow tensorflow-datasets numpy scikit-learn absl-py"
 ).split()
 # So many image files are decoded for their digest.
 _SAMPLE = 100
+# What a run must have started with, by the name of its digest.
+_IDENTITY = {
+    "items": "items",
+    "tests": "test items or labels",
+    "known": "true labels",
+    "images": "pixels under the same names",
+    "sets": "candidate sets",
+}
 
 
 class BusyError(CheckpointError):
@@ -81,45 +85,23 @@ class RunFolder:
         return path
 
     @contextlib.contextmanager
-    def lock(self, to_read=False):
-        """Keeps a second process off the folder; freed even by `kill -9`.
-
-        `to_read` says that the caller can do without writing here. Then a
-        folder that cannot be written to needs no lock: files in it are only
-        ever replaced whole.
-        """
-        if os.path.exists(self.path) and not os.path.isdir(self.path):
-            raise ConfigError(
-                "--run_dir must be a folder, new or of an earlier run, and "
-                f"this is a file. Received: --run_dir={self.path}"
-            )
-        is_new = not os.path.isdir(self.path)
-        try:
-            os.makedirs(self.path, exist_ok=True)
-            self.existing(".lock")
-            # Neither through a link that appeared meanwhile, nor waiting for
-            # the other end of a pipe, nor emptying what is there.
-            how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-            handle = os.open(self.file(".lock"), how, 0o666)
-        except OSError as error:
-            if error.errno not in _FORBIDDEN:
-                raise
-            if not to_read:
-                raise ConfigError(
-                    f"{self.path} cannot be written to: {error.strerror}. "
-                    "Give another folder, or a copy of this one that you may "
-                    "write to."
-                ) from error
-            yield
-            return
+    def lock(self):
+        """Keeps a second process off the folder; freed even by `kill -9`."""
+        is_new = not os.path.exists(self.path)
+        os.makedirs(self.path, exist_ok=True)
+        self.existing(".lock")
+        # Neither through a link that appeared meanwhile, nor waiting for the
+        # other end of a pipe, nor emptying what is there.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        handle = os.open(self.file(".lock"), flags, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             files.remove_partial(self.path)
             yield
         except BlockingIOError as error:
             raise BusyError(
-                f"Another process is training in {self.path}. Wait for "
-                "it, or give this run its own --run_dir."
+                f"Another process works in {self.path}. Wait for it, or give "
+                "this run its own --run_dir."
             ) from error
         finally:
             os.close(handle)
@@ -140,15 +122,12 @@ class RunFolder:
         """Returns the dict in a JSON file here, or None if it is missing."""
         text = self.read_text(name)
         try:
-            content = None if text is None else json.loads(text)
-        except ValueError:
-            content = ()
-        if content is not None and not isinstance(content, dict):
+            return None if text is None else dict(json.loads(text))
+        except (ValueError, TypeError):
             raise CheckpointError(
                 f"{self.file(name)} is damaged. Remove this file: the same "
                 "train command goes on without it and writes it again."
-            )
-        return content
+            ) from None
 
     def read_if_sound(self, name):
         """Returns the dict in a JSON file here; None if missing or damaged."""
@@ -203,14 +182,15 @@ class RunFolder:
         if run is None:
             return
         # A setting that an older version did not have stood at its default.
-        before = {**Config().as_dict(), **run.get("settings", {})}
+        before = {**Config().as_dict(), **run["settings"]}
         for name, value in settings.items():
             if name not in FREE and before[name] != value:
-                was, now = _flag(name, before[name]), _flag(name, value)
+                was = cli.flag_text(name, before[name])
+                now = cli.flag_text(name, value)
                 self._refuse(f"was started with {was}", f" Received: {now}")
         if self.finished() is None:
             return
-        digests, now = run.get("files", {}), _digests_of_files(settings)
+        digests, now = run["files"], _digests_of_files(settings)
         for name in sorted({*now, *digests}):
             # A file that is no longer there shows no change.
             is_lost = name not in now and settings[name] is not None
@@ -220,24 +200,14 @@ class RunFolder:
 
     def check_data(self, training):
         """Raises if the run that is here was started with other data."""
-        run, now = self.begun(), _identity(training)
+        run = self.begun()
         if run is None:
             return
-        before = {**now, **run.get("identity", {})}
-        for name, what in (
-            ("items", "items"),
-            ("tests", "test set"),
-            ("known", "true labels"),
-            ("images", "pixels under the same names"),
-        ):
+        before = {**run["identity"], "sets": run["candidates_hash"]}
+        now = {**_identity(training), "sets": training.sets.content_hash}
+        for name, content in _IDENTITY.items():
             if before[name] != now[name]:
-                if before["listed"] != now["listed"]:
-                    what += f", {before['listed']:,} and not {now['listed']:,}"
-                self._refuse(f"was started with other {what}")
-        was, now = run["candidates_hash"], training.sets.content_hash
-        if was != now:
-            hashes = f"{was[:12]}..., not {now[:12]}..."
-            self._refuse(f"was started with the candidate sets {hashes}")
+                self._refuse(f"was started with other {content}")
 
     def _refuse(self, how, received=""):
         raise CheckpointError(
@@ -247,15 +217,13 @@ class RunFolder:
 
     def write_identity(self, config, training, noise_rate):
         """Writes what says which run this is and repeats it, where missing."""
-        record = _record(config, training, noise_rate)
         if self.existing("run.json") is None:
-            self.write("run.json", record)
+            self.write("run.json", _record(config, training, noise_rate))
         if self.existing("candidates.npz") is None:
             training.sets.save(self.file("candidates.npz"))
         names = "".join(f"{name}\n" for name in training.class_names)
-        texts = {"class_names.txt": names}
-        texts["run.flags"] = cli.flags_as_text(config)
-        for name, text in texts.items():
+        flags = cli.flags_as_text(config)
+        for name, text in (("class_names.txt", names), ("run.flags", flags)):
             if self.existing(name) is None:
                 files.write_atomically(self.file(name), text)
 
@@ -301,7 +269,6 @@ def _identity(training):
     return {
         "mean": list(training.mean),
         "std": list(training.std),
-        "listed": len(training.listed),
         "items": _digest_of_rows(training.listed),
         "tests": _digest_of_rows(training.test_ids, training.test_labels),
         "known": _digest_of_rows(training.ids, training.labels),
@@ -311,10 +278,7 @@ def _identity(training):
 
 def _record(config, training, noise_rate):
     """Returns the content of run.json."""
-    settings, counts = config.as_dict(), None
-    if training.all_labels_known:
-        counts = np.bincount(training.labels, minlength=training.num_classes)
-        counts = counts.tolist()
+    settings = config.as_dict()
     if isinstance(noise_rate, Estimate):
         noise_rate = noise_rate.as_dict()
     return {
@@ -332,8 +296,6 @@ def _record(config, training, noise_rate):
             "training_images": len(training),
             "trained_on": len(training.trained),
             "test_images": len(training.test_images),
-            "imbalance": config.data.imbalance,
-            "training_images_per_class": counts,
             "image_shape": list(training.images.shape[1:]),
             "class_names": list(training.class_names),
         },
@@ -361,18 +323,7 @@ def versions():
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             versions[package] = None
-    git = ["git", "describe", "--always", "--dirty"]
-    place = os.path.dirname(os.path.abspath(__file__))
-    try:
-        done = subprocess.run(git, cwd=place, capture_output=True, text=True)
-        versions["commit"] = done.stdout.strip() or None
-    except OSError:
-        versions["commit"] = None
     return versions
-
-
-def _flag(name, value):
-    return f"--{name}=none" if value is None else cli.flag_text(name, value)
 
 
 def _digests_of_files(settings):
@@ -385,7 +336,7 @@ def _digests_of_files(settings):
         names.append("dataset")
     digests = {}
     for name in names:
-        path = settings.get(name)
+        path = settings[name]
         if path and os.path.isdir(path):
             digests[name] = _digest_of_rows(list_images(path).files)
         elif path and os.path.isfile(path):
