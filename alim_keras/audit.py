@@ -73,18 +73,17 @@ def main(line):
         os.makedirs(out, exist_ok=True)
         # Fails now, and not after --folds has trained for hours.
         tempfile.TemporaryFile(dir=out).close()
-        rate, ratio = None, None
+        rate = None
         kinds = np.full(len(training), "folds", object)
         if options.folds:
             # `examine` finds the temperature and the noise rate by itself.
             probabilities = noise.fold_probabilities(
-                run, folder, options.folds, options.fold_epochs
+                run, options.folds, options.fold_epochs
             )
             everything = np.arange(len(training))
             artefacts.put_known(training, everything, probabilities, kinds)
         else:
             rate = noise.Kept(run.config, folder, training).in_force()
-            ratio = _ratio(run.model, training)
             probabilities = np.zeros(training.sets.shape, np.float32)
             for part, weights, kind in artefacts.beliefs(run.model, training):
                 probabilities[part], kinds[part] = weights, kind
@@ -97,25 +96,14 @@ def main(line):
             labels=training.labels,
             known=None if training.known is None else training.known >= 0,
             history=_history(folder),
-            facts=_facts(run, folder),
             name=os.path.basename(run.config.data.dataset),
             review=options.review,
-            ratio=ratio,
             as_given=training.candidates if training.known_as_sets else None,
         )
         paths = [*audit.write(out), os.path.join(out, "report.html")]
         audit.to_html(paths[-1], images=training.images)
     print(audit.describe())
     print(f"In {out}: {', '.join(map(os.path.basename, paths))}.")
-
-
-def _ratio(model, training):
-    """Returns the candidate ratios of training, NaN of others, or None."""
-    if not model.keeps_pseudo_labels:
-        return None
-    ratio = np.full(len(training), np.nan, np.float32)
-    ratio[training.trained] = model.pseudo_label_table.candidate_ratio.numpy()
-    return ratio
 
 
 def _history(folder):
@@ -126,21 +114,6 @@ def _history(folder):
 
     rows = read_metrics(folder.file("metrics.csv"))
     return pd.DataFrame(rows).apply(pd.to_numeric) if rows else None
-
-
-def _facts(run, folder):
-    """Returns what is known of the audited model, of the selected epoch."""
-    results = folder.finished() or {}
-    state = folder.checkpoint.state
-    facts = {"epochs": run.epoch, "run_epochs": state["epochs"]}
-    facts["test_accuracy"] = results.get("test_accuracy_selected")
-    facts["noise_rate"] = results.get("noise_rate")
-    logs = state["best"]["logs"]
-    for name in ("test_accuracy", "lambda", "noise_rate"):
-        # What was not computed in this epoch is NaN.
-        if name in logs and logs[name] == logs[name]:
-            facts[name] = logs[name]
-    return facts
 
 
 if __name__ == "__main__":

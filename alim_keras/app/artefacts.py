@@ -202,16 +202,9 @@ def describe(numbers):
 
 @contextlib.contextmanager
 def _unfinished(folder):
-    """Yields a new folder in the run folder, which goes at the end.
-
-    An error of the disk that names no file gets the folder's name.
-    """
+    """Yields a new folder in the run folder, which goes at the end."""
     path = tempfile.mkdtemp(dir=folder.path, prefix=PARTIAL)
     try:
         yield path
-    except OSError as error:
-        if error.filename is None and error.errno is not None:
-            raise OSError(error.errno, error.strerror, folder.path) from error
-        raise
     finally:
         shutil.rmtree(path, ignore_errors=True)

@@ -14,7 +14,6 @@ from alim_keras import backend
 from alim_keras import files
 from alim_keras import methods
 from alim_keras import noise_rate
-from alim_keras import report
 from alim_keras.app import build
 from alim_keras.app.run_folder import fingerprint
 from alim_keras.data import formats
@@ -47,10 +46,15 @@ def prepare(config, folder, training):
     if asked in (None, "oracle") or isinstance(asked, float):
         return kept.in_force()
     if asked == "auto":
-        asked, why = _choose(config, training)
+        asked, why = _choose(training)
         _tell(f"--noise_rate=auto takes {asked}: {why}")
     if asked in _ESTIMATORS:
-        _check_held_out(asked, config, training)
+        if not len(training.held_out):
+            raise ConfigError(
+                f"--noise_rate={asked} looks at images held out of training; "
+                "add --holdout=0.1, or use --noise_rate=cv. Received: "
+                "--holdout=0"
+            )
         batches = build.eval_batches(training, training.held_out)
         kept.estimator = noise_rate.HeldOut(batches, _ESTIMATORS[asked])
         return kept
@@ -137,7 +141,7 @@ def _tell(text):
         print(text, flush=True)
 
 
-def _choose(config, training):
+def _choose(training):
     # Answers that take the place of sets are mostly those of a review list, of
     # items whose sets looked wrong: they do not stand for all.
     known = training.known
@@ -146,24 +150,7 @@ def _choose(config, training):
     # Full sets cannot be wrong.
     sizes = training.sets.sizes[training.held_out]
     num_held_out = int((sizes < training.num_classes).sum())
-    asked, why = noise_rate.choose(num_held_out, num_labels)
-    if asked == "cv" and config.machine.distribute == "multi_worker":
-        return "em", "many processes train, and cv is for one."
-    return asked, why
-
-
-def _check_held_out(name, config, training):
-    if not len(training.held_out):
-        raise ConfigError(
-            f"--noise_rate={name} looks at images held out of training; add "
-            "--holdout=0.1, or use --noise_rate=cv. Received: --holdout=0"
-        )
-    if not build.keeps_pseudo_labels(config):
-        raise ConfigError(
-            f"--noise_rate={name} is estimated for ALIM, and --method="
-            f"{config.method.method} keeps no pseudo labels for it; use "
-            "--noise_rate=cv to know the rate all the same."
-        )
+    return noise_rate.choose(num_held_out, num_labels)
 
 
 def _estimate_once(asked, config, training):
@@ -250,8 +237,6 @@ class CrossFit:
         epochs = self.epochs or min(config.train.epochs, wanted)
         self._fold += 1
         line = f"network {self._fold}: {epochs} epochs on {len(rows):,} items"
-        if batch_size < config.train.batch_size:
-            line += f", in batches of {batch_size}"
         if epochs < wanted and not self.epochs:
             line += (
                 f" ({wanted} epochs would be right, but --epochs={epochs}: "
@@ -275,22 +260,17 @@ class CrossFit:
         return np.concatenate(list(map(keras.ops.convert_to_numpy, logits)))
 
 
-def fold_probabilities(run, folder, folds, epochs=None):
+def fold_probabilities(run, folds, epochs=None):
     """Returns what networks that saw neither item nor copy predict.
 
     They take as many epochs as the run's, and are kept in the run folder, if
     it can be written to. Returns float32 `(N, C)`.
     """
-    training, count = run.training, len(run.training)
-    if folds > count:
-        raise ConfigError(
-            f"There are {count} items, so at most as many folds. Received: "
-            f"--folds={folds}"
-        )
+    folder, training, count = run.folder, run.training, len(run.training)
     epochs = epochs or run.config.train.epochs
     wish = f"{folds} folds of {epochs} epochs, identical items in one"
     made_for = [*_made_for(run.config, training), wish]
-    logits = _stored(folder, made_for, training.sets.shape)
+    logits = _stored(folder, made_for)
     if logits is None:
         # The part that the run holds out is to be judged too.
         everything = dataclasses.replace(
@@ -309,25 +289,20 @@ def fold_probabilities(run, folder, folds, epochs=None):
                 np.savez(file, logits=logits, made_for=made_for)
         except OSError as error:
             print(f"{path} cannot be kept for another audit: {error.strerror}")
-    # In their place and in blocks: there are many.
-    for block in report.blocks(*logits.shape):
-        part = slice(block[0], block[-1] + 1)
-        logits[part] = softmax(logits[part], axis=1)
-    return logits
+    return softmax(logits, axis=1)
 
 
-def _stored(folder, made_for, shape):
+def _stored(folder, made_for):
     """Returns the logits of an earlier audit, if they are of this wish."""
     try:
         if folder.existing(FOLDS_FILE) is None:
             return None
         content = formats.read_npz(folder.file(FOLDS_FILE))
-        logits, kept_for = content["logits"], content["made_for"].tolist()
+        is_same = content["made_for"].tolist() == made_for
+        return content["logits"] if is_same else None
     except (CheckpointError, DataError, KeyError):
         print(f"{FOLDS_FILE} cannot be read: its networks are trained again")
         return None
-    is_sound = logits.shape == tuple(shape) and logits.dtype == np.float32
-    return logits if is_sound and kept_for == made_for else None
 
 
 def _groups_of(training, rows):

@@ -63,7 +63,7 @@ class Predictor:
         return max(height, width), channels
 
 
-def load_predictor(path, class_names=None, rename=False):
+def load_predictor(path, class_names=None):
     """Loads a model for prediction.
 
     Of a run folder it takes `saved_model/`, which needs no classes of the
@@ -71,10 +71,9 @@ def load_predictor(path, class_names=None, rename=False):
 
     Args:
         path: A run folder, a `.keras` file or the folder of a SavedModel.
-        class_names: Sequence of C strings. Defaults to the names that the
-            model or its run keeps, or else the numbers.
-        rename: Whether `class_names` may differ from the kept names: each is
-            then another word for the class in its place.
+        class_names: Sequence of C strings, for a model that keeps no names.
+            Defaults to the names that the model or its run keeps, or else the
+            numbers.
     """
     path = _find(os.path.abspath(os.path.expanduser(path)))
     is_graph = os.path.isdir(path)
@@ -94,18 +93,11 @@ def load_predictor(path, class_names=None, rename=False):
             f"{_ADVICE} A saved_model needs no classes of your own."
         ) from error
     names = tuple(map(str, class_names or kept or range(num_classes)))
-    problem = ""
-    if len(names) != num_classes:
-        problem = f"has {num_classes} classes, and each needs a name"
-    elif kept and names != kept and not rename:
-        problem = (
-            f"has other classes, or in another order: {first_five(kept)}. "
-            "Leave --class_names out; --rename gives the classes other words, "
-            "in the model's order"
-        )
-    if problem:
+    if len(names) != num_classes or (kept and names != kept):
         raise ConfigError(
-            f"The model in {path} {problem}. Received: {len(names)} names, "
+            f"The model in {path} has {num_classes} classes, "
+            f"{first_five(kept or range(num_classes))}, in this order; leave "
+            f"--class_names out. Received: {len(names)} names, "
             f"{first_five(names)}"
         )
     return Predictor(function, names, tuple(shape))
