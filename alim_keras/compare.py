@@ -82,8 +82,8 @@ _ALONE = {"lam": 0.0} | {
 # What the rows share, or what has a spelling of its own.
 _SHARED = (
     "method seed ambiguity noise_level run_dir backend distribute replicas "
-    "candidates_file save_candidates dataset data_dir download train_size "
-    "progress deterministic"
+    "candidates_file dataset data_dir download train_size progress "
+    "deterministic"
 ).split()
 _LISTS = {"ambiguity": "ambiguities", "noise_level": "noise_levels"}
 # Errors that are about the wish and not about one training: where the first
@@ -241,7 +241,7 @@ def _check_flags(line):
     if _given(line.config):
         names = list(_LISTS.values())
     line.refuse_typed(
-        ["method", "seed", "run_dir", "save_candidates", *names],
+        ["method", "seed", "run_dir", *names],
         "is not for all cells: --methods, --seeds, --out and, for simulated "
         "sets, --ambiguities and --noise_levels tell them apart",
     )

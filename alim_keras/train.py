@@ -113,8 +113,6 @@ def train(config, folder, scope, replicas=1, publish=True):
     folder.check_data(training)
     run_folder.check_agreement(config, folder, training.sets)
     if is_chief:
-        if config.candidates.save_candidates:
-            training.sets.save(config.candidates.save_candidates)
         for note in training.notes:
             print(note)
         print(training.sets.describe(training.labels))

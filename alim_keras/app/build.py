@@ -145,11 +145,11 @@ def method_arguments(config):
     value leave the method's own in force, and `--method_options` wins.
     """
     method, alim = methods.find_method(config.method.method), config.alim
-    known = methods.arguments_of(method)
+    known, values = methods.arguments_of(method), vars(config.method)
     arguments = {
-        name: getattr(config.method, name)
+        name: values[name]
         for name in _METHOD_FLAGS
-        if name in known and getattr(config.method, name) is not None
+        if name in known and values[name] is not None
     }
     arguments["pseudo_label_start"] = config.method.prototype_start
     start = alim.pseudo_label_momentum_start
@@ -182,8 +182,7 @@ def keeps_pseudo_labels(config):
 
 def compile_model(config, built):
     """Compiles with SGD and the metrics that evaluation reads."""
-    # On JAX there is no other way to compile, and without it each operation
-    # runs on its own.
+    # On JAX there is no other way to compile.
     on_jax = keras.config.backend() == "jax"
     built.compile(
         optimizer=keras.optimizers.SGD(
@@ -233,9 +232,8 @@ def eval_batches(training, rows):
 def run_callbacks(config, folder, training, finished_epochs, noise_rate):
     """Returns the run's callbacks, in the order in which they must act.
 
-    The timer comes first, then the guard, so that nothing is written after a
-    loss that is not a number; the checkpoint last, so that it holds what all
-    others did.
+    The guard comes before those that write, so that nothing is written after a
+    loss that is not a number; the checkpoint holds what all others did.
     """
     steps = len(training.trained) // config.train.batch_size
     chosen = [
@@ -291,9 +289,8 @@ def evaluations(config, training):
         chosen.append(callbacks.Evaluation(batches, names, every))
     if len(training.test_images):
         names = {"covering_rate": "test_accuracy", "loss": "test_loss"}
-        chosen.append(
-            callbacks.Evaluation(test_batches(training), names, every)
-        )
+        batches = test_batches(training)
+        chosen.append(callbacks.Evaluation(batches, names, every))
     return chosen
 
 
@@ -307,13 +304,11 @@ def test_batches(training):
 def check(config, replicas=1):
     """Raises, before any data are read, for settings that cannot work."""
     alim, train, machine = config.alim, config.train, config.machine
-    batch, is_many = train.batch_size, replicas > 1
     needs_table = alim.lam not in (0, "adaptive")
     if needs_table and not keeps_pseudo_labels(config):
         _refuse(
             f"--method={config.method.method} keeps no pseudo labels, so ALIM "
-            "has nothing to adjust; use rc, proden, pico, crdpll, irnet or "
-            "pico_plus, or --lam=0",
+            "has nothing to adjust; use another method, or --lam=0",
             lam=alim.lam,
         )
     if alim.lam_per_class and alim.lam != "adaptive":
@@ -327,15 +322,15 @@ def check(config, replicas=1):
     if machine.replicas and machine.distribute != "mirrored":
         why = "--replicas needs --distribute=mirrored"
         _refuse(why, distribute=machine.distribute)
-    if batch % replicas:
-        why = f"A batch must split evenly over {replicas} replicas"
-        _refuse(why, batch_size=batch)
-    if is_many and mixup_weight(config) and batch // replicas % 2:
-        why = f"Mixup needs an even share of a batch on {replicas} replicas"
-        _refuse(why, batch_size=batch)
-    if is_many and machine.steps_per_execution > 1:
-        why = f"{replicas} replicas need --steps_per_execution=1"
-        _refuse(why, steps_per_execution=machine.steps_per_execution)
+    if replicas > 1:
+        # Mixup pairs the images of a replica.
+        share = replicas * (2 if mixup_weight(config) else 1)
+        if train.batch_size % share:
+            why = f"{replicas} replicas need a multiple of {share} images"
+            _refuse(why, batch_size=train.batch_size)
+        if machine.steps_per_execution > 1:
+            why = f"{replicas} replicas need --steps_per_execution=1"
+            _refuse(why, steps_per_execution=machine.steps_per_execution)
 
 
 def _refuse(why, **received):
@@ -343,21 +338,17 @@ def _refuse(why, **received):
     raise ConfigError(f"{why}. Received: --{name}={value}")
 
 
-def describe(config, built, training, replicas=1):
+def describe(config, built, training, replicas):
     """Returns what the model is, how much memory it takes, and what is odd."""
     trainable = sum(math.prod(v.shape) for v in built.trainable_variables)
     state = sum(
         math.prod(v.shape) * np.dtype(v.dtype).itemsize
         for v in (*built.variables, *built.optimizer.variables)
     )
-    held = training.images.nbytes + training.sets.nbytes
     text = (
         f"Model: {config.method.method} on {network_name(config, training)}, "
-        f"{trainable:,} trainable parameters, all decayed by "
-        f"{config.train.weight_decay:g}; {replicas} replica(s)\n"
-        f"Memory: {state / 2**20:,.1f} MiB of weights, table and optimizer on "
-        f"each device, {held / 2**20:,.1f} MiB of images and sets, and the "
-        "activations of a step"
+        f"{trainable:,} trainable parameters; weights, table and optimizer "
+        f"take {state / 2**20:,.1f} MiB on each of {replicas} device(s)"
     )
     warmup, epochs = config.alim.warmup_epochs, config.train.epochs
     is_on = config.alim.lam != 0 and keeps_pseudo_labels(config)

@@ -133,7 +133,6 @@ class CandidatesConfig:
         noise_level: eta of the simulation: how often the true label is left
             out.
         candidates_file: Read the candidate sets from this table or .npz file.
-        save_candidates: Write the candidate sets to this file.
         legacy_stream: Simulate with the random stream of the authors' code.
     """
 
@@ -141,7 +140,6 @@ class CandidatesConfig:
     ambiguity: float = number(0.3, low=0, high=1)
     noise_level: float = number(0.3, low=0, high=1)
     candidates_file: str | None = path()
-    save_candidates: str | None = path()
     legacy_stream: bool = switch(default=False)
 
 

@@ -31,8 +31,7 @@ from alim_keras.noise_rate import Estimate
 # Settings that may differ between a run and its continuation: they choose
 # where and how it runs, not what it computes.
 FREE = frozenset(
-    "run_dir data_dir download progress save_candidates candidates_file "
-    "images".split()
+    "run_dir data_dir download progress candidates_file images".split()
 )
 # Settings that name files of labels.
 _FILES = "candidates_file known_labels test_labels class_names".split()
