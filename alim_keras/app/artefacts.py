@@ -54,7 +54,7 @@ def write_saved_model(folder, model, class_names):
 def export_on_tensorflow(folder):
     """Lets a process on TensorFlow write saved_model/ of a JAX run.
 
-    Where TensorFlow cannot, a line says so; the rest of the run is whole.
+    Where it cannot, a line says so; the rest of the run is whole.
     """
     command = ["-m", "alim_keras.export", folder.path, "--saved_model"]
     done = subprocess.run(
@@ -79,12 +79,11 @@ def beliefs(model, training):
 
     They are the pseudo labels of the examples it was trained on, kind
     "table", if it keeps some, predictions for all others, and known labels
-    that stand in place of sets, "known". In blocks, since all rows over many
-    classes are more than a host holds.
+    that stand in place of sets, "known".
 
     Yields:
-        Integers `(n,)`; float32 `(n, C)`, rows of zeros where no step has
-        touched the table; and strings `(n,)`.
+        In blocks, integers `(n,)`; float32 `(n, C)`, rows of zeros where no
+        step has touched the table; and strings `(n,)`.
     """
     kept = training.trained if model.keeps_pseudo_labels else ()
     predicted = np.setdiff1d(np.arange(len(training)), kept)
@@ -188,10 +187,10 @@ def describe(numbers):
     if accuracy is not None:
         sentences.append(f"Test accuracy {accuracy:.4f} after the last epoch.")
     if numbers["selected_by"] != "last":
-        accuracy = numbers["test_accuracy_selected"]
-        rest = "" if accuracy is None else f", test accuracy {accuracy:.4f}"
-        chosen = "Selected by {selected_by}: epoch {selected_epoch}"
-        sentences.append(f"{chosen.format(**numbers)}{rest}.")
+        sentence = "Selected by {selected_by}: epoch {selected_epoch}"
+        if numbers["test_accuracy_selected"] is not None:
+            sentence += ", test accuracy {test_accuracy_selected:.4f}"
+        sentences.append(f"{sentence.format(**numbers)}.")
     accuracy = numbers["pseudo_label_accuracy"]
     if accuracy is not None:
         sentences.append(f"Training labels right: {accuracy:.4f}.")

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import tempfile
+import textwrap
 import traceback
 import warnings
 
@@ -60,20 +61,18 @@ def run(command, main, arguments=None, keras=True):
             if keras:
                 import_keras(backend, verbose)
             return main(line) or 0
-    except KeyboardInterrupt as error:
-        code, failure = _INTERRUPTED, error
-        message = "interrupted; the same command continues the work."
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         code, message = explain(error, verbose)
-        failure = error
-    if verbose:
-        traceback.print_exception(failure)
-    report(name, message)
-    return code
+        if verbose:
+            traceback.print_exception(error)
+        report(name, message)
+        return code
 
 
 def explain(error, verbose=False):
     """Returns the exit code and the one line for an exception."""
+    if isinstance(error, KeyboardInterrupt):
+        return _INTERRUPTED, "interrupted; the same command continues the work."
     if not isinstance(error, AlimError):
         # tf.data hands on the text of an error only.
         error = original(error) or error
@@ -81,9 +80,8 @@ def explain(error, verbose=False):
         return error.exit_code, f"error: {_joined(error)}"
     lacks = EnvironmentLacksError.exit_code
     # The frameworks' messages run to pages.
-    kind, quote = type(error).__name__, _joined(error)
-    if len(quote) > _LONGEST_QUOTE:
-        quote = f"{quote[:_LONGEST_QUOTE]} ..."
+    kind = type(error).__name__
+    quote = textwrap.shorten(str(error), _LONGEST_QUOTE, placeholder=" ...")
     # By name: JAX has no class for it, and TensorFlow may not be loaded.
     is_full = kind == "ResourceExhaustedError" or "RESOURCE_EXHAUSTED" in quote
     if is_full or isinstance(error, MemoryError):
@@ -100,10 +98,10 @@ def explain(error, verbose=False):
             f"python -m pip install {wanted}"
         )
     if isinstance(error, OSError) and error.strerror:
-        place = f": {error.filename}" if error.filename else ""
+        path = f": {error.filename}" if error.filename else ""
         missing = isinstance(error, FileNotFoundError)
         code = DataError.exit_code if missing else lacks
-        return code, f"error: {error.strerror}{place}"
+        return code, f"error: {error.strerror}{path}"
     hint = "" if verbose else " (--verbose shows the traceback)"
     return _UNEXPECTED, f"unexpected error: {kind}: {quote}{hint}"
 
@@ -121,8 +119,8 @@ def report(name, line):
 def set_environment(backend=None, verbose=False):
     """Sets a command's environment variables, before Keras is imported.
 
-    The user's own values win, but for KERAS_BACKEND, for which a flag is the
-    stronger wish. `verbose` leaves TensorFlow's log as it is.
+    The user's own values win, but not over the flag --backend. `verbose` leaves
+    TensorFlow's log as it is.
     """
     if backend is not None:
         os.environ["KERAS_BACKEND"] = backend
