@@ -181,7 +181,7 @@ def test_what_the_model_does_not_take(model_run, tabular, pictures, tmp_path):
         (tabular.folder, tmp_path / "a.npz", "no array 'features'"),
         (tabular.folder, tmp_path / "b.npy", "takes 5 features. Received: 4"),
         (model_run.folder, tmp_path / "c.csv", "--candidates_file"),
-        (model_run.folder, tmp_path / "x.png", "1 of 1 files or folders do"),
+        (model_run.folder, tmp_path / "x.png", "x.png: "),
     ):
         code, line = error(folder, path)
         assert code == 3 and words in line, line
