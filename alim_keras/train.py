@@ -134,8 +134,7 @@ def train(config, folder, scope, replicas=1, publish=True):
             print(f"Continuing {folder.path} after epoch {finished_epochs}")
         else:
             print(build.describe(config, model, training, replicas))
-        rate = noise.Kept(config, folder, training).in_force()
-        folder.write_identity(config, training, rate)
+        folder.write_identity(config, training)
         print(f"Run folder: {folder.path}", flush=True)
 
     # Training: the step is methods/base.py's, in the Trainer of backend/.

@@ -15,7 +15,7 @@ from alim_keras.data.checks import check_truth_inside
 from alim_keras.data.class_names import read_class_names
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.errors import first_rows
+from alim_keras.errors import first_five
 
 # Settings that are read for labels of one's own, and those for any table.
 _OF_IMAGES = "images class_names known_labels known_as_sets test_labels".split()
@@ -179,12 +179,12 @@ def check_use(line):
 
 def _rows_of_run(training, ids):
     """Returns the rows of a run's items in the data as they are now."""
-    missing = np.flatnonzero(~np.isin(ids, training.ids))
+    missing = ids[~np.isin(ids, training.ids)]
     if len(missing):
         raise DataError(
             f"{training.name}: {len(missing)} of {len(ids)} items of the run "
-            f"are no longer there, {first_rows(missing, ids)}; restore the "
-            "table and its images as they were, or train again"
+            f"are no longer there, {first_five(missing)}; restore the table "
+            "and its images as they were, or train again"
         )
     return training.rows_of(ids)
 

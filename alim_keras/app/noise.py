@@ -114,16 +114,11 @@ class Kept:
 
     def keep(self, estimate):
         """Writes an estimate and prints the first; returns it."""
-        statistics = self.training.sets.statistics(self.training.labels)
-        realised = statistics["realised_noise"]
         if backend.is_chief():
-            content = {"estimate": estimate.as_dict(), "realised": realised}
+            content = {"estimate": estimate.as_dict()}
             self.folder.write(FILE, {**content, "made_for": self.made_for})
         if not self.is_shown:
-            line = estimate.describe()
-            if realised is not None:
-                line += f" Realised: {realised:.3f} (uses true labels)."
-            _tell(line)
+            _tell(estimate.describe())
         self.is_shown = True
         return estimate
 
@@ -204,9 +199,9 @@ class CrossFit:
     every network can be trained with; the rest is the run's. One model serves
     all folds, from the same initial weights.
 
-    Rows count within `training.trained`. By default each training has few
-    epochs: 12, or more where these have fewer than 240 steps, but never more
-    than the run's. `purpose` begins each printed line.
+    Rows count within `training.trained`. `epochs` defaults to 12, or more where
+    these have fewer than 240 steps, but never more than the run's. `purpose`
+    begins each printed line.
     """
 
     def __init__(self, config, training, purpose, epochs=None):
@@ -233,6 +228,12 @@ class CrossFit:
         rows = training.trained[train_rows]
         # The run fills a batch, and a part of its items may not.
         batch_size = min(config.train.batch_size, len(rows))
+        batches = train_dataset(
+            training.images[rows],
+            training.sets.take(rows),
+            batch_size=batch_size,
+            seed=config.run.seed,
+        )
         wanted = max(_EPOCHS, -(-_STEPS // (len(rows) // batch_size)))
         epochs = self.epochs or min(config.train.epochs, wanted)
         self._fold += 1
@@ -244,17 +245,8 @@ class CrossFit:
             )
         _tell(self.purpose + line)
         rate = build.learning_rate(config, epochs)
-        self._model.fit(
-            train_dataset(
-                training.images[rows],
-                training.sets.take(rows),
-                batch_size=batch_size,
-                seed=config.run.seed,
-            ),
-            epochs=epochs,
-            verbose=0,
-            callbacks=[keras.callbacks.LearningRateScheduler(rate)],
-        )
+        schedule = keras.callbacks.LearningRateScheduler(rate)
+        self._model.fit(batches, epochs=epochs, verbose=0, callbacks=[schedule])
         batches = build.eval_batches(training, training.trained[predict_rows])
         logits = [self._infer(x["image"]) for x, _ in batches]
         return np.concatenate(list(map(keras.ops.convert_to_numpy, logits)))
@@ -263,8 +255,8 @@ class CrossFit:
 def fold_probabilities(run, folds, epochs=None):
     """Returns what networks that saw neither item nor copy predict.
 
-    They take as many epochs as the run's, and are kept in the run folder, if
-    it can be written to. Returns float32 `(N, C)`.
+    Their predictions, float32 `(N, C)`, are kept in the run folder, if it can
+    be written to. `epochs` defaults to the run's.
     """
     folder, training, count = run.folder, run.training, len(run.training)
     epochs = epochs or run.config.train.epochs

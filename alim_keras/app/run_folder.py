@@ -21,12 +21,10 @@ from alim_keras.app import cli
 from alim_keras.app.config import Config
 from alim_keras.callbacks import RunCheckpoint
 from alim_keras.data import CandidateSets
-from alim_keras.data import known_data
 from alim_keras.data.matching import list_images
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.noise_rate import Estimate
 
 # Settings that may differ between a run and its continuation: they choose
 # where and how it runs, not what it computes.
@@ -34,7 +32,9 @@ FREE = frozenset(
     "run_dir data_dir download progress candidates_file images".split()
 )
 # Settings that name files of labels.
-_FILES = "candidates_file known_labels test_labels class_names".split()
+_FILES = (
+    "dataset candidates_file known_labels test_labels class_names"
+).split()
 _PACKAGES = (
     "keras tensorflow tensorflow-datasets numpy scikit-learn absl-py"
 ).split()
@@ -78,8 +78,7 @@ class RunFolder:
             return None
         if not stat.S_ISREG(mode):
             raise CheckpointError(
-                f"{path} must be a regular file, and it is a link, a folder "
-                "or a device. Remove it, if you did not make it."
+                f"{path} must be a regular file, and no link, folder or device."
             )
         return path
 
@@ -149,7 +148,7 @@ class RunFolder:
         except DataError as error:
             raise CheckpointError(
                 f"{path} is damaged ({error}). Remove it: the train command "
-                "of run.flags with this --run_dir writes it again."
+                "with this --run_dir writes it again."
             ) from error
 
     def begun(self):
@@ -214,10 +213,10 @@ class RunFolder:
             f"and files, or choose another --run_dir.{received}"
         )
 
-    def write_identity(self, config, training, noise_rate):
+    def write_identity(self, config, training):
         """Writes what says which run this is and repeats it, where missing."""
         if self.existing("run.json") is None:
-            self.write("run.json", _record(config, training, noise_rate))
+            self.write("run.json", _record(config, training))
         if self.existing("candidates.npz") is None:
             training.sets.save(self.file("candidates.npz"))
         names = "".join(f"{name}\n" for name in training.class_names)
@@ -275,18 +274,15 @@ def _identity(training):
     }
 
 
-def _record(config, training, noise_rate):
+def _record(config, training):
     """Returns the content of run.json."""
     settings = config.as_dict()
-    if isinstance(noise_rate, Estimate):
-        noise_rate = noise_rate.as_dict()
     return {
         "command": shlex.join(sys.orig_argv),
         "settings": settings,
         "seed": config.run.seed,
         "candidates_hash": training.sets.content_hash,
         "candidates": training.sets.provenance,
-        "noise_rate": noise_rate,
         "notes": list(training.notes),
         "identity": _identity(training),
         "files": _digests_of_files(settings),
@@ -326,20 +322,18 @@ def versions():
 
 
 def _digests_of_files(settings):
-    """Returns a digest of each file of labels that the settings name.
-
-    Of a folder with a folder for each class, its list of images is digested.
-    """
-    names = list(_FILES)
-    if known_data.is_table(settings["dataset"]):
-        names.append("dataset")
+    """Returns a digest of each file of labels that the settings name."""
     digests = {}
-    for name in names:
-        path = settings[name]
-        if path and os.path.isdir(path):
-            digests[name] = _digest_of_rows(list_images(path).files)
-        elif path and os.path.isfile(path):
+    for name in _FILES:
+        path = settings[name] or ""
+        if not os.path.isabs(path):
+            # The name of a data set, or names of classes.
+            continue
+        if os.path.isfile(path):
             digests[name] = files.digest(path)
+        elif os.path.isdir(path):
+            # A folder with a folder for each class.
+            digests[name] = _digest_of_rows(list_images(path).files)
     return digests
 
 
