@@ -1,11 +1,8 @@
 """Writes the files of a run for others: models, labels, results.json."""
 
-import contextlib
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 
 import keras
 import numpy as np
@@ -16,6 +13,7 @@ from alim_keras.app.build import test_batches
 from alim_keras.callbacks import read_metrics
 from alim_keras.files import PARTIAL
 from alim_keras.files import move_written
+from alim_keras.files import remove_partial
 from alim_keras.noise_rate import Estimate
 
 
@@ -30,10 +28,10 @@ def write(folder, model, training, labels=True):
     """
     if keras.config.backend() == "tensorflow":
         write_saved_model(folder, model, training.class_names)
-    with _unfinished(folder) as partial:
-        path = os.path.join(partial, "model.keras")
-        model.save(path)
-        move_written(path, folder.file("model.keras"))
+    # Keras wants this ending.
+    partial = folder.file(f"{PARTIAL}model.keras")
+    model.save(partial)
+    move_written(partial, folder.file("model.keras"))
     if not labels:
         return None
     settled = _write_labels(folder, model, training)
@@ -42,13 +40,13 @@ def write(folder, model, training, labels=True):
 
 def write_saved_model(folder, model, class_names):
     """Exports the classifier; the folder appears only when it is whole."""
-    path = folder.file("saved_model")
-    with _unfinished(folder) as partial:
-        new, old = os.path.join(partial, "new"), os.path.join(partial, "old")
-        model.export(new, class_names=class_names)
-        if os.path.lexists(path):
-            os.replace(path, old)
-        os.replace(new, path)
+    names = ("saved_model", f"{PARTIAL}new", f"{PARTIAL}old")
+    path, new, old = map(folder.file, names)
+    model.export(new, class_names=class_names)
+    if os.path.lexists(path):
+        os.replace(path, old)
+    os.replace(new, path)
+    remove_partial(folder.path)
 
 
 def export_on_tensorflow(folder):
@@ -197,13 +195,3 @@ def describe(numbers):
     return " ".join(sentences) or (
         f"{numbers['epochs']} epochs; no true labels to measure accuracy by."
     )
-
-
-@contextlib.contextmanager
-def _unfinished(folder):
-    """Yields a new folder in the run folder, which goes at the end."""
-    path = tempfile.mkdtemp(dir=folder.path, prefix=PARTIAL)
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
