@@ -25,12 +25,6 @@ from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.networks import make_backbone
 
-# Flags that are arguments of the methods that have them.
-_METHOD_FLAGS = (
-    "mixup_weight mixup_alpha logit_adjustment embedding_dim queue_size "
-    "key_momentum prototype_momentum temperature prototype_temperature "
-    "contrastive_weight"
-).split()
 # The log that --select looks at.
 _CRITERIA = {
     "last": None,
@@ -79,7 +73,7 @@ def backbone_of(config, training, restored=False):
         config.method.width,
         None if restored else config.method.weights,
     )
-    # A network that brings its own preprocessing wants [0, 255] untouched.
+    # A network with preprocessing of its own wants [0, 255] untouched.
     mean, std = 0.0, 1.0 / 255.0
     if is_normalised:
         mean, std = training.mean, training.std
@@ -145,11 +139,11 @@ def method_arguments(config):
     value leave the method's own in force, and `--method_options` wins.
     """
     method, alim = methods.find_method(config.method.method), config.alim
-    known, values = methods.arguments_of(method), vars(config.method)
+    known = methods.arguments_of(method)
     arguments = {
-        name: values[name]
-        for name in _METHOD_FLAGS
-        if name in known and values[name] is not None
+        name: value
+        for name, value in vars(config.method).items()
+        if name in known and value is not None
     }
     arguments["pseudo_label_start"] = config.method.prototype_start
     start = alim.pseudo_label_momentum_start
@@ -196,10 +190,9 @@ def compile_model(config, built):
 
 
 def learning_rate(config, epochs=None):
-    """Returns the rate of an epoch (from 0) as a function.
+    """Returns the authors' cosine, a function of an epoch, from 0.
 
-    The authors' cosine: it ends at a thousandth of the rate it starts from,
-    and epochs count from 1, so that the last epoch runs at the floor.
+    The last epoch runs at a thousandth of the rate at the start.
     """
     epochs, rate = epochs or config.train.epochs, config.train.learning_rate
     floor = rate * 1e-3 if config.train.lr_schedule == "cosine" else rate
