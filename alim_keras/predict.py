@@ -86,10 +86,8 @@ def main(line):
     options, table = line.options, line.group(TableConfig)
     _check(line, options)
     names = table.class_names
-    predictor = predicting.load_predictor(
-        line.words["model"],
-        read_class_names(names) if names else None,
-    )
+    names = read_class_names(names) if names else None
+    predictor = predicting.load_predictor(line.words["model"], names)
     if options.candidates_file:
         items = predicting.inputs_of_table(
             options.candidates_file,
@@ -124,16 +122,11 @@ def main(line):
 def _check(line, options):
     """Raises for flags that do not fit together."""
     paths, table = line.words["paths"], options.candidates_file
-    if options.rank and not table:
+    if bool(paths) == bool(table) or (options.rank and not table):
         raise ConfigError(
-            "--rank puts candidate sets in order; give the table that holds "
-            "them as --candidates_file"
-        )
-    if bool(paths) == bool(table):
-        raise ConfigError(
-            "Give either images to predict, or the table of items as "
-            f"--candidates_file. Received: {' '.join(paths) or 'neither'}"
-            f"{' and --candidates_file' if table else ''}"
+            "Give either images to predict, or the table of items, which "
+            "--rank needs, as --candidates_file. Received: "
+            f"{' '.join(paths) or 'no images'}, --candidates_file={table}"
         )
     line.refuse_typed(_UNREAD, "is not read: a prediction needs no true labels")
     if paths:

@@ -65,7 +65,10 @@ def training_set(config, folder=None, reopen=False, table=None):
     if given is not None and training.candidates is None:
         training = training.with_candidates(given)
     elif config.candidates.candidates_file:
-        training = training.with_candidates(_read_candidates(config, training))
+        # The table's names are looked up among the data set's classes.
+        how = {**reading(config.table), "class_names": training.class_names}
+        sets, *_ = tables.read_labels(config.candidates.candidates_file, **how)
+        training = training.with_candidates(sets)
     elif training.candidates is None:
         training = training.with_candidates(_simulated(config, training))
     if given is not None and training.sets.content_hash != given.content_hash:
@@ -187,12 +190,6 @@ def _rows_of_run(training, ids):
             "and its images as they were, or train again"
         )
     return training.rows_of(ids)
-
-
-def _read_candidates(config, training):
-    # The table's names are looked up among the data set's classes.
-    options = {**reading(config.table), "class_names": training.class_names}
-    return tables.read_labels(config.candidates.candidates_file, **options)[0]
 
 
 def _simulated(config, training):

@@ -207,9 +207,9 @@ def test_damaged_and_missing_models(model_run, pictures, tmp_path):
 def test_flags_that_do_not_fit(model_run, pictures):
     folder = model_run.folder
     for arguments, words in (
-        ((folder,), "Received: neither"),
+        ((folder,), "Received: no images"),
         ((folder, pictures.folder, "--candidates_file=a"), "either images to"),
-        ((folder, pictures.folder, "--rank"), "--rank puts candidate sets"),
+        ((folder, pictures.folder, "--rank"), "which --rank needs"),
         ((), "Expected MODEL [PATHS...]"),
         ((folder, pictures.folder, "--class_names=a,b"), "has 4 classes"),
         ((folder, pictures.folder, "--min_votes=2"), "PATHS are no table"),
