@@ -46,7 +46,7 @@ def prepare(config, folder, training):
     if asked in (None, "oracle") or isinstance(asked, float):
         return kept.in_force()
     if asked == "auto":
-        asked, why = _choose(training)
+        asked, why = _choose(config, training)
         _tell(f"--noise_rate=auto takes {asked}: {why}")
     if asked in _ESTIMATORS:
         if not len(training.held_out):
@@ -136,7 +136,7 @@ def _tell(text):
         print(text, flush=True)
 
 
-def _choose(training):
+def _choose(config, training):
     # Answers that take the place of sets are mostly those of a review list, of
     # items whose sets looked wrong: they do not stand for all.
     known = training.known
@@ -145,7 +145,10 @@ def _choose(training):
     # Full sets cannot be wrong.
     sizes = training.sets.sizes[training.held_out]
     num_held_out = int((sizes < training.num_classes).sum())
-    return noise_rate.choose(num_held_out, num_labels)
+    asked, why = noise_rate.choose(num_held_out, num_labels)
+    if asked == "cv" and config.machine.distribute == "multi_worker":
+        return "em", "many processes train, and cv is for one."
+    return asked, why
 
 
 def _estimate_once(asked, config, training):
