@@ -11,6 +11,7 @@ as soon as Keras is there, it knows which module defines each class.
 
 import importlib
 import importlib.abc
+import importlib.machinery
 import sys
 
 __version__ = "0.1.0"
@@ -79,11 +80,8 @@ class _AfterKeras(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if name != "keras":
             return None
-        for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(name, path)
-            if spec is not None:
-                break
-        else:
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None:
             return None
         execute = spec.loader.exec_module
 

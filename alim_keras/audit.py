@@ -9,15 +9,15 @@ report.html into the run folder. The same from Python: `alim_keras.audit`.
 import dataclasses
 import os
 import sys
+import tempfile
 
 import numpy as np
 
 from alim_keras.app import cli
 from alim_keras.app import process
+from alim_keras.app.config import ReopenConfig
 from alim_keras.app.values import path
-from alim_keras.app.values import switch
 from alim_keras.app.values import whole
-from alim_keras.errors import ConfigError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,20 +33,12 @@ class AuditConfig:
         fold_epochs: Epochs of each training of --folds. Without it: as many
             as the run.
         out: Folder for the tables and the report. Without it: the run's own.
-        images: Where the images lie now, if no longer where the run found
-            them.
-        data_dir: Where a data set with a name lies now, likewise.
-        trust_code: Run the code that the run's run.flags names, such as a
-            method of its own.
     """
 
     review: int = whole(200, low=1)
     folds: int | None = whole(None, low=2, high=100)
     fold_epochs: int | None = whole(None, low=1)
     out: str | None = path()
-    images: str | None = path()
-    data_dir: str | None = path()
-    trust_code: bool = switch(False)
 
 
 COMMAND = cli.Command(
@@ -56,7 +48,7 @@ COMMAND = cli.Command(
         "person should look at again: labels.csv, review.csv, tables of "
         "classes and annotators, and report.html."
     ),
-    groups=(AuditConfig,),
+    groups=(AuditConfig, ReopenConfig),
     words=("run",),
     examples=(
         "audit runs/mine",
@@ -71,24 +63,22 @@ def main(line):
     from alim_keras.app import artefacts
     from alim_keras.app import build
     from alim_keras.app import noise
-    from alim_keras.app.run_folder import RunFolder
     from alim_keras.report import examine
 
     options = line.options
-    folder = RunFolder(line.words["run"])
-    build.check_begun(folder)
-    out = options.out or folder.path
-    # Before --folds trains for hours.
-    _check_out(out)
-    with folder.lock(to_read=bool(options.out)):
-        run = build.open_run(folder, options)
-        training = run.training
+    # With --out, a run folder that nobody may write to will do.
+    with build.open_run(line, lock=not options.out) as run:
+        folder, training = run.folder, run.training
+        out = options.out or folder.path
+        os.makedirs(out, exist_ok=True)
+        # Fails now, and not after --folds has trained for hours.
+        tempfile.TemporaryFile(dir=out).close()
         rate = None
         kinds = np.full(len(training), "folds", object)
         if options.folds:
             # `examine` finds the temperature and the noise rate by itself.
             probabilities = noise.fold_probabilities(
-                run, folder, options.folds, options.fold_epochs
+                run, options.folds, options.fold_epochs
             )
             everything = np.arange(len(training))
             artefacts.put_known(training, everything, probabilities, kinds)
@@ -114,20 +104,6 @@ def main(line):
         audit.to_html(paths[-1], images=training.images)
     print(audit.describe())
     print(f"In {out}: {', '.join(map(os.path.basename, paths))}.")
-
-
-def _check_out(out):
-    """Raises unless files can be written into a folder, new or not."""
-    if os.path.exists(out) and not os.path.isdir(out):
-        raise ConfigError(f"--out must be a folder. Received: --out={out}")
-    place = os.path.abspath(out)
-    while not os.path.exists(place):
-        place = os.path.dirname(place)
-    if not os.access(place, os.W_OK):
-        raise ConfigError(
-            f"{out} cannot be written to. Give another folder for the tables "
-            "and the report: --out=FOLDER"
-        )
 
 
 def _history(folder):

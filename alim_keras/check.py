@@ -6,9 +6,7 @@ It takes training's flags: the line that is checked is the line that trains.
 Ends with 3 if training would refuse the data.
 """
 
-import csv
 import dataclasses
-import io
 import sys
 
 from alim_keras.app import cli
@@ -75,29 +73,28 @@ def main(line):
         _write(problems_file, problems)
     if problems and config.table.on_bad_image == "error":
         print("\n".join(table.notes))
-        return _verdict(config, problems)
-    training = load.training_set(config, table=table, line=line)
-    print(findings.describe(training))
-    batch_size = config.train.batch_size
-    shape = " x ".join(map(str, training.images.shape[1:]))
-    print(
-        f"training       {config.method.method} on images of {shape}: "
-        f"{config.train.epochs} epochs of "
-        f"{len(training.trained) // batch_size} steps of {batch_size}; "
-        f"{len(training.trained):,} items train, "
-        f"{len(training.held_out):,} are held out, "
-        f"{len(training.test_images):,} test",
-        flush=True,
-    )
+    else:
+        training = load.training_set(config, table=table)
+        steps = len(training.trained) // config.train.batch_size
+        shape = " x ".join(map(str, training.images.shape[1:]))
+        print(findings.describe(training))
+        print(
+            f"training       {config.method.method} on images of {shape}: "
+            f"{config.train.epochs} epochs of {steps} steps of "
+            f"{config.train.batch_size}; {len(training.trained):,} items "
+            f"train, {len(training.held_out):,} are held out, "
+            f"{len(training.test_images):,} test",
+            flush=True,
+        )
     return _verdict(config, problems)
 
 
 def _write(file, problems):
+    import pandas as pd
+
     if file:
-        out = io.StringIO()
-        rows = [("file", "problem"), *problems]
-        csv.writer(out, lineterminator="\n").writerows(rows)
-        write_atomically(file, out.getvalue())
+        table = pd.DataFrame(problems, columns=["file", "problem"])
+        write_atomically(file, table.to_csv(index=False))
 
 
 def _verdict(config, problems):

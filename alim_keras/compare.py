@@ -78,8 +78,8 @@ _ALONE = {"lam": 0.0} | {
 # What the rows share, or what has a spelling of its own.
 _SHARED = (
     "method seed ambiguity noise_level run_dir backend distribute replicas "
-    "candidates_file save_candidates dataset data_dir download train_size "
-    "progress deterministic"
+    "candidates_file dataset data_dir download train_size progress "
+    "deterministic"
 ).split()
 _LISTS = {"ambiguity": "ambiguities", "noise_level": "noise_levels"}
 # Columns of cells.csv that are settings, and those of results.json.
@@ -137,7 +137,7 @@ def make_cells(line, out):
     given = _given(line.config)
     unread = [flag for flag, own in _LISTS.items() if line.values[own]]
     line.refuse_typed(
-        ["method", "seed", "run_dir", "save_candidates"]
+        ["method", "seed", "run_dir"]
         + (list(_LISTS.values()) if given else unread),
         "is not for all cells: --methods, --seeds, --out and, for simulated "
         "sets, --ambiguities and --noise_levels tell them apart",

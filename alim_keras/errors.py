@@ -75,9 +75,8 @@ def did_you_mean(word, names):
     """
     lowered = {str(name).lower(): str(name) for name in names}
     near = difflib.get_close_matches(str(word).lower(), lowered, n=3)
-    if not near:
-        return ""
-    return f" Did you mean {' or '.join(lowered[name] for name in near)}?"
+    names = " or ".join(lowered[name] for name in near)
+    return f" Did you mean {names}?" if near else ""
 
 
 def check_choice(name, value, allowed):
@@ -102,11 +101,9 @@ def check_number(
 ):
     """Returns a number, or a tuple of numbers, that lies between bounds.
 
-    NaN and infinity are refused whatever the bounds are.
-
     Args:
         name: The argument's name, for the message.
-        value: What the user gave.
+        value: What the user gave. NaN and infinity are refused.
         low: Smallest allowed value.
         high: Largest allowed value.
         low_open: Whether `low` itself is refused. Defaults to `False`.
@@ -168,10 +165,8 @@ _KINDS = {
 def check_ranges(**arguments):
     """Raises `ConfigError` unless each argument lies in its range.
 
-    Args:
-        **arguments: Pairs (value, kind): `"share"` for [0, 1], `"weight"` for
-            0 and above, `"positive"`, `"count"` for whole numbers from 1,
-            `"whole"` for those from 0. A value may be a tuple of numbers.
+    Each is a pair (value, kind), kind a key of `_KINDS`. A value may be a tuple
+    of numbers.
     """
     for name, (value, kind) in arguments.items():
         count = len(value) if isinstance(value, tuple | list) else None

@@ -1,4 +1,4 @@
-"""Writes a run's artefacts again, from one of its checkpoints.
+"""Writes a run's artefacts again, from the checkpoint of its selected epoch.
 
     python -m alim_keras.export runs/digits-pico-seed0
 
@@ -11,8 +11,7 @@ import sys
 
 from alim_keras.app import cli
 from alim_keras.app import process
-from alim_keras.app.values import choice
-from alim_keras.app.values import path
+from alim_keras.app.config import ReopenConfig
 from alim_keras.app.values import switch
 from alim_keras.errors import EnvironmentLacksError
 
@@ -22,36 +21,21 @@ class ExportConfig:
     """Export.
 
     Attributes:
-        checkpoint: Which epoch's weights: the selected one's, as training
-            exports, or the last one's.
         saved_model: Write saved_model/ alone.
-        data_dir: Where the images lie now, if no longer where the run found
-            them.
-        images: Where the images of a table lie now, likewise.
-        trust_code: Run the code that the run's run.flags names, such as a
-            method of its own.
     """
 
-    checkpoint: str = choice("selected", ("selected", "last"))
     saved_model: bool = switch(False)
-    data_dir: str | None = path()
-    images: str | None = path()
-    trust_code: bool = switch(False)
 
 
 COMMAND = cli.Command(
     name="export",
     doc=(
         "Writes saved_model/, model.keras, labels.csv and classes.csv of a run "
-        "again, from a checkpoint."
+        "again, from the checkpoint of its selected epoch."
     ),
-    groups=(ExportConfig,),
+    groups=(ExportConfig, ReopenConfig),
     words=("run",),
-    examples=(
-        "export runs/mine",
-        "export runs/mine --checkpoint=last",
-        "export runs/mine --saved_model",
-    ),
+    examples=("export runs/mine", "export runs/mine --saved_model"),
 )
 
 
@@ -61,27 +45,21 @@ def main(line):
 
     from alim_keras.app import artefacts
     from alim_keras.app import build
-    from alim_keras.app.run_folder import RunFolder
 
-    options = line.options
-    folder = RunFolder(line.words["run"])
-    build.check_begun(folder)
     on_tensorflow = keras.config.backend() == "tensorflow"
-    if options.saved_model and not on_tensorflow:
+    names = ["saved_model"] if on_tensorflow else []
+    if line.options.saved_model and not on_tensorflow:
         raise EnvironmentLacksError(
             "TensorFlow writes saved_model/: set KERAS_BACKEND=tensorflow."
         )
-    with folder.lock():
-        run = build.open_run(folder, options, options.checkpoint)
-        names = ["saved_model"] if on_tensorflow else []
-        if options.saved_model:
-            artefacts.write_saved_model(
-                folder, run.model, run.training.class_names
-            )
+    with build.open_run(line) as run:
+        folder, model, training = run.folder, run.model, run.training
+        if line.options.saved_model:
+            artefacts.write_saved_model(folder, model, training.class_names)
         else:
             # An audit's labels.csv holds more, and answers may stand in it.
             is_audited = folder.existing("review.csv") is not None
-            artefacts.write(folder, run.model, run.training, not is_audited)
+            artefacts.write(folder, model, training, not is_audited)
             names += ["model.keras"]
             names += [] if is_audited else ["labels.csv", "classes.csv"]
             if is_audited:
@@ -90,7 +68,7 @@ def main(line):
                     "labels.csv. Remove review.csv to have them written again."
                 )
     print(f"Wrote {', '.join(names)} of epoch {run.epoch} into {folder.path}")
-    if not on_tensorflow and options.checkpoint == "selected":
+    if not on_tensorflow:
         artefacts.export_on_tensorflow(folder)
 
 

@@ -3,8 +3,8 @@
 import contextlib
 import hashlib
 import os
+import secrets
 import shutil
-import tempfile
 
 from alim_keras.errors import ConfigError
 
@@ -38,8 +38,8 @@ def write_atomically(path, content):
 def replacing(path):
     """Opens a file that takes the place of `path` once the block is done.
 
-    For content that is written part by part; an error in the block leaves
-    `path` as it was. File and folder are on the disk when this returns.
+    An error in the block leaves `path` as it was. File and folder are on the
+    disk when this returns.
 
     Args:
         path: File to write; its folder is made if missing.
@@ -50,16 +50,12 @@ def replacing(path):
     check_is_no_folder(path)
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=folder, prefix=PARTIAL)
+    partial = os.path.join(folder, PARTIAL + secrets.token_hex(8))
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(partial, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp's files are private; give the mode a plain open would.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(partial, 0o666 & ~umask)
         os.replace(partial, path)
         _sync_folder(folder)
     except BaseException:

@@ -12,6 +12,7 @@ import csv
 import dataclasses
 import io
 import sys
+import warnings
 
 from alim_keras.app import cli
 from alim_keras.app import process
@@ -21,6 +22,7 @@ from alim_keras.app.values import switch
 from alim_keras.app.values import whole
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.errors import DataWarning
 from alim_keras.errors import first_five
 from alim_keras.files import check_is_no_folder
 from alim_keras.files import replacing
@@ -39,8 +41,6 @@ class PredictConfig:
         candidates_file: A table of items with their candidate sets: predict
             these items, in place of PATHS.
         batch_size: How many images are read and predicted at once.
-        rename: Let --class_names give the classes other words, in the model's
-            order.
     """
 
     out: str | None = path()
@@ -48,7 +48,6 @@ class PredictConfig:
     rank: bool = switch(False)
     candidates_file: str | None = path()
     batch_size: int = whole(64, low=1)
-    rename: bool = switch(False)
 
 
 _UNREAD = "known_labels known_as_sets test_labels".split()
@@ -87,11 +86,8 @@ def main(line):
     options, table = line.options, line.group(TableConfig)
     _check(line, options)
     names = table.class_names
-    predictor = predicting.load_predictor(
-        line.words["model"],
-        read_class_names(names) if names else None,
-        options.rename,
-    )
+    names = read_class_names(names) if names else None
+    predictor = predicting.load_predictor(line.words["model"], names)
     if options.candidates_file:
         items = predicting.inputs_of_table(
             options.candidates_file,
@@ -114,35 +110,27 @@ def main(line):
         if options.rank:
             print(f"The likeliest class is outside the set of {outside:,}")
     if skipped:
-        process.report(
-            "alim_keras.predict",
-            f"warning: {len(skipped):,} images could not be read and are left "
-            f"out: {first_five([': '.join(pair) for pair in skipped.items()])}",
+        reasons = [": ".join(pair) for pair in skipped.items()]
+        warnings.warn(
+            f"{len(skipped):,} images could not be read and are left out: "
+            f"{first_five(reasons)}",
+            DataWarning,
+            stacklevel=1,
         )
 
 
 def _check(line, options):
     """Raises for flags that do not fit together."""
     paths, table = line.words["paths"], options.candidates_file
-    if options.rank and not table:
+    if bool(paths) == bool(table) or (options.rank and not table):
         raise ConfigError(
-            "--rank puts candidate sets in order; give the table that holds "
-            "them as --candidates_file"
+            "Give either images to predict, or the table of items, which "
+            "--rank needs, as --candidates_file. Received: "
+            f"{' '.join(paths) or 'no images'}, --candidates_file={table}"
         )
-    if bool(paths) == bool(table):
-        raise ConfigError(
-            "Give either images to predict, or the table of items as "
-            f"--candidates_file. Received: {' '.join(paths) or 'neither'}"
-            f"{' and --candidates_file' if table else ''}"
-        )
-    # Flag to why it is not read.
-    unread = dict.fromkeys(_UNREAD, "a prediction needs no true labels")
-    if options.rank:
-        unread["top_k"] = "--rank lists every candidate"
+    line.refuse_typed(_UNREAD, "is not read: a prediction needs no true labels")
     if paths:
-        unread |= dict.fromkeys(_OF_TABLE, "PATHS are no table")
-    for name, why in unread.items():
-        line.refuse_typed([name], f"would not be read, since {why}")
+        line.refuse_typed(_OF_TABLE, "is not read: PATHS are no table")
     if options.out:
         check_is_no_folder(options.out, "--out")
 
@@ -156,13 +144,13 @@ def _write(options, predictor, items, skipped, file):
     top = min(options.top_k, len(names))
     header = predictions.RANKED_HEADER
     writer.writerow(header if options.rank else predictions.top_header(top))
-    total, count, outside = sum(len(one.ids) for one in items), 0, 0
-    for one in items:
-        for rows, values in one.batches(options.batch_size, skipped):
+    total, count, outside = sum(len(inputs.ids) for inputs in items), 0, 0
+    for inputs in items:
+        for rows, values in inputs.batches(options.batch_size, skipped):
             p = predictor.probabilities(values)
-            ids = [one.ids[row] for row in rows]
+            ids = [inputs.ids[row] for row in rows]
             if options.rank:
-                sets = one.sets.rows(rows) > 0
+                sets = inputs.sets.rows(rows) > 0
                 lines = list(predictions.ranked_rows(ids, p, sets, names))
                 outside += sum(row[4] == "1" for row in lines)
             else:

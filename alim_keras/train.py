@@ -69,7 +69,7 @@ def main(line):
         results = folder.finished()
         is_new = results is None
         if is_new:
-            results = train(config, folder, scope, replicas, line)
+            results = train(config, folder, scope, replicas)
         elif is_chief:
             print(f"This run is finished; nothing to do in {folder.path}")
     if not is_chief:
@@ -84,7 +84,7 @@ def main(line):
             print(f"  {name:<13} {what}")
 
 
-def train(config, folder, scope, replicas=1, line=None, publish=True):
+def train(config, folder, scope, replicas=1, publish=True):
     """Trains in a run folder, or goes on with what is there.
 
     Args:
@@ -92,7 +92,6 @@ def train(config, folder, scope, replicas=1, line=None, publish=True):
         folder: The `RunFolder`, locked and of the same settings.
         scope: The distribution's scope; see `backend.make_strategy`.
         replicas: Number of replicas.
-        line: The `cli.Line`, to refuse flags that do not fit the data.
         publish: Whether models and labels are written too.
 
     Returns:
@@ -110,19 +109,10 @@ def train(config, folder, scope, replicas=1, line=None, publish=True):
     # Data.
     is_chief = backend.is_chief()
     is_restored = folder.checkpoint.exists()
-    before = folder.candidates() if is_restored else None
-    training = load.training_set(
-        config,
-        ids=None if before is None else before.ids,
-        normalisation=folder.normalisation(),
-        line=line,
-    )
-    if line is not None:
-        folder.check_data(training)
+    training = load.training_set(config, folder)
+    folder.check_data(training)
     run_folder.check_agreement(config, folder, training.sets)
     if is_chief:
-        if config.candidates.save_candidates:
-            training.sets.save(config.candidates.save_candidates)
         for note in training.notes:
             print(note)
         print(training.sets.describe(training.labels))
@@ -144,8 +134,7 @@ def train(config, folder, scope, replicas=1, line=None, publish=True):
             print(f"Continuing {folder.path} after epoch {finished_epochs}")
         else:
             print(build.describe(config, model, training, replicas))
-        rate = noise.Kept(config, folder, training).in_force()
-        folder.write_identity(config, training, rate)
+        folder.write_identity(config, training)
         print(f"Run folder: {folder.path}", flush=True)
 
     # Training: the step is methods/base.py's, in the Trainer of backend/.

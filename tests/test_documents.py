@@ -101,7 +101,7 @@ _read_flagfile = cli.read_flagfile
 def _only_presets(file, label="flagfile {}", chain=()):
     if pathlib.Path(file).is_relative_to(cli.preset_folder()):
         return _read_flagfile(file, label, chain)
-    return [], {}
+    return []
 
 
 def test_every_preset_in_the_documents_exists(repository):

@@ -1,11 +1,8 @@
 """Writes the files of a run for others: models, labels, results.json."""
 
-import contextlib
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 
 import keras
 import numpy as np
@@ -17,6 +14,7 @@ from alim_keras.app.build import test_batches
 from alim_keras.callbacks import read_metrics
 from alim_keras.files import PARTIAL
 from alim_keras.files import move_written
+from alim_keras.files import remove_partial
 from alim_keras.noise_rate import Estimate
 
 
@@ -31,10 +29,10 @@ def write(folder, model, training, labels=True):
     """
     if keras.config.backend() == "tensorflow":
         write_saved_model(folder, model, training.class_names)
-    with _unfinished(folder) as partial:
-        path = os.path.join(partial, "model.keras")
-        model.save(path)
-        move_written(path, folder.file("model.keras"))
+    # Keras wants this ending.
+    partial = folder.file(f"{PARTIAL}model.keras")
+    model.save(partial)
+    move_written(partial, folder.file("model.keras"))
     if not labels:
         return None
     settled = _write_labels(folder, model, training)
@@ -43,19 +41,19 @@ def write(folder, model, training, labels=True):
 
 def write_saved_model(folder, model, class_names):
     """Exports the classifier; the folder appears only when it is whole."""
-    path = folder.file("saved_model")
-    with _unfinished(folder) as partial:
-        new, old = os.path.join(partial, "new"), os.path.join(partial, "old")
-        model.export(new, class_names=class_names)
-        if os.path.lexists(path):
-            os.replace(path, old)
-        os.replace(new, path)
+    names = ("saved_model", f"{PARTIAL}new", f"{PARTIAL}old")
+    path, new, old = map(folder.file, names)
+    model.export(new, class_names=class_names)
+    if os.path.lexists(path):
+        os.replace(path, old)
+    os.replace(new, path)
+    remove_partial(folder.path)
 
 
 def export_on_tensorflow(folder):
     """Lets a process on TensorFlow write saved_model/ of a JAX run.
 
-    Where TensorFlow cannot, a line says so; the rest of the run is whole.
+    Where it cannot, a line says so; the rest of the run is whole.
     """
     command = ["-m", "alim_keras.export", folder.path, "--saved_model"]
     done = subprocess.run(
@@ -80,12 +78,11 @@ def beliefs(model, training):
 
     They are the pseudo labels of the examples it was trained on, kind
     "table", if it keeps some, predictions for all others, and known labels
-    that stand in place of sets, "known". In blocks, since all rows over many
-    classes are more than a host holds.
+    that stand in place of sets, "known".
 
     Yields:
-        Integers `(n,)`; float32 `(n, C)`, rows of zeros where no step has
-        touched the table; and strings `(n,)`.
+        In blocks, integers `(n,)`; float32 `(n, C)`, rows of zeros where no
+        step has touched the table; and strings `(n,)`.
     """
     kept = training.trained if model.keeps_pseudo_labels else ()
     predicted = np.setdiff1d(np.arange(len(training)), kept)
@@ -189,30 +186,13 @@ def describe(numbers):
     if accuracy is not None:
         sentences.append(f"Test accuracy {accuracy:.4f} after the last epoch.")
     if numbers["selected_by"] != "last":
-        accuracy = numbers["test_accuracy_selected"]
-        rest = "" if accuracy is None else f", test accuracy {accuracy:.4f}"
-        chosen = "Selected by {selected_by}: epoch {selected_epoch}"
-        sentences.append(f"{chosen.format(**numbers)}{rest}.")
+        sentence = "Selected by {selected_by}: epoch {selected_epoch}"
+        if numbers["test_accuracy_selected"] is not None:
+            sentence += ", test accuracy {test_accuracy_selected:.4f}"
+        sentences.append(f"{sentence.format(**numbers)}.")
     accuracy = numbers["pseudo_label_accuracy"]
     if accuracy is not None:
         sentences.append(f"Training labels right: {accuracy:.4f}.")
     return " ".join(sentences) or (
         f"{numbers['epochs']} epochs; no true labels to measure accuracy by."
     )
-
-
-@contextlib.contextmanager
-def _unfinished(folder):
-    """Yields a new folder in the run folder, which goes at the end.
-
-    An error of the disk that names no file gets the folder's name.
-    """
-    path = tempfile.mkdtemp(dir=folder.path, prefix=PARTIAL)
-    try:
-        yield path
-    except OSError as error:
-        if error.filename is None and error.errno is not None:
-            raise OSError(error.errno, error.strerror, folder.path) from error
-        raise
-    finally:
-        shutil.rmtree(path, ignore_errors=True)

@@ -1,8 +1,8 @@
 """From the configuration to model, optimizer, batches and callbacks."""
 
+import contextlib
 import dataclasses
 import math
-import os
 
 import keras
 import numpy as np
@@ -16,6 +16,8 @@ from alim_keras import metrics
 from alim_keras.app import cli
 from alim_keras.app import load
 from alim_keras.app.config import Config
+from alim_keras.app.config import ReopenConfig
+from alim_keras.app.run_folder import RunFolder
 from alim_keras.data import TrainingSet
 from alim_keras.data import eval_dataset
 from alim_keras.data import train_dataset
@@ -23,12 +25,6 @@ from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.networks import make_backbone
 
-# Flags that are arguments of the methods that have them.
-_METHOD_FLAGS = (
-    "mixup_weight mixup_alpha logit_adjustment embedding_dim queue_size "
-    "key_momentum prototype_momentum temperature prototype_temperature "
-    "contrastive_weight"
-).split()
 # The log that --select looks at.
 _CRITERIA = {
     "last": None,
@@ -77,7 +73,7 @@ def backbone_of(config, training, restored=False):
         config.method.width,
         None if restored else config.method.weights,
     )
-    # A network that brings its own preprocessing wants [0, 255] untouched.
+    # A network with preprocessing of its own wants [0, 255] untouched.
     mean, std = 0.0, 1.0 / 255.0
     if is_normalised:
         mean, std = training.mean, training.std
@@ -145,9 +141,9 @@ def method_arguments(config):
     method, alim = methods.find_method(config.method.method), config.alim
     known = methods.arguments_of(method)
     arguments = {
-        name: getattr(config.method, name)
-        for name in _METHOD_FLAGS
-        if name in known and getattr(config.method, name) is not None
+        name: value
+        for name, value in vars(config.method).items()
+        if name in known and value is not None
     }
     arguments["pseudo_label_start"] = config.method.prototype_start
     start = alim.pseudo_label_momentum_start
@@ -180,8 +176,7 @@ def keeps_pseudo_labels(config):
 
 def compile_model(config, built):
     """Compiles with SGD and the metrics that evaluation reads."""
-    # On JAX there is no other way to compile, and without it each operation
-    # runs on its own.
+    # On JAX there is no other way to compile.
     on_jax = keras.config.backend() == "jax"
     built.compile(
         optimizer=keras.optimizers.SGD(
@@ -195,10 +190,9 @@ def compile_model(config, built):
 
 
 def learning_rate(config, epochs=None):
-    """Returns the rate of an epoch (from 0) as a function.
+    """Returns the authors' cosine, a function of an epoch, from 0.
 
-    The authors' cosine: it ends at a thousandth of the rate it starts from,
-    and epochs count from 1, so that the last epoch runs at the floor.
+    The last epoch runs at a thousandth of the rate at the start.
     """
     epochs, rate = epochs or config.train.epochs, config.train.learning_rate
     floor = rate * 1e-3 if config.train.lr_schedule == "cosine" else rate
@@ -231,9 +225,8 @@ def eval_batches(training, rows):
 def run_callbacks(config, folder, training, finished_epochs, noise_rate):
     """Returns the run's callbacks, in the order in which they must act.
 
-    The timer comes first, then the guard, so that nothing is written after a
-    loss that is not a number; the checkpoint last, so that it holds what all
-    others did.
+    The guard comes before those that write, so that nothing is written after a
+    loss that is not a number; the checkpoint holds what all others did.
     """
     steps = len(training.trained) // config.train.batch_size
     chosen = [
@@ -289,9 +282,8 @@ def evaluations(config, training):
         chosen.append(callbacks.Evaluation(batches, names, every))
     if len(training.test_images):
         names = {"covering_rate": "test_accuracy", "loss": "test_loss"}
-        chosen.append(
-            callbacks.Evaluation(test_batches(training), names, every)
-        )
+        batches = test_batches(training)
+        chosen.append(callbacks.Evaluation(batches, names, every))
     return chosen
 
 
@@ -305,13 +297,11 @@ def test_batches(training):
 def check(config, replicas=1):
     """Raises, before any data are read, for settings that cannot work."""
     alim, train, machine = config.alim, config.train, config.machine
-    batch, is_many = train.batch_size, replicas > 1
     needs_table = alim.lam not in (0, "adaptive")
     if needs_table and not keeps_pseudo_labels(config):
         _refuse(
             f"--method={config.method.method} keeps no pseudo labels, so ALIM "
-            "has nothing to adjust; use rc, proden, pico, crdpll, irnet or "
-            "pico_plus, or --lam=0",
+            "has nothing to adjust; use another method, or --lam=0",
             lam=alim.lam,
         )
     if alim.lam_per_class and alim.lam != "adaptive":
@@ -325,15 +315,15 @@ def check(config, replicas=1):
     if machine.replicas and machine.distribute != "mirrored":
         why = "--replicas needs --distribute=mirrored"
         _refuse(why, distribute=machine.distribute)
-    if batch % replicas:
-        why = f"A batch must split evenly over {replicas} replicas"
-        _refuse(why, batch_size=batch)
-    if is_many and mixup_weight(config) and batch // replicas % 2:
-        why = f"Mixup needs an even share of a batch on {replicas} replicas"
-        _refuse(why, batch_size=batch)
-    if is_many and machine.steps_per_execution > 1:
-        why = f"{replicas} replicas need --steps_per_execution=1"
-        _refuse(why, steps_per_execution=machine.steps_per_execution)
+    if replicas > 1:
+        # Mixup pairs the images of a replica.
+        share = replicas * (2 if mixup_weight(config) else 1)
+        if train.batch_size % share:
+            why = f"{replicas} replicas need a multiple of {share} images"
+            _refuse(why, batch_size=train.batch_size)
+        if machine.steps_per_execution > 1:
+            why = f"{replicas} replicas need --steps_per_execution=1"
+            _refuse(why, steps_per_execution=machine.steps_per_execution)
 
 
 def _refuse(why, **received):
@@ -341,21 +331,17 @@ def _refuse(why, **received):
     raise ConfigError(f"{why}. Received: --{name}={value}")
 
 
-def describe(config, built, training, replicas=1):
+def describe(config, built, training, replicas):
     """Returns what the model is, how much memory it takes, and what is odd."""
     trainable = sum(math.prod(v.shape) for v in built.trainable_variables)
     state = sum(
         math.prod(v.shape) * np.dtype(v.dtype).itemsize
         for v in (*built.variables, *built.optimizer.variables)
     )
-    held = training.images.nbytes + training.sets.nbytes
     text = (
         f"Model: {config.method.method} on {network_name(config, training)}, "
-        f"{trainable:,} trainable parameters, all decayed by "
-        f"{config.train.weight_decay:g}; {replicas} replica(s)\n"
-        f"Memory: {state / 2**20:,.1f} MiB of weights, table and optimizer on "
-        f"each device, {held / 2**20:,.1f} MiB of images and sets, and the "
-        "activations of a step"
+        f"{trainable:,} trainable parameters; weights, table and optimizer "
+        f"take {state / 2**20:,.1f} MiB on each of {replicas} device(s)"
     )
     warmup, epochs = config.alim.warmup_epochs, config.train.epochs
     is_on = config.alim.lam != 0 and keeps_pseudo_labels(config)
@@ -370,60 +356,51 @@ def describe(config, built, training, replicas=1):
 
 @dataclasses.dataclass
 class OpenRun:
-    """A run that was opened again; `epoch` counts from 1, of `epochs`."""
+    """A run that was opened again; `epoch`, from 1, is the selected one."""
 
+    folder: RunFolder
     config: Config
     training: TrainingSet
     model: keras.Model
     epoch: int
-    epochs: int
 
 
-def open_run(folder, options, checkpoint="selected"):
-    """Opens a run from its folder, a `RunFolder` that is locked.
+@contextlib.contextmanager
+def open_run(line, lock=True):
+    """Opens the run that a `cli.Line` names, and keeps it locked.
 
-    `options` holds `data_dir` and `images`, which stand in place of the run's
-    where not None, and `trust_code`; `checkpoint` is `"selected"` or `"last"`.
+    Yields:
+        The `OpenRun`, its model with the weights of the selected epoch.
     """
-    text, candidates = folder.read_text("run.flags"), folder.candidates()
-    if text is None or candidates is None:
-        name = "run.flags" if text is None else "candidates.npz"
-        raise CheckpointError(
-            f"There is no {name} in {folder.path}. The train command with "
-            "this --run_dir writes it again."
-        )
-    moved = {"data_dir": options.data_dir, "images": options.images}
-    moved = {name: value for name, value in moved.items() if value is not None}
-    config = cli.read_flags(text).replace(run_dir=folder.path, **moved)
-    code = {"method": config.method.method, "format": config.table.format}
-    for name, value in code.items():
-        if value and ":" in value and not options.trust_code:
-            raise ConfigError(
-                f"The run's run.flags names code of its own, --{name}={value}, "
-                "which would run with your rights. Read it, then add "
-                "--trust_code."
-            )
-    keras.config.set_dtype_policy(config.machine.precision)
-    training = load.training_set(
-        config, candidates=candidates, normalisation=folder.normalisation()
-    )
-    built = model(config, training, restored=True)
-    compile_model(config, built)
-    which = "best" if checkpoint == "selected" else "last"
-    folder.checkpoint.restore(built, which)
-    state = folder.checkpoint.state
-    epoch = state["best"]["epoch"] if which == "best" else state["epochs"]
-    return OpenRun(config, training, built, epoch, state["epochs"])
-
-
-def check_begun(folder):
-    """Raises unless the folder holds at least one finished epoch."""
-    if os.path.isfile(folder.path):
-        raise ConfigError(
-            f"RUN must be the folder of a run. Received: {folder.path}, a file"
-        )
+    folder, options = RunFolder(line.words["run"]), line.group(ReopenConfig)
     if not folder.checkpoint.exists():
         raise CheckpointError(
             f"There is no checkpoint in {folder.path}. Give the folder of a "
             "run that finished at least one epoch."
         )
+    with folder.lock() if lock else contextlib.nullcontext():
+        for name in ("run.flags", "candidates.npz"):
+            if folder.existing(name) is None:
+                raise CheckpointError(
+                    f"There is no {name} in {folder.path}. The train command "
+                    "with this --run_dir writes it again."
+                )
+        moved = {"data_dir": options.data_dir, "images": options.images}
+        moved = {name: place for name, place in moved.items() if place}
+        config = cli.read_flags(folder.read_text("run.flags"))
+        config = config.replace(run_dir=folder.path, **moved)
+        code = {"method": config.method.method, "format": config.table.format}
+        for name, value in code.items():
+            if value and ":" in value and not options.trust_code:
+                raise ConfigError(
+                    "The run's run.flags names code of its own, "
+                    f"--{name}={value}, which would run with your rights. Read "
+                    "it, then add --trust_code."
+                )
+        keras.config.set_dtype_policy(config.machine.precision)
+        training = load.training_set(config, folder, reopen=True)
+        built = model(config, training, restored=True)
+        compile_model(config, built)
+        folder.checkpoint.restore(built, "best")
+        epoch = folder.checkpoint.state["best"]["epoch"]
+        yield OpenRun(folder, config, training, built, epoch)

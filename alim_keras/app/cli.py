@@ -2,8 +2,7 @@
 
 absl lets the last value of a flag win. So the lines are given to it in order
 of strength: the preset's, the flagfile's, then the command line's. A preset is
-a flagfile of the package, known by its name; its comment `# setting: ...` says
-which published setting it is for.
+a flagfile of the package, known by its name.
 """
 
 import dataclasses
@@ -78,21 +77,20 @@ class Command:
     def parse(self, arguments):
         """Reads the words of a command line, a list of strings; a `Line`."""
         own, files = _split_flagfiles(arguments)
-        layers = [line for file in files for line in read_flagfile(file)[0]]
+        layers = [line for file in files for line in read_flagfile(file)]
         layers.append((COMMAND_LINE, own))
         values, origins, words = self.apply(layers)
-        preset, origin, setting = values["preset"], origins["preset"], {}
+        preset, origin = values["preset"], origins["preset"]
         dataset = values.get("dataset")
         if origin == DEFAULT and dataset in PUBLISHED:
             preset, origin = dataset, f"implied by --dataset={dataset}"
         if preset not in (None, "none"):
-            lines, setting = read_preset(preset)
-            values, origins, words = self.apply([*lines, *layers])
+            layers = [*read_preset(preset), *layers]
+            values, origins, words = self.apply(layers)
         values["preset"], origins["preset"] = preset, origin
         if not any(values[name] for name in ("help", "helpfull", "version")):
             words = self._name_words(words)
-        warnings = _outside_setting(preset, setting, values)
-        return Line(self, values, origins, words, warnings)
+        return Line(self, values, origins, words)
 
     def all_groups(self):
         """Returns the groups of all flags, the common ones last."""
@@ -106,15 +104,13 @@ class Command:
         parsed = flags.FlagValues()
         parsed.set_gnu_getopt()
         for group in self.all_groups():
-            for field, text_ in help_texts(group):
+            for field in dataclasses.fields(group):
                 parser = field.metadata["parser"]
-                is_switch = parser.syntactic_help == "true or false"
-                given = (parser, None, field.name, field.default, text_)
+                given = (parser, None, field.name, field.default, "")
+                is_switch = isinstance(field.default, bool)
                 flag = flags.Flag(*given, boolean=is_switch)
                 flags.DEFINE_flag(flag, parsed, group.__name__)
-        origins = dict.fromkeys(parsed, DEFAULT)
-        counts = dict.fromkeys(parsed, 0)
-        words = []
+        origins, words = dict.fromkeys(parsed, DEFAULT), []
         for origin, line in layers:
             try:
                 _, *more = parsed([self.name, *line])
@@ -133,10 +129,10 @@ class Command:
             except (flags.Error, ValueError) as error:
                 raise ConfigError(f"{error} ({origin})") from None
             words += more
-            for name, count in counts.items():
-                if parsed[name].present > count:
+            for name in parsed:
+                if parsed[name].present:
                     origins[name] = origin
-                    counts[name] = parsed[name].present
+                    parsed[name].present = 0
         values = {name: parsed[name].value for name in parsed}
         return values, origins, words
 
@@ -167,7 +163,7 @@ class Command:
         words = "".join(f" {name.upper()}" for name in self.words)
         lines = [f"python -m alim_keras.{self.name}{words} [--flag=value ...]"]
         lines += ["", *textwrap.wrap(self.doc, width), "", "Examples:"]
-        lines += [f"  python -m alim_keras.{one}" for one in self.examples]
+        lines += [f"  python -m alim_keras.{line}" for line in self.examples]
         own = [field.name for field in dataclasses.fields(self.groups[0])]
         for group in self.all_groups():
             heading = ["", f"{_title(group)}:"]
@@ -200,7 +196,6 @@ class Line:
     values: dict
     origins: dict
     words: dict
-    warnings: tuple = ()
 
     @property
     def config(self):
@@ -232,17 +227,15 @@ class Line:
         for group in self.command.all_groups():
             lines += ["", f"# {_title(group)}"]
             for field in dataclasses.fields(group):
-                name, value = field.name, self.values[field.name]
-                is_set = value is not None
-                line = (
-                    flag_text(name, value) if is_set else f"--{name} (not set)"
-                )
-                lines.append(f"{line:<39} # {self.origins[name]}")
+                line = flag_text(field.name, self.values[field.name])
+                lines.append(f"{line:<39} # {self.origins[field.name]}")
         return "\n".join(lines[1:]) + "\n"
 
 
 def flag_text(name, value):
     """Returns the flag as it is written on a command line."""
+    if value is None:
+        return f"--{name} (not set)"
     if isinstance(value, bool):
         return f"--{name}" if value else f"--no{name}"
     # str of a float is the shortest text that reads back as the same float.
@@ -318,33 +311,27 @@ def read_preset(name):
 
 
 def read_flagfile(file, label="flagfile {}", chain=()):
-    """Reads a flagfile and what it includes, the weakest first.
+    """Returns `(origin, [line])` of a flagfile and of those it includes.
 
-    Returns:
-        `(layers, setting)`: a list of `(origin, [line])`, and a dict of flag
-        to text, the published setting that a comment states.
+    The weakest come first: a file overrides what it includes.
     """
     file = pathlib.Path(file).expanduser().resolve()
     if file in chain:
-        names = " -> ".join(one.name for one in (*chain, file))
-        raise ConfigError(f"The flagfile {file} includes itself: {names}")
+        raise ConfigError(f"The flagfile {file} includes itself")
     try:
         content = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "no UTF-8 text"
         message = f"The flagfile {file} cannot be read: {reason}"
         raise ConfigError(message) from None
-    own, included, setting, own_setting = [], [], {}, {}
+    own, included = [], []
     for number, line in enumerate(map(str.strip, content.splitlines()), 1):
-        if line.startswith("# setting: "):
-            own_setting = dict(pair.split("=") for pair in line.split()[2:])
-        elif line.startswith("--flagfile="):
+        if line.startswith("--flagfile="):
             inner = file.parent / pathlib.Path(line[11:]).expanduser()
-            lines, setting = read_flagfile(inner, label, (*chain, file))
-            included += lines
+            included += read_flagfile(inner, label, (*chain, file))
         elif line and not line.startswith(("#", "//")):
             own.append((label.format(f"{file.name}:{number}"), [line]))
-    return [*included, *own], own_setting or setting
+    return [*included, *own]
 
 
 def _split_flagfiles(arguments):
@@ -359,35 +346,6 @@ def _split_flagfiles(arguments):
         if not files[-1]:
             raise ConfigError("--flagfile needs a file: --flagfile=FILE")
     return own, files
-
-
-def _outside_setting(preset, setting, values):
-    """Returns a warning for a preset used outside its published setting."""
-    differing = _differences(setting, values)
-    if not differing:
-        return ()
-    others = [
-        f"for that there is --preset={name}"
-        for name in preset_names()
-        if (other := read_preset(name)[1]) and not _differences(other, values)
-    ]
-    stated = " ".join(f"{k}={v}" for k, v in setting.items())
-    given = " ".join(f"{name}={values[name]}" for name in differing)
-    advice = (*others, "no preset is published for that")[0]
-    return (
-        f"the preset {preset} is the published setting for {stated}, but this "
-        f"run has {given}; {advice}.",
-    )
-
-
-def _differences(setting, values):
-    # Of a preset's setting, the values are names and numbers.
-    return [
-        name
-        for name, value in setting.items()
-        if value != str(values[name])
-        and (isinstance(values[name], str) or float(value) != values[name])
-    ]
 
 
 def _title(group):

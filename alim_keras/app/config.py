@@ -50,12 +50,9 @@ class DataConfig:
         data_dir: A prepared TFDS folder, an .npz or a folder of IDX files.
             Without it the usual places are searched.
         download: Let TFDS fetch a data set that is not here.
-        train_size: Train on so many images, stratified where all labels are
-            known.
-        imbalance: Thin the classes out: the first has this many times the
-            last's.
-        image_size: Side in pixels to resize to. Without it: as they are, or
-            224.
+        train_size: Train on so many images, stratified by known labels.
+        imbalance: Thin out: the first class has so many times the last's.
+        image_size: Side in pixels to resize to. Without it: theirs, or 224.
     """
 
     dataset: str = dataset(default="digits")
@@ -90,15 +87,12 @@ class TableConfig:
         none_of_these: Answers that stand for no class, such as none,other.
         empty_set: An item without candidates: refuse the table, make all
             classes candidates, or leave it out.
-        duplicates: An item whose rows differ: refuse the table, unite them, or
-            take the first.
-        on_bad_image: Missing or unreadable images: name them and stop, or leave
-            their items out.
+        duplicates: Rows of an item that differ: refuse, unite, take the first.
+        on_bad_image: Images that cannot be read: stop, or leave items out.
         known_labels: A CSV file with the columns id and label: true labels of
             some training items, for reports and --noise_rate=auto.
         known_as_sets: Train on the --known_labels in place of their sets.
-        test_labels: A CSV file with the columns id and label: items to test on,
-            and to leave out of training.
+        test_labels: Such a file of the items to test on, not to train on.
     """
 
     images: str | None = path()
@@ -130,10 +124,8 @@ class CandidatesConfig:
             drops it and redraws empty sets; superclass is pico within the true
             superclass. Without it: as the data set is published, mostly flip.
         ambiguity: q: the probability that a wrong label is a candidate.
-        noise_level: eta of the simulation: how often the true label is left
-            out.
+        noise_level: eta: how often a simulated set misses the true label.
         candidates_file: Read the candidate sets from this table or .npz file.
-        save_candidates: Write the candidate sets to this file.
         legacy_stream: Simulate with the random stream of the authors' code.
     """
 
@@ -141,7 +133,6 @@ class CandidatesConfig:
     ambiguity: float = number(0.3, low=0, high=1)
     noise_level: float = number(0.3, low=0, high=1)
     candidates_file: str | None = path()
-    save_candidates: str | None = path()
     legacy_stream: bool = switch(default=False)
 
 
@@ -182,12 +173,10 @@ class AlimConfig:
         noise_rate: What ALIM is told: a number; oracle (the simulated level);
             an estimate: em or gmm (from the held-out part), cv (from three
             short trainings), annotated (from --known_labels) or annotated:FILE;
-            or auto, one of these. Without it: oracle, or auto for sets of a
-            file.
+            or auto, one of these. Without it: oracle; auto for given sets.
         warmup_epochs: e0: epochs before labels outside the set get weight.
         update: Recompute pseudo labels in every step, or after every epoch.
-        scores: The P of Eq. 3 and 6: the classifier's, the prototypes', or what
-            the method chooses.
+        scores: Whose P stands in Eq. 3 and 6; method: as that chooses.
         pseudo_label_momentum_start: phi of the pseudo labels' moving average,
             at the start. Without it: the method's own.
         pseudo_label_momentum_end: phi at the end. Without it: as at the start.
@@ -289,8 +278,7 @@ class MachineConfig:
         backend: Keras backend. JAX is for accelerators.
         distribute: One replica on each device of this machine, or one in each
             of many processes, with --backend=jax; see docs/distributed.md.
-        replicas: Replicas of --distribute=mirrored. Without it: one for each
-            device.
+        replicas: Replicas of --distribute=mirrored. Without it: all devices.
         precision: Keras dtype policy. Losses and tables stay in float32.
         table: How pseudo labels are kept; sparse is for many classes.
         table_dtype: How the table stores a weight.
@@ -366,3 +354,18 @@ class Config:
 
 # The dataclasses whose flags a training takes, in the order of the help.
 TRAINING = tuple(type(field.default) for field in dataclasses.fields(Config))
+
+
+@dataclasses.dataclass(frozen=True)
+class ReopenConfig:
+    """A finished run.
+
+    Attributes:
+        images: Where the images lie now, if they were moved since the run.
+        data_dir: Where a data set with a name lies now, likewise.
+        trust_code: Run code that run.flags names, such as a method of its own.
+    """
+
+    images: str | None = path()
+    data_dir: str | None = path()
+    trust_code: bool = switch(False)

@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 
+from alim_keras.app.cli import flag_text
 from alim_keras.app.config import Config
 from alim_keras.data import known_data
 from alim_keras.data import own_data
@@ -14,7 +15,7 @@ from alim_keras.data.checks import check_truth_inside
 from alim_keras.data.class_names import read_class_names
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.errors import first_rows
+from alim_keras.errors import first_five
 
 # Settings that are read for labels of one's own, and those for any table.
 _OF_IMAGES = "images class_names known_labels known_as_sets test_labels".split()
@@ -26,46 +27,55 @@ _OF_FILES = "images image_size on_bad_image".split()
 _OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()
 
 
-def training_set(
-    config, ids=None, candidates=None, normalisation=None, table=None, line=None
-):
+def training_set(config, folder=None, reopen=False, table=None):
     """Loads images, makes or reads candidate sets, and holds a part out.
 
     Args:
         config: The `Config`.
-        ids: Strings, the items of a run that goes on, in its order. What a
-            run learnt goes by row, and a table may have been sorted anew
-            meanwhile. Defaults to those of `candidates`.
-        candidates: `CandidateSets` of a run that is opened again, in place of
-            those that the settings ask for. A table must still hold them.
-        normalisation: Mean and deviation of the channels of a run that goes
-            on. Defaults to those of the images.
+        folder: The `RunFolder` of a run that goes on. What it learnt goes by
+            row and by the deviation of its images, so items keep their order,
+            and normalisation its values, whatever became of the data.
+        reopen: Whether the candidate sets are those of the folder, not those
+            that the settings ask for. A table must still hold them.
         table: What `table_set` returned, if it was called already.
-        line: The `cli.Line`, to refuse flags that do not fit the data.
 
     Returns:
         A `TrainingSet` with candidate sets, `trained` and `held_out`.
     """
-    training = table or _load(config, candidates)
+    before = None
+    if folder is not None and folder.checkpoint.exists():
+        before = folder.candidates()
+    given = before if reopen else None
+    training = table or _load(config, given)
     if training.kind == "features":
-        _check_features(config, training, line)
-    if ids is None and candidates is not None:
-        ids = candidates.ids
-    if ids is None:
-        training = _part(config, training)
+        _check_features(config, training)
+    if before is not None:
+        training = training.take(_rows_of_run(training, before.ids))
     else:
-        training = training.take(_rows_of_run(training, ids))
-    if normalisation is not None:
+        size, ratio = config.data.train_size, config.data.imbalance
+        if size is not None:
+            training = training.subset(size, config.run.seed)
+        if ratio is not None:
+            # After the subset: its rounding could empty a class of the tail.
+            training = training.long_tailed(ratio, config.run.seed)
+    normalisation = folder and folder.normalisation()
+    if normalisation:
         mean, std = normalisation
         training = dataclasses.replace(training, mean=mean, std=std)
-    if candidates is not None and training.candidates is None:
-        training = training.with_candidates(candidates)
+    if given is not None and training.candidates is None:
+        training = training.with_candidates(given)
     elif config.candidates.candidates_file:
-        training = training.with_candidates(_read_candidates(config, training))
+        # The table's names are looked up among the data set's classes.
+        how = {**reading(config.table), "class_names": training.class_names}
+        sets, *_ = tables.read_labels(config.candidates.candidates_file, **how)
+        training = training.with_candidates(sets)
     elif training.candidates is None:
         training = training.with_candidates(_simulated(config, training))
-    if candidates is not None:
-        _check_unchanged(training, candidates)
+    if given is not None and training.sets.content_hash != given.content_hash:
+        raise DataError(
+            f"{training.name}: the candidate sets are not those that the run "
+            "was trained on; restore the file as it was, or train again"
+        )
     if training.labels is not None:
         rate = config.alim.noise_rate
         check_truth_inside(training.sets, training.labels, rate)
@@ -79,12 +89,12 @@ def training_set(
     return training
 
 
-def _load(config, candidates):
+def _load(config, given):
     name = config.data.dataset
     if known_data.is_table(name):
         # The file of names may be gone, or about other classes now.
-        is_named = candidates is not None and config.table.class_names
-        names = candidates.class_names if is_named else None
+        is_named = given is not None and config.table.class_names
+        names = given.class_names if is_named else None
         return table_set(config, class_names=names)
     # Known data come at the size they were published at, and the views and
     # the network resize; others are unified as they are read.
@@ -97,15 +107,25 @@ def _load(config, candidates):
     )
 
 
-def _check_features(config, training, line):
-    if line is not None:
-        why = f"is about images, and {training.name} holds feature vectors"
-        line.refuse_typed(_OF_FILES, why)
+def _check_features(config, training):
+    why = f"is about images, and {training.name} holds feature vectors"
+    _refuse_set(config, _OF_FILES, why)
     if config.method.network not in (None, "mlp"):
         raise ConfigError(
             f"{config.data.dataset} holds feature vectors, which --network=mlp "
             f"takes. Received: --network={config.method.network}"
         )
+
+
+def _refuse_set(config, names, why):
+    """Raises for settings that nothing would read."""
+    defaults, values = Config().as_dict(), config.as_dict()
+    for name in names:
+        if values[name] != defaults[name]:
+            raise ConfigError(
+                f"--{name} {why}; leave it out. Received: "
+                f"{flag_text(name, values[name])}"
+            )
 
 
 def table_set(config, on_bad_image=None, progress=None, class_names=None):
@@ -144,16 +164,11 @@ def check_use(line):
     config = line.config
     dataset, sets = config.data.dataset, config.candidates.candidates_file
     is_table = known_data.is_table(dataset)
-    unread = [] if is_table else list(_OF_IMAGES)
-    if not (not os.path.isdir(dataset) if is_table else sets):
-        unread += _OF_TABLES
-    defaults, values = Config().as_dict(), config.as_dict()
-    for name in unread:
-        if values[name] != defaults[name]:
-            raise ConfigError(
-                f"--{name} is about a table of labels, and {dataset} is none; "
-                f"leave it out. Received: --{name}={values[name]}"
-            )
+    why = f"is about a table of labels, and {dataset} is none"
+    if not is_table:
+        _refuse_set(config, _OF_IMAGES, why)
+    if not sets and (not is_table or os.path.isdir(dataset)):
+        _refuse_set(config, _OF_TABLES, why)
     if is_table or sets:
         # A preset may set them for the data set whose sets are given.
         line.refuse_typed(
@@ -165,52 +180,16 @@ def check_use(line):
         raise ConfigError("--known_as_sets needs --known_labels=FILE")
 
 
-def _part(config, training):
-    """Returns the part of the training set that the settings ask for."""
-    if config.data.train_size is not None:
-        training = training.subset(config.data.train_size, config.run.seed)
-    if config.data.imbalance is not None:
-        # After the subset: its rounding could empty a class of the tail.
-        training = training.long_tailed(config.data.imbalance, config.run.seed)
-    return training
-
-
 def _rows_of_run(training, ids):
     """Returns the rows of a run's items in the data as they are now."""
-    missing = np.flatnonzero(~np.isin(ids, training.ids))
+    missing = ids[~np.isin(ids, training.ids)]
     if len(missing):
         raise DataError(
             f"{training.name}: {len(missing)} of {len(ids)} items of the run "
-            f"are no longer there, {first_rows(missing, ids)}; restore the "
-            "table and its images as they were, or train again"
+            f"are no longer there, {first_five(missing)}; restore the table "
+            "and its images as they were, or train again"
         )
     return training.rows_of(ids)
-
-
-def _check_unchanged(training, candidates):
-    """Raises if a table holds other sets than when a run was trained on it."""
-    now = training.sets
-    if now.content_hash == candidates.content_hash:
-        return
-    wrong, what = np.arange(len(now)), "other classes"
-    if now.class_names == candidates.class_names:
-        what = "another candidate set"
-        wrong = [
-            row
-            for row in wrong
-            if not np.array_equal(now.members(row), candidates.members(row))
-        ]
-    raise DataError(
-        f"{training.name}: {len(wrong)} items have {what} now than in "
-        f"the run, {first_rows(wrong, candidates.ids)}; restore the file "
-        "as it was, or train again"
-    )
-
-
-def _read_candidates(config, training):
-    # The table's names are looked up among the data set's classes.
-    options = {**reading(config.table), "class_names": training.class_names}
-    return tables.read_labels(config.candidates.candidates_file, **options)[0]
 
 
 def _simulated(config, training):

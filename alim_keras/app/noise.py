@@ -14,7 +14,6 @@ from alim_keras import backend
 from alim_keras import files
 from alim_keras import methods
 from alim_keras import noise_rate
-from alim_keras import report
 from alim_keras.app import build
 from alim_keras.app.run_folder import fingerprint
 from alim_keras.data import checks
@@ -50,7 +49,12 @@ def prepare(config, folder, training):
         asked, why = _choose(config, training)
         _tell(f"--noise_rate=auto takes {asked}: {why}")
     if asked in _ESTIMATORS:
-        _check_held_out(asked, config, training)
+        if not len(training.held_out):
+            raise ConfigError(
+                f"--noise_rate={asked} looks at images held out of training; "
+                "add --holdout=0.1, or use --noise_rate=cv. Received: "
+                "--holdout=0"
+            )
         batches = build.eval_batches(training, training.held_out)
         kept.estimator = noise_rate.HeldOut(batches, _ESTIMATORS[asked])
         return kept
@@ -110,16 +114,11 @@ class Kept:
 
     def keep(self, estimate):
         """Writes an estimate and prints the first; returns it."""
-        statistics = self.training.sets.statistics(self.training.labels)
-        realised = statistics["realised_noise"]
         if backend.is_chief():
-            content = {"estimate": estimate.as_dict(), "realised": realised}
+            content = {"estimate": estimate.as_dict()}
             self.folder.write(FILE, {**content, "made_for": self.made_for})
         if not self.is_shown:
-            line = estimate.describe()
-            if realised is not None:
-                line += f" Realised: {realised:.3f} (uses true labels)."
-            _tell(line)
+            _tell(estimate.describe())
         self.is_shown = True
         return estimate
 
@@ -150,20 +149,6 @@ def _choose(config, training):
     if asked == "cv" and config.machine.distribute == "multi_worker":
         return "em", "many processes train, and cv is for one."
     return asked, why
-
-
-def _check_held_out(name, config, training):
-    if not len(training.held_out):
-        raise ConfigError(
-            f"--noise_rate={name} looks at images held out of training; add "
-            "--holdout=0.1, or use --noise_rate=cv. Received: --holdout=0"
-        )
-    if not build.keeps_pseudo_labels(config):
-        raise ConfigError(
-            f"--noise_rate={name} is estimated for ALIM, and --method="
-            f"{config.method.method} keeps no pseudo labels for it; use "
-            "--noise_rate=cv to know the rate all the same."
-        )
 
 
 def _estimate_once(asked, config, training):
@@ -217,9 +202,9 @@ class CrossFit:
     every network can be trained with; the rest is the run's. One model serves
     all folds, from the same initial weights.
 
-    Rows count within `training.trained`. By default each training has few
-    epochs: 12, or more where these have fewer than 240 steps, but never more
-    than the run's. `purpose` begins each printed line.
+    Rows count within `training.trained`. `epochs` defaults to 12, or more where
+    these have fewer than 240 steps, but never more than the run's. `purpose`
+    begins each printed line.
     """
 
     def __init__(self, config, training, purpose, epochs=None):
@@ -246,12 +231,16 @@ class CrossFit:
         rows = training.trained[train_rows]
         # The run fills a batch, and a part of its items may not.
         batch_size = min(config.train.batch_size, len(rows))
+        batches = train_dataset(
+            training.images[rows],
+            training.sets.take(rows),
+            batch_size=batch_size,
+            seed=config.run.seed,
+        )
         wanted = max(_EPOCHS, -(-_STEPS // (len(rows) // batch_size)))
         epochs = self.epochs or min(config.train.epochs, wanted)
         self._fold += 1
         line = f"network {self._fold}: {epochs} epochs on {len(rows):,} items"
-        if batch_size < config.train.batch_size:
-            line += f", in batches of {batch_size}"
         if epochs < wanted and not self.epochs:
             line += (
                 f" ({wanted} epochs would be right, but --epochs={epochs}: "
@@ -259,38 +248,24 @@ class CrossFit:
             )
         _tell(self.purpose + line)
         rate = build.learning_rate(config, epochs)
-        self._model.fit(
-            train_dataset(
-                training.images[rows],
-                training.sets.take(rows),
-                batch_size=batch_size,
-                seed=config.run.seed,
-            ),
-            epochs=epochs,
-            verbose=0,
-            callbacks=[keras.callbacks.LearningRateScheduler(rate)],
-        )
+        schedule = keras.callbacks.LearningRateScheduler(rate)
+        self._model.fit(batches, epochs=epochs, verbose=0, callbacks=[schedule])
         batches = build.eval_batches(training, training.trained[predict_rows])
         logits = [self._infer(x["image"]) for x, _ in batches]
         return np.concatenate(list(map(keras.ops.convert_to_numpy, logits)))
 
 
-def fold_probabilities(run, folder, folds, epochs=None):
+def fold_probabilities(run, folds, epochs=None):
     """Returns what networks that saw neither item nor copy predict.
 
-    They take as many epochs as the run's, and are kept in the run folder, if
-    it can be written to. Returns float32 `(N, C)`.
+    Their predictions, float32 `(N, C)`, are kept in the run folder, if it can
+    be written to. `epochs` defaults to the run's.
     """
-    training, count = run.training, len(run.training)
-    if folds > count:
-        raise ConfigError(
-            f"There are {count} items, so at most as many folds. Received: "
-            f"--folds={folds}"
-        )
+    folder, training, count = run.folder, run.training, len(run.training)
     epochs = epochs or run.config.train.epochs
     wish = f"{folds} folds of {epochs} epochs, identical items in one"
     made_for = [*_made_for(run.config, training), wish]
-    logits = _stored(folder, made_for, training.sets.shape)
+    logits = _stored(folder, made_for)
     if logits is None:
         # The part that the run holds out is to be judged too.
         everything = dataclasses.replace(
@@ -309,25 +284,20 @@ def fold_probabilities(run, folder, folds, epochs=None):
                 np.savez(file, logits=logits, made_for=made_for)
         except OSError as error:
             print(f"{path} cannot be kept for another audit: {error.strerror}")
-    # In their place and in blocks: there are many.
-    for block in report.blocks(*logits.shape):
-        part = slice(block[0], block[-1] + 1)
-        logits[part] = softmax(logits[part], axis=1)
-    return logits
+    return softmax(logits, axis=1)
 
 
-def _stored(folder, made_for, shape):
+def _stored(folder, made_for):
     """Returns the logits of an earlier audit, if they are of this wish."""
     try:
         if folder.existing(FOLDS_FILE) is None:
             return None
         content = checks.read_npz(folder.file(FOLDS_FILE))
-        logits, kept_for = content["logits"], content["made_for"].tolist()
+        is_same = content["made_for"].tolist() == made_for
+        return content["logits"] if is_same else None
     except (CheckpointError, DataError, KeyError):
         print(f"{FOLDS_FILE} cannot be read: its networks are trained again")
         return None
-    is_sound = logits.shape == tuple(shape) and logits.dtype == np.float32
-    return logits if is_sound and kept_for == made_for else None
 
 
 def _groups_of(training, rows):

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -62,7 +63,7 @@ class Predictor:
         return max(height, width), channels
 
 
-def load_predictor(path, class_names=None, rename=False):
+def load_predictor(path, class_names=None):
     """Loads a model for prediction.
 
     Of a run folder it takes `saved_model/`, which needs no classes of the
@@ -70,10 +71,9 @@ def load_predictor(path, class_names=None, rename=False):
 
     Args:
         path: A run folder, a `.keras` file or the folder of a SavedModel.
-        class_names: Sequence of C strings. Defaults to the names that the
-            model or its run keeps, or else the numbers.
-        rename: Whether `class_names` may differ from the kept names: each is
-            then another word for the class in its place.
+        class_names: Sequence of C strings, for a model that keeps no names.
+            Defaults to the names that the model or its run keeps, or else the
+            numbers.
     """
     path = _find(os.path.abspath(os.path.expanduser(path)))
     is_graph = os.path.isdir(path)
@@ -93,18 +93,11 @@ def load_predictor(path, class_names=None, rename=False):
             f"{_ADVICE} A saved_model needs no classes of your own."
         ) from error
     names = tuple(map(str, class_names or kept or range(num_classes)))
-    problem = ""
-    if len(names) != num_classes:
-        problem = f"has {num_classes} classes, and each needs a name"
-    elif kept and names != kept and not rename:
-        problem = (
-            f"has other classes, or in another order: {first_five(kept)}. "
-            "Leave --class_names out; --rename gives the classes other words, "
-            "in the model's order"
-        )
-    if problem:
+    if len(names) != num_classes or (kept and names != kept):
         raise ConfigError(
-            f"The model in {path} {problem}. Received: {len(names)} names, "
+            f"The model in {path} has {num_classes} classes, "
+            f"{first_five(kept or range(num_classes))}, in this order; leave "
+            f"--class_names out. Received: {len(names)} names, "
             f"{first_five(names)}"
         )
     return Predictor(function, names, tuple(shape))
@@ -136,10 +129,7 @@ def _load_keras(path):
 
 
 def _of_run(path):
-    """Returns class names and shape of the training images, if known.
-
-    They stand in the assets of a SavedModel, and in run.json beside it.
-    """
+    """Returns class names and shape of the training images, if known."""
     names, shape = (), ()
     folder = pathlib.Path(path)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
@@ -188,33 +178,32 @@ class Inputs:
 
 def inputs_of_paths(paths, predictor):
     """Returns `Inputs` of files and folders, in order; ids are paths."""
-    paths = [os.path.expanduser(path) for path in paths]
-    missing = [path for path in paths if not os.path.exists(path)]
-    if missing:
-        raise DataError(
-            f"{len(missing)} of {len(paths)} files or folders do not exist: "
-            f"{first_five(missing)}"
-        )
-    inputs = []
-    for path in paths:
-        if path.lower().endswith((".npz", ".npy")):
-            inputs.append(_of_array(path, predictor))
-            continue
-        if predictor.takes_features or path.lower().endswith(".csv"):
-            raise DataError(
-                f"{path}: the model takes images, or arrays in .npz and .npy "
-                f"files, of the shape {predictor.input_shape}. Give a table of "
-                "images as --candidates_file"
-            )
-        names = [path]
-        if os.path.isdir(path):
-            listed = list_images(path).files
-            names = [os.path.join(path, name) for name in listed]
-        if inputs and isinstance(inputs[-1].values, DiskImages):
-            # Files beside files are read in common batches.
-            names = [*inputs.pop().ids, *names]
-        inputs.append(Inputs(names, DiskImages(names, *predictor.form)))
+    paths, inputs = map(os.path.expanduser, paths), []
+    # Files beside files are read in common batches.
+    for is_array, group in itertools.groupby(paths, _is_array):
+        if is_array:
+            inputs += [_of_array(path, predictor) for path in group]
+        else:
+            names = [name for path in group for name in _files(path, predictor)]
+            inputs.append(Inputs(names, DiskImages(names, *predictor.form)))
     return inputs
+
+
+def _is_array(path):
+    return path.lower().endswith((".npz", ".npy"))
+
+
+def _files(path, predictor):
+    """Returns the image files that a path stands for."""
+    if predictor.takes_features or path.lower().endswith(".csv"):
+        raise DataError(
+            f"{path}: the model takes images, or arrays in .npz and .npy "
+            f"files, of the shape {predictor.input_shape}. Give a table of "
+            "images as --candidates_file"
+        )
+    if not os.path.isdir(path):
+        return [path]
+    return [os.path.join(path, name) for name in list_images(path).files]
 
 
 def inputs_of_table(path, predictor, **reading):
@@ -231,43 +220,36 @@ def inputs_of_table(path, predictor, **reading):
 
 def _of_array(path, predictor):
     """Reads an .npy file, or an .npz file with values and perhaps ids."""
-    name, ids = "features" if predictor.takes_features else "images", None
+    name, content = "features" if predictor.takes_features else "images", {}
     if path.lower().endswith(".npz"):
         content = checks.read_npz(path, (name, "ids"))
-        if name not in content:
-            raise DataError(
-                f"{path}: there is no array {name!r}, which the model takes"
-            )
-        values, ids = content[name], content.get("ids")
     else:
         try:
-            values = np.load(path, mmap_mode="r", allow_pickle=False)
+            content[name] = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise DataError(f"{path}: cannot be read: {error}") from error
+    if name not in content:
+        raise DataError(f"{path}: there is no array {name!r}")
+    values = content[name]
     count = len(values) if values.ndim else 0
-    if ids is None:
-        ids = [str(row) for row in range(count)]
-    else:
-        ids = check_ids(path, ids, count)
+    ids = check_ids(path, content.get("ids", np.arange(count)), count)
     return Inputs(ids, _checked(values, ids, predictor, path))
 
 
 def _checked(values, ids, predictor, path):
     """Returns values if they have the form that the model takes."""
-    wanted, what = predictor.input_shape[-1], "channels"
     try:
         if predictor.takes_features:
-            what = "features"
-            values = checks.validate_features(values, ids)
+            unit, values = "features", checks.validate_features(values, ids)
             values = values.reshape(len(values), -1)
         else:
             values = values[..., None] if values.ndim == 3 else values
-            values = checks.validate_images(values, ids)
-        if values.shape[-1] != wanted:
-            raise DataError(
-                f"the model takes {wanted} {what}. Received: "
-                f"{values.shape[-1]} {what}"
-            )
+            unit, values = "channels", checks.validate_images(values, ids)
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
+    size, wanted = values.shape[-1], predictor.input_shape[-1]
+    if size != wanted:
+        raise DataError(
+            f"{path}: the model takes {wanted} {unit}. Received: {size} {unit}"
+        )
     return values

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import tempfile
-import threading
+import textwrap
 import traceback
 import warnings
 
@@ -26,6 +26,7 @@ _FAST = {"TF_ENABLE_ONEDNN_OPTS": "1"}
 # What really fails is raised as an exception at any level.
 _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
 _UNEXPECTED, _INTERRUPTED = 1, 130
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LONGEST_QUOTE = 300
 
 
@@ -52,8 +53,6 @@ def run(command, main, arguments=None, keras=True):
                 return print_whole(command.help(values["helpfull"]))
             if values["version"]:
                 return print_whole(f"alim_keras {alim_keras.__version__}\n")
-            for warning in line.warnings:
-                report(name, f"warning: {warning}")
             if values["print_config"]:
                 return print_whole(line.describe())
             is_asked = line.origins.get("backend", "default") != "default"
@@ -62,20 +61,18 @@ def run(command, main, arguments=None, keras=True):
             if keras:
                 import_keras(backend, verbose)
             return main(line) or 0
-    except KeyboardInterrupt as error:
-        code, failure = _INTERRUPTED, error
-        message = "interrupted; the same command continues the work."
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         code, message = explain(error, verbose)
-        failure = error
-    if verbose:
-        traceback.print_exception(failure)
-    report(name, message)
-    return code
+        if verbose:
+            traceback.print_exception(error)
+        report(name, message)
+        return code
 
 
 def explain(error, verbose=False):
     """Returns the exit code and the one line for an exception."""
+    if isinstance(error, KeyboardInterrupt):
+        return _INTERRUPTED, "interrupted; the same command continues the work."
     if not isinstance(error, AlimError):
         # tf.data hands on the text of an error only.
         error = original(error) or error
@@ -83,9 +80,8 @@ def explain(error, verbose=False):
         return error.exit_code, f"error: {_joined(error)}"
     lacks = EnvironmentLacksError.exit_code
     # The frameworks' messages run to pages.
-    kind, quote = type(error).__name__, _joined(error)
-    if len(quote) > _LONGEST_QUOTE:
-        quote = f"{quote[:_LONGEST_QUOTE]} ..."
+    kind = type(error).__name__
+    quote = textwrap.shorten(str(error), _LONGEST_QUOTE, placeholder=" ...")
     # By name: JAX has no class for it, and TensorFlow may not be loaded.
     is_full = kind == "ResourceExhaustedError" or "RESOURCE_EXHAUSTED" in quote
     if is_full or isinstance(error, MemoryError):
@@ -102,10 +98,10 @@ def explain(error, verbose=False):
             f"python -m pip install {wanted}"
         )
     if isinstance(error, OSError) and error.strerror:
-        place = f": {error.filename}" if error.filename else ""
+        path = f": {error.filename}" if error.filename else ""
         missing = isinstance(error, FileNotFoundError)
         code = DataError.exit_code if missing else lacks
-        return code, f"error: {error.strerror}{place}"
+        return code, f"error: {error.strerror}{path}"
     hint = "" if verbose else " (--verbose shows the traceback)"
     return _UNEXPECTED, f"unexpected error: {kind}: {quote}{hint}"
 
@@ -123,8 +119,8 @@ def report(name, line):
 def set_environment(backend=None, verbose=False):
     """Sets a command's environment variables, before Keras is imported.
 
-    The user's own values win, but for KERAS_BACKEND, for which a flag is the
-    stronger wish. `verbose` leaves TensorFlow's log as it is.
+    The user's own values win, but not over the flag --backend. `verbose` leaves
+    TensorFlow's log as it is.
     """
     if backend is not None:
         os.environ["KERAS_BACKEND"] = backend
@@ -135,7 +131,8 @@ def set_environment(backend=None, verbose=False):
 def import_keras(backend=None, verbose=False):
     """Imports Keras without the messages of TensorFlow's C++ on stderr."""
     if "keras" not in sys.modules:
-        # TensorFlow's first messages come before it reads any log level.
+        # TensorFlow's first messages come before it reads any log level, and
+        # Ctrl-C is sometimes lost while it is imported.
         quiet = contextlib.nullcontext() if verbose else without_stderr()
         with interrupts_deferred(), quiet:
             importlib.import_module("keras")
@@ -152,51 +149,34 @@ def import_keras(backend=None, verbose=False):
         )
 
 
-# Whether a signal may interrupt now, and whether one came.
-_state = {"deferred": False, "received": False}
-
-
-def _on_signal(*_):
-    if _state["received"] and not _state["deferred"]:
-        # A second Ctrl-C while the first is answered: files are written whole
-        # or not at all, so the process may end at any point.
-        os._exit(_INTERRUPTED)
-    _state["received"] = True
-    if not _state["deferred"]:
-        raise KeyboardInterrupt
+def _interrupt(*_):
+    # A second Ctrl-C does not wait until the first is answered: files are
+    # written whole or not at all.
+    for number in _SIGNALS:
+        signal.signal(number, lambda *_: os._exit(_INTERRUPTED))
+    raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
 def _interrupts_raised():
     """Raises `KeyboardInterrupt` in the block for Ctrl-C and SIGTERM."""
-    usual = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            usual[number] = signal.signal(number, _on_signal)
-    _state["received"] = False
+    usual = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
     try:
         yield
     finally:
-        # After an interrupt the process is about to end: another one must
-        # not show a traceback.
-        if not _state["received"]:
-            for number, handler in usual.items():
+        for number, handler in usual.items():
+            if signal.getsignal(number) is _interrupt:
                 signal.signal(number, handler)
 
 
 @contextlib.contextmanager
 def interrupts_deferred():
-    """Raises an interrupt of the block only after the block.
-
-    While TensorFlow is imported Ctrl-C is sometimes swallowed.
-    """
-    _state["deferred"] = True
+    """Delivers signals only after the block, which could swallow them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield
     finally:
-        _state["deferred"] = False
-    if _state["received"]:
-        raise KeyboardInterrupt
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
 @contextlib.contextmanager
@@ -254,8 +234,5 @@ def print_whole(content):
 
 
 def close_stdout():
-    """Lets nothing more be written where a reader stopped early.
-
-    Python would complain at its own end.
-    """
+    """Discards further output; Python would complain at its own end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

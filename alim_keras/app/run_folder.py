@@ -1,7 +1,6 @@
 """The run folder: its lock, run.json, and whether a run may go on in it."""
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import importlib.metadata
@@ -11,7 +10,6 @@ import pathlib
 import platform
 import shlex
 import stat
-import subprocess
 import sys
 
 import numpy as np
@@ -23,28 +21,33 @@ from alim_keras.app import cli
 from alim_keras.app.config import Config
 from alim_keras.callbacks import RunCheckpoint
 from alim_keras.data import CandidateSets
-from alim_keras.data import known_data
 from alim_keras.data.matching import list_images
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.noise_rate import Estimate
 
 # Settings that may differ between a run and its continuation: they choose
 # where and how it runs, not what it computes.
 FREE = frozenset(
-    "run_dir data_dir download progress save_candidates candidates_file "
-    "images".split()
+    "run_dir data_dir download progress candidates_file images".split()
 )
 # Settings that name files of labels.
-_FILES = "candidates_file known_labels test_labels class_names".split()
-# How a folder that may not be written to refuses.
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_FILES = (
+    "dataset candidates_file known_labels test_labels class_names"
+).split()
 _PACKAGES = (
     "keras tensorflow tensorflow-datasets numpy scikit-learn absl-py"
 ).split()
 # So many image files are decoded for their digest.
 _SAMPLE = 100
+# What a run must have started with, by the name of its digest.
+_IDENTITY = {
+    "items": "items",
+    "tests": "test items or labels",
+    "known": "true labels",
+    "images": "pixels under the same names",
+    "sets": "candidate sets",
+}
 
 
 class BusyError(CheckpointError):
@@ -75,51 +78,28 @@ class RunFolder:
             return None
         if not stat.S_ISREG(mode):
             raise CheckpointError(
-                f"{path} must be a regular file, and it is a link, a folder "
-                "or a device. Remove it, if you did not make it."
+                f"{path} must be a regular file, and no link, folder or device."
             )
         return path
 
     @contextlib.contextmanager
-    def lock(self, to_read=False):
-        """Keeps a second process off the folder; freed even by `kill -9`.
-
-        `to_read` says that the caller can do without writing here. Then a
-        folder that cannot be written to needs no lock: files in it are only
-        ever replaced whole.
-        """
-        if os.path.exists(self.path) and not os.path.isdir(self.path):
-            raise ConfigError(
-                "--run_dir must be a folder, new or of an earlier run, and "
-                f"this is a file. Received: --run_dir={self.path}"
-            )
-        is_new = not os.path.isdir(self.path)
-        try:
-            os.makedirs(self.path, exist_ok=True)
-            self.existing(".lock")
-            # Neither through a link that appeared meanwhile, nor waiting for
-            # the other end of a pipe, nor emptying what is there.
-            how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-            handle = os.open(self.file(".lock"), how, 0o666)
-        except OSError as error:
-            if error.errno not in _FORBIDDEN:
-                raise
-            if not to_read:
-                raise ConfigError(
-                    f"{self.path} cannot be written to: {error.strerror}. "
-                    "Give another folder, or a copy of this one that you may "
-                    "write to."
-                ) from error
-            yield
-            return
+    def lock(self):
+        """Keeps a second process off the folder; freed even by `kill -9`."""
+        is_new = not os.path.exists(self.path)
+        os.makedirs(self.path, exist_ok=True)
+        self.existing(".lock")
+        # Neither through a link that appeared meanwhile, nor waiting for the
+        # other end of a pipe, nor emptying what is there.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        handle = os.open(self.file(".lock"), flags, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             files.remove_partial(self.path)
             yield
         except BlockingIOError as error:
             raise BusyError(
-                f"Another process is training in {self.path}. Wait for "
-                "it, or give this run its own --run_dir."
+                f"Another process works in {self.path}. Wait for it, or give "
+                "this run its own --run_dir."
             ) from error
         finally:
             os.close(handle)
@@ -140,15 +120,12 @@ class RunFolder:
         """Returns the dict in a JSON file here, or None if it is missing."""
         text = self.read_text(name)
         try:
-            content = None if text is None else json.loads(text)
-        except ValueError:
-            content = ()
-        if content is not None and not isinstance(content, dict):
+            return None if text is None else dict(json.loads(text))
+        except (ValueError, TypeError):
             raise CheckpointError(
                 f"{self.file(name)} is damaged. Remove this file: the same "
                 "train command goes on without it and writes it again."
-            )
-        return content
+            ) from None
 
     def read_if_sound(self, name):
         """Returns the dict in a JSON file here; None if missing or damaged."""
@@ -171,7 +148,7 @@ class RunFolder:
         except DataError as error:
             raise CheckpointError(
                 f"{path} is damaged ({error}). Remove it: the train command "
-                "of run.flags with this --run_dir writes it again."
+                "with this --run_dir writes it again."
             ) from error
 
     def begun(self):
@@ -203,14 +180,15 @@ class RunFolder:
         if run is None:
             return
         # A setting that an older version did not have stood at its default.
-        before = {**Config().as_dict(), **run.get("settings", {})}
+        before = {**Config().as_dict(), **run["settings"]}
         for name, value in settings.items():
             if name not in FREE and before[name] != value:
-                was, now = _flag(name, before[name]), _flag(name, value)
+                was = cli.flag_text(name, before[name])
+                now = cli.flag_text(name, value)
                 self._refuse(f"was started with {was}", f" Received: {now}")
         if self.finished() is None:
             return
-        digests, now = run.get("files", {}), _digests_of_files(settings)
+        digests, now = run["files"], _digests_of_files(settings)
         for name in sorted({*now, *digests}):
             # A file that is no longer there shows no change.
             is_lost = name not in now and settings[name] is not None
@@ -220,24 +198,14 @@ class RunFolder:
 
     def check_data(self, training):
         """Raises if the run that is here was started with other data."""
-        run, now = self.begun(), _identity(training)
+        run = self.begun()
         if run is None:
             return
-        before = {**now, **run.get("identity", {})}
-        for name, what in (
-            ("items", "items"),
-            ("tests", "test set"),
-            ("known", "true labels"),
-            ("images", "pixels under the same names"),
-        ):
+        before = {**run["identity"], "sets": run["candidates_hash"]}
+        now = {**_identity(training), "sets": training.sets.content_hash}
+        for name, content in _IDENTITY.items():
             if before[name] != now[name]:
-                if before["listed"] != now["listed"]:
-                    what += f", {before['listed']:,} and not {now['listed']:,}"
-                self._refuse(f"was started with other {what}")
-        was, now = run["candidates_hash"], training.sets.content_hash
-        if was != now:
-            hashes = f"{was[:12]}..., not {now[:12]}..."
-            self._refuse(f"was started with the candidate sets {hashes}")
+                self._refuse(f"was started with other {content}")
 
     def _refuse(self, how, received=""):
         raise CheckpointError(
@@ -245,17 +213,15 @@ class RunFolder:
             f"and files, or choose another --run_dir.{received}"
         )
 
-    def write_identity(self, config, training, noise_rate):
+    def write_identity(self, config, training):
         """Writes what says which run this is and repeats it, where missing."""
-        record = _record(config, training, noise_rate)
         if self.existing("run.json") is None:
-            self.write("run.json", record)
+            self.write("run.json", _record(config, training))
         if self.existing("candidates.npz") is None:
             training.sets.save(self.file("candidates.npz"))
         names = "".join(f"{name}\n" for name in training.class_names)
-        texts = {"class_names.txt": names}
-        texts["run.flags"] = cli.flags_as_text(config)
-        for name, text in texts.items():
+        flags = cli.flags_as_text(config)
+        for name, text in (("class_names.txt", names), ("run.flags", flags)):
             if self.existing(name) is None:
                 files.write_atomically(self.file(name), text)
 
@@ -300,7 +266,6 @@ def _identity(training):
     return {
         "mean": list(training.mean),
         "std": list(training.std),
-        "listed": len(training.listed),
         "items": _digest_of_rows(training.listed),
         "tests": _digest_of_rows(training.test_ids, training.test_labels),
         "known": _digest_of_rows(training.ids, training.labels),
@@ -308,21 +273,15 @@ def _identity(training):
     }
 
 
-def _record(config, training, noise_rate):
+def _record(config, training):
     """Returns the content of run.json."""
-    settings, counts = config.as_dict(), None
-    if training.all_labels_known:
-        counts = np.bincount(training.labels, minlength=training.num_classes)
-        counts = counts.tolist()
-    if isinstance(noise_rate, Estimate):
-        noise_rate = noise_rate.as_dict()
+    settings = config.as_dict()
     return {
         "command": shlex.join(sys.orig_argv),
         "settings": settings,
         "seed": config.run.seed,
         "candidates_hash": training.sets.content_hash,
         "candidates": training.sets.provenance,
-        "noise_rate": noise_rate,
         "notes": list(training.notes),
         "identity": _identity(training),
         "files": _digests_of_files(settings),
@@ -331,8 +290,6 @@ def _record(config, training, noise_rate):
             "training_images": len(training),
             "trained_on": len(training.trained),
             "test_images": len(training.test_images),
-            "imbalance": config.data.imbalance,
-            "training_images_per_class": counts,
             "image_shape": list(training.images.shape[1:]),
             "class_names": list(training.class_names),
         },
@@ -360,35 +317,22 @@ def versions():
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             versions[package] = None
-    git = ["git", "describe", "--always", "--dirty"]
-    place = os.path.dirname(os.path.abspath(__file__))
-    try:
-        done = subprocess.run(git, cwd=place, capture_output=True, text=True)
-        versions["commit"] = done.stdout.strip() or None
-    except OSError:
-        versions["commit"] = None
     return versions
 
 
-def _flag(name, value):
-    return f"--{name}=none" if value is None else cli.flag_text(name, value)
-
-
 def _digests_of_files(settings):
-    """Returns a digest of each file of labels that the settings name.
-
-    Of a folder with a folder for each class, its list of images is digested.
-    """
-    names = list(_FILES)
-    if known_data.is_table(settings["dataset"]):
-        names.append("dataset")
+    """Returns a digest of each file of labels that the settings name."""
     digests = {}
-    for name in names:
-        path = settings.get(name)
-        if path and os.path.isdir(path):
-            digests[name] = _digest_of_rows(list_images(path).files)
-        elif path and os.path.isfile(path):
+    for name in _FILES:
+        path = settings[name] or ""
+        if not os.path.isabs(path):
+            # The name of a data set, or names of classes.
+            continue
+        if os.path.isfile(path):
             digests[name] = files.digest(path)
+        elif os.path.isdir(path):
+            # A folder with a folder for each class.
+            digests[name] = _digest_of_rows(list_images(path).files)
     return digests
 
 

@@ -24,7 +24,7 @@ _NOISE_RATES = ("oracle", "auto", "em", "cv", "gmm", "annotated")
 
 
 class Parser(flags.ArgumentParser):
-    """Turns the text of a flag, one line, into its value.
+    """Turns the text of a flag into its value.
 
     `convert` returns None for a text that does not fit; `words` are some that
     do, for suggestions.
@@ -95,12 +95,13 @@ def _number(text, kind, low, high, is_open, words):
         value = kind(text)
     except ValueError:
         return None
-    low = -math.inf if low is None else low
-    high = math.inf if high is None else high
-    # Written so that nan, which fails every comparison, does not fit.
-    fits = low <= value <= high and math.isfinite(value)
-    outside = {"low": low, "high": high}.get(is_open)
-    return value if fits and value != outside else None
+    fits = (
+        math.isfinite(value)
+        and (low is None or value >= low)
+        and (high is None or value <= high)
+        and value != {"low": low, "high": high}.get(is_open)
+    )
+    return value if fits else None
 
 
 def number(default, low=None, high=None, is_open=None, words=(), kind=float):

@@ -3,19 +3,15 @@
 import json
 import os
 import shutil
-import stat
 
 import commands
 import own
 import pytest
 from comparing import checkpoint
 
-from alim_keras.app.config import Config
 from alim_keras.app.run_folder import BusyError
 from alim_keras.app.run_folder import RunFolder
-from alim_keras.app.run_folder import _digests_of_files
 from alim_keras.errors import CheckpointError
-from alim_keras.errors import ConfigError
 
 FLAGS = (*commands.SMOKE, "--epochs=3", "--select=aa")
 
@@ -33,14 +29,11 @@ def goes_on(run_dir, *flags):
 def test_a_link_as_lock_leaves_its_target_alone(run_dir, tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    for name in (".lock", "run.flags", "results.json", "candidates.npz"):
+    for name in (".lock", "run.flags", "candidates.npz"):
         (run_dir / name).rename(tmp_path / "kept")
         (run_dir / name).symlink_to(victim)
-        out = f"--out={tmp_path / 'out'}"
-        code, said, err = commands.call("audit", run_dir, out)
-        # Numbers of a finished run are not needed.
-        assert code == (0 if name == "results.json" else 5), name
-        assert "regular file" in said + err
+        code, line = commands.fails("audit", run_dir)
+        assert code == 5 and "regular file" in line, name
         (run_dir / name).unlink()
         (tmp_path / "kept").rename(run_dir / name)
         assert victim.read_text() == "precious"
@@ -73,23 +66,10 @@ def test_a_folder_that_was_not_begun_goes_away(tmp_path):
             raise ValueError
     assert not (tmp_path / "run").exists()
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(ConfigError, match="must be a folder"):
+    with pytest.raises(FileExistsError):
         with RunFolder(tmp_path / "file").lock():
             raise AssertionError
     assert (tmp_path / "file").read_text() == "mine"
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_to(tmp_path):
-    place = tmp_path / "run"
-    place.mkdir()
-    place.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    folder = RunFolder(place)
-    with folder.lock(to_read=True):
-        assert os.listdir(place) == []
-    with pytest.raises(ConfigError, match="cannot be written to"):
-        with RunFolder(place).lock():
-            raise AssertionError
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", "3", ""])
@@ -100,23 +80,6 @@ def test_a_damaged_file_is_named(tmp_path, text):
         folder.read("run.json")
     assert folder.read_if_sound("run.json") is None
     assert folder.read("absent.json") is None
-
-
-def test_digests_of_files_of_labels(tmp_path):
-    table, place = tmp_path / "t.csv", tmp_path / "folder" / "cat"
-    place.mkdir(parents=True)
-    table.write_text("id,candidates\na,x\n")
-    (place / "a.png").touch()
-    places = (table, place.parent)
-    wishes = [Config().replace(dataset=str(p)).as_dict() for p in places]
-    before = [_digests_of_files(settings) for settings in wishes]
-    assert [list(one) for one in before] == [["dataset"], ["dataset"]]
-    table.write_text("id,candidates\na,yy\n")
-    (place / "b.png").touch()
-    for settings, one in zip(wishes, before):
-        assert _digests_of_files(settings) != one
-    names = Config().replace(class_names="cat,dog").as_dict()
-    assert _digests_of_files(names) == {}
 
 
 def test_damaged_reports_do_not_block_a_sound_checkpoint(run_dir):
@@ -156,7 +119,7 @@ def test_other_candidate_sets_are_refused(run_dir):
     run["candidates_hash"] = "0" * 64
     (run_dir / "run.json").write_text(json.dumps(run))
     code, line = commands.fails("train", *FLAGS, f"--run_dir={run_dir}")
-    assert code == 5 and "candidate sets 000000000000" in line
+    assert code == 5 and "other candidate sets" in line
 
 
 def test_code_of_a_run_folder_needs_trust(finished_run, run_dir, tmp_path):
@@ -205,9 +168,9 @@ def test_a_table_that_changed(own_run, photos, tmp_path):
     text = table.read_text()
     shutil.copy(place / "photos" / "0001.png", place / "photos" / "new.png")
     table.write_text(f"{text}new.png,eve,{own.NAMES[0]}\n")
-    refused("other items, 96 and not 97")
+    refused("other items")
     table.write_text(text)
-    for name, word in (("test", "test set"), ("known", "true labels")):
+    for name, word in (("test", "test items"), ("known", "true labels")):
         path = place / f"{name}.csv"
         kept = path.read_text()
         path.write_text(kept.rstrip().rpartition("\n")[0] + "\n")
