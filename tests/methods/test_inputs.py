@@ -144,10 +144,10 @@ def test_the_form_of_a_batch_is_checked():
     both = {"image": image, "index": index}
     for x, candidates, words in [
         (image, y, "'index'"),
-        ({"image": image}, y, r"x=\['image'\]"),
-        ({"index": index}, y, r"x\['image'\]"),
+        ({"image": image}, y, r"keys \['image'\]"),
+        ({"index": index}, y, r"keys \['index'\]"),
         ({**both, "weak": image}, y, "strong"),
-        (both, None, "y=None"),
+        (both, None, "type NoneType"),
         (both, np.array([0, 1]), r"y.shape=\(2,\)"),
         (both, np.ones((2, 4)), r"y.shape=\(2, 4\)"),
         (both, [[1, 0, 0]], "type list"),
