@@ -40,11 +40,6 @@ _TABLES = ("Equalize", "Posterize", "Solarize")
 CUTOUT_DRAWS = 3
 
 
-def choose(draws):
-    """Returns numbers of `OPERATIONS`, int32, of draws in [0, 1)."""
-    return keras.ops.cast(draws * float(len(OPERATIONS)), "int32")
-
-
 def _chosen(operation, name):
     number = OPERATIONS.index(name)
     return keras.ops.cast(keras.ops.equal(operation, number), "float32")
