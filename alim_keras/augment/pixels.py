@@ -59,11 +59,6 @@ def luminance(planes):
     return red * planes[0] + green * planes[1] + blue * planes[2]
 
 
-def mean(gray):
-    """Returns the mean of a grey batch, `(B, 1, 1)`."""
-    return keras.ops.mean(gray, axis=(1, 2), keepdims=True)
-
-
 def smoothing(planes):
     """Returns what PIL's SMOOTH filter adds to every pixel, times 13.
 
@@ -113,11 +108,6 @@ def shift_hue(planes, turns):
     green = rising(double - ops.abs(place - double))
     blue = rising(ops.abs(place - chroma) - chroma)
     return ops.stack([red, green, blue])
-
-
-def levels(planes):
-    """The nearest 8-bit level of every pixel, int32."""
-    return keras.ops.cast(keras.ops.round(clip(planes)), "int32")
 
 
 def _cells(pixels):
@@ -201,7 +191,8 @@ def jitter(planes, draws, strength, probability):
         change = changes[:, step] * ops.cast(is_now, "float32")
         gray = luminance(planes)
         contrast = change * kinds[:, step, _CONTRAST]
-        other = per_image(contrast) * mean(gray)
+        mean = ops.mean(gray, axis=(1, 2), keepdims=True)
+        other = per_image(contrast) * mean
         if colored:
             saturation = change * kinds[:, step, _SATURATION]
             other = other + per_image(saturation) * gray

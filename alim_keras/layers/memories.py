@@ -113,10 +113,8 @@ class EmbeddingQueue(Memory):
 
     def enqueue(self, embeddings, labels):
         """Appends a global batch: embeddings `(B, D)` and labels `(B,)`."""
-        for queue, new in (
-            (self.embeddings, embeddings),
-            (self.labels, labels),
-        ):
+        queues = (self.embeddings, self.labels)
+        for queue, new in zip(queues, (embeddings, labels)):
             new = keras.ops.cast(new, queue.dtype)
             both = keras.ops.concatenate([queue, new], axis=0)
             queue.assign(both[-self.size :])
