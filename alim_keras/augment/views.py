@@ -56,8 +56,8 @@ class RandomViews:
 
     A subclass is a dataclass with a field `seed`, and defines `make_weak` and
     `make_strong`, functions of the checked images and of `draw(count,
-    part="")`, which returns `count` uniform numbers in [0, 1) for each
-    example, `(B, count)`; parts are independent.
+    part="")`, which returns uniform numbers in [0, 1), `(B, count)`; parts are
+    independent.
     """
 
     def __post_init__(self):

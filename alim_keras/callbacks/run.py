@@ -37,8 +37,6 @@ class EpochTimer(keras.callbacks.Callback):
 
     List it before the callbacks that work between epochs. It waits for the
     device, so steps that were only dispatched are counted in full.
-
-    `images_per_epoch` is the number of images an epoch trains on.
     """
 
     def __init__(self, images_per_epoch):
