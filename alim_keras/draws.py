@@ -31,12 +31,12 @@ def _hash(x):
     return ops.bitwise_xor(x, ops.right_shift(x, u32(16)))
 
 
-def bits(seed, epoch, index, slots, stream):
-    """Returns 32 random bits for every example and slot.
+def uniform(seed, epoch, index, slots, stream):
+    """Returns random numbers for every example and slot.
 
     Args:
         seed: Integer, scalar. The run's seed.
-        epoch: Integer, scalar or `(batch_size,)`.
+        epoch: Integer, scalar.
         index: Integer tensor `(batch_size,)`. The example's place in the
             data set.
         slots: Integer. How many numbers per example.
@@ -44,23 +44,7 @@ def bits(seed, epoch, index, slots, stream):
             streams are independent.
 
     Returns:
-        A uint32 tensor `(batch_size, slots)`.
-    """
-    ops = keras.ops
-    golden = ops.cast(0x9E3779B9, "uint32")
-    state = ops.cast(zlib.crc32(stream.encode()), "uint32")
-    index = ops.expand_dims(index, 1)
-    epoch = ops.convert_to_tensor(epoch)
-    if len(epoch.shape):
-        epoch = ops.expand_dims(epoch, 1)
-    for key in (seed, epoch, index, ops.expand_dims(ops.arange(slots), 0)):
-        key = ops.cast(key, "uint32")
-        state = _hash(ops.add(ops.bitwise_xor(state, key), golden))
-    return state
-
-
-def uniform(seed, epoch, index, slots, stream):
-    """Returns float32 draws from [0, 1), `(batch_size, slots)`; see `bits`.
+        A float32 tensor `(batch_size, slots)` of numbers in [0, 1).
 
     Example:
 
@@ -68,18 +52,22 @@ def uniform(seed, epoch, index, slots, stream):
     (2, 2)
     """
     ops = keras.ops
+    golden = ops.cast(0x9E3779B9, "uint32")
+    state = ops.cast(zlib.crc32(stream.encode()), "uint32")
+    index = ops.expand_dims(index, 1)
+    for key in (seed, epoch, index, ops.expand_dims(ops.arange(slots), 0)):
+        key = ops.cast(key, "uint32")
+        state = _hash(ops.add(ops.bitwise_xor(state, key), golden))
     # 24 bits: every value is exact in float32 and 1.0 cannot appear.
-    mantissa = ops.right_shift(
-        bits(seed, epoch, index, slots, stream), ops.cast(8, "uint32")
-    )
+    mantissa = ops.right_shift(state, ops.cast(8, "uint32"))
     return ops.cast(mantissa, "float32") * (2.0**-24)
 
 
 def beta(alpha, seed, epoch, index, stream):
     """Returns float32 draws from Beta(alpha, alpha), `(batch_size,)`.
 
-    `alpha` is a positive float; see `bits` for the others. A uniform draw goes
-    through 4,097 points of the quantile function, linear between them.
+    `alpha` is a positive float; see `uniform` for the others. A uniform draw
+    goes through 4,097 points of the quantile function, linear between them.
 
     Example:
 

@@ -447,15 +447,18 @@ def neighbour_mask(similarities, count):
     return _float32(similarities >= kth)
 
 
-def own_places(first, size, batch_size, num_entries):
+def own_places(labels, batch_labels, entries):
     """Finds each anchor's own embedding and its own key among M entries.
 
-    A replica's `size` anchors stand from place `first` on in the global batch
-    of `batch_size`. Returns a pair of boolean tensors `(B, M)`.
+    The labels are those of this replica's anchors, and of the global batch.
+    Returns a pair of boolean tensors `(B, M)`.
     """
     ops = keras.ops
+    size, batch_size, num_entries = (
+        ops.shape(x)[0] for x in (labels, batch_labels, entries)
+    )
     place = ops.expand_dims(ops.arange(num_entries), 0)
-    mine = ops.expand_dims(first + ops.arange(size), 1)
+    mine = ops.expand_dims(backend.first_row(size) + ops.arange(size), 1)
     return place == mine, place == mine + batch_size
 
 

@@ -69,10 +69,8 @@ def lws(z, v, s, beta=1.0):
     )
 
 
-def outside_set(z, s, weight=1.0):
-    return sum(
-        -weight * math.log(1 - p) for p, c in zip(probabilities(z), s) if not c
-    )
+def outside_set(z, s):
+    return sum(-math.log(1 - p) for p, c in zip(probabilities(z), s) if not c)
 
 
 def divergence(w, z):
@@ -166,14 +164,9 @@ class SlowMethod:
                 self.logits(parameters, x[name][i])
                 for name in ("strong", "strong2")
             ]
-            weight = {
-                "keep": 1.0,
-                "weighted": 1.0 - self.lam,
-                "drop": float(self.lam == 0.0),
-            }[self.model.non_candidates]
             ramp = min(progress / self.model.ramp, 1.0)
             value = ramp * sum(divergence(w, v) for v in views)
-            value += outside_set(z, s, weight)
+            value += outside_set(z, s)
         else:
             value = loss(z, w, s)
         if self.model.mixup_weight:

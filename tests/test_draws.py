@@ -70,16 +70,6 @@ def test_draws_are_uniform():
     assert abs(successive) < 0.03
 
 
-def test_one_epoch_for_each_example():
-    index, epochs = np.arange(4), np.array([0, 1, 0, 3])
-    got = uniform(9, epochs, index, 2, "weak")
-    for i in range(4):
-        np.testing.assert_array_equal(
-            got[i : i + 1],
-            uniform(9, int(epochs[i]), index[i : i + 1], 2, "weak"),
-        )
-
-
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_compiled_draws_are_the_same(jit_compile):
     def draw(epoch, index):

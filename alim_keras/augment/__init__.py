@@ -6,12 +6,3 @@ from alim_keras.augment.operations import OPERATIONS
 from alim_keras.augment.views import RandomViews
 from alim_keras.augment.views import Views
 from alim_keras.augment.views import make_views
-
-__all__ = [
-    "OPERATIONS",
-    "AutoAugmentViews",
-    "FeatureViews",
-    "RandomViews",
-    "Views",
-    "make_views",
-]

@@ -103,19 +103,11 @@ class AutoAugmentViews(RandomViews):
     found for CIFAR-10, `SUB_POLICIES`. Use and randomness are those of
     `alim_keras.augment.Views`.
 
-    CRDPLL trains on one weak view and two strong ones, that is on the streams
-    `"strong"` and, say, `"strong2"`.
-
     Args:
-        image_size: Pair of integers, height and width of the views in
-            pixels. Other images are resized before all else. Defaults to
-            `None`, the size of the images.
-        seed: Non-negative integer below 2**32. Defaults to `0`.
+        image_size: As of `Views`; other images are resized before all else.
+        seed: As of `Views`, and so is `flip`.
         padding: Non-negative integer below the views' height and width, the
             margin of the crop in pixels. Defaults to `4`, for 32x32 images.
-        flip: Float in [0, 1], the share of views that are mirrored left to
-            right. Use `0.0` where that changes the meaning, as for digits.
-            Defaults to `0.5`.
         cutout: Non-negative integer, the side of the black square in pixels;
             an odd one counts as the even one below it. Its centre is any
             pixel, so it can reach over the border. `0` switches it off.

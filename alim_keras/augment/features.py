@@ -29,13 +29,12 @@ class FeatureViews(RandomViews):
         std: Positive number or d numbers, the features' standard deviations,
             likewise. Defaults to `1 / 255`: features that have been
             standardised.
-        seed: Non-negative integer below 2**32. Defaults to `0`.
+        seed: As of `Views`.
         dropout: Float in [0, 1], the share of features that a strong view
             replaces by their means. Defaults to `0.2`.
         noise: Non-negative float, the standard deviation of a strong view's
             noise, in units of each feature's own. Defaults to `0.1`.
-        weak_noise: Non-negative float, the same for the weak view. Defaults
-            to `0.0`.
+        weak_noise: The same for the weak view. Defaults to `0.0`.
 
     Raises:
         ConfigError: If an argument is outside its range.

@@ -40,11 +40,6 @@ _TABLES = ("Equalize", "Posterize", "Solarize")
 CUTOUT_DRAWS = 3
 
 
-def choose(draws):
-    """Returns numbers of `OPERATIONS`, int32, of draws in [0, 1)."""
-    return keras.ops.cast(draws * float(len(OPERATIONS)), "int32")
-
-
 def _chosen(operation, name):
     number = OPERATIONS.index(name)
     return keras.ops.cast(keras.ops.equal(operation, number), "float32")
@@ -146,7 +141,8 @@ def _tone(planes, auto, factor, contrast, color):
     scale, offset = pixels.stretch(planes)
     gray = pixels.luminance(planes)
     scale = ops.where(auto > 0, scale, factor)
-    offset = ops.where(auto > 0, offset, contrast * pixels.mean(gray))
+    mean = ops.mean(gray, axis=(1, 2), keepdims=True)
+    offset = ops.where(auto > 0, offset, contrast * mean)
     result = planes * scale + offset
     return result + color * gray if planes.shape[0] == 3 else result
 
@@ -160,7 +156,7 @@ def _blur_or_look_up(planes, numbers):
     # Sharpness: v + away (smooth - v), where smooth - v = smoothing / 13.
     away = ops.expand_dims(sharpness * (1.0 / 13.0), -1)
     planes = planes + away * pixels.smoothing(planes)
-    levels = pixels.levels(planes)
+    levels = ops.cast(ops.round(pixels.clip(planes)), "int32")
     level = ops.arange(256, dtype="float32")
     # Powers of two by name: `power` is not exact on every device.
     powers = ops.convert_to_tensor([2.0**n for n in range(9)], "float32")

@@ -59,11 +59,6 @@ def luminance(planes):
     return red * planes[0] + green * planes[1] + blue * planes[2]
 
 
-def mean(gray):
-    """Returns the mean of a grey batch, `(B, 1, 1)`."""
-    return keras.ops.mean(gray, axis=(1, 2), keepdims=True)
-
-
 def smoothing(planes):
     """Returns what PIL's SMOOTH filter adds to every pixel, times 13.
 
@@ -113,11 +108,6 @@ def shift_hue(planes, turns):
     green = rising(double - ops.abs(place - double))
     blue = rising(ops.abs(place - chroma) - chroma)
     return ops.stack([red, green, blue])
-
-
-def levels(planes):
-    """The nearest 8-bit level of every pixel, int32."""
-    return keras.ops.cast(keras.ops.round(clip(planes)), "int32")
 
 
 def _cells(pixels):
@@ -187,52 +177,39 @@ def jitter(planes, draws, strength, probability):
     # (B, step, kind): which blend comes at which step.
     kinds = backend.take_rows(ops.convert_to_tensor(kinds), order)
     hue_place = backend.take_rows(ops.convert_to_tensor(hue_places), order)
+    lowest = [max(0.0, 1.0 - s) for s in strength[:3]]
     factors = [
-        max(0.0, 1.0 - strength[op])
-        + (1.0 + strength[op] - max(0.0, 1.0 - strength[op])) * draws[:, 2 + op]
-        for op in (_BRIGHTNESS, _CONTRAST, _SATURATION)
+        low + (1.0 + s - low) * draws[:, 2 + op]
+        for op, (low, s) in enumerate(zip(lowest, strength))
     ]
     factors = ops.expand_dims(ops.stack(factors, axis=1), 1)
     changes = ops.sum(kinds * (factors - 1.0), axis=2)
     changes = changes * ops.expand_dims(chosen, 1)
 
-    def blend_step(planes, step, when):
-        change = changes[:, step]
-        if when is not None:
-            change = change * ops.cast(when, "float32")
-        return blend(
-            planes,
-            change,
-            contrast=kinds[:, step, _CONTRAST],
-            color=kinds[:, step, _SATURATION],
-        )
+    def blend(planes, step, is_now):
+        # Towards the mean grey, the grey image, or black.
+        change = changes[:, step] * ops.cast(is_now, "float32")
+        gray = luminance(planes)
+        contrast = change * kinds[:, step, _CONTRAST]
+        mean = ops.mean(gray, axis=(1, 2), keepdims=True)
+        other = per_image(contrast) * mean
+        if colored:
+            saturation = change * kinds[:, step, _SATURATION]
+            other = other + per_image(saturation) * gray
+        return clip(planes * per_image(1.0 + change) - other)
 
     # The hue is the dearest operation and its place is random: it is computed
     # once, and each blend is offered before and after it, one of the two
     # times with no change.
     steps = range(len(blends))
     for step in steps:
-        planes = blend_step(planes, step, step < hue_place if hue else None)
+        planes = blend(planes, step, step < hue_place if hue else True)
     if hue:
         turns = (2.0 * draws[:, 2 + _HUE] - 1.0) * strength[_HUE] * chosen
         planes = shift_hue(planes, per_image(turns))
         for step in steps:
-            planes = blend_step(planes, step, step >= hue_place)
+            planes = blend(planes, step, step >= hue_place)
     return planes
-
-
-def blend(planes, change, contrast, color):
-    """Blends by the factor `1 + change` `(B,)`, and clips.
-
-    The other end is the mean grey where `contrast` `(B,)` is 1, the grey
-    image where `color` `(B,)` is 1, and black where both are 0.
-    """
-    gray = luminance(planes)
-    other = per_image(change * contrast) * mean(gray)
-    if planes.shape[0] == 3:
-        other = other + per_image(change * color) * gray
-    factor = per_image(1.0 + change)
-    return clip(planes * factor - other)
 
 
 def _orders(blends):

@@ -38,10 +38,9 @@ def make_views(views, names, draw):
             stream of its random numbers.
         draw: Triple: images, epoch and index, as for `Views.weak`.
     """
-    kinds = {name: name.rstrip("0123456789") for name in names}
     return {
-        name: getattr(views, kind)(*draw, stream=name)
-        for name, kind in kinds.items()
+        name: getattr(views, name.rstrip("0123456789"))(*draw, stream=name)
+        for name in names
     }
 
 
@@ -57,8 +56,8 @@ class RandomViews:
 
     A subclass is a dataclass with a field `seed`, and defines `make_weak` and
     `make_strong`, functions of the checked images and of `draw(count,
-    part="")`, which returns `count` uniform numbers in [0, 1) for each
-    example, `(B, count)`; parts are independent.
+    part="")`, which returns uniform numbers in [0, 1), `(B, count)`; parts are
+    independent.
     """
 
     def __post_init__(self):
@@ -119,8 +118,7 @@ class RandomViews:
 
     def get_config(self):
         """The constructor's arguments, in plain Python types."""
-        names = [field.name for field in dataclasses.fields(self)]
-        return {name: getattr(self, name) for name in names}
+        return dataclasses.asdict(self)
 
     @classmethod
     def from_config(cls, config):
@@ -233,9 +231,9 @@ class Views(RandomViews):
         drawn = draw(_OPERATIONS + 2 * count)
         matrix = None
         if count:
-            chosen = operations.choose(
-                drawn[:, _OPERATIONS : _OPERATIONS + count]
-            )
+            numbers = drawn[:, _OPERATIONS : _OPERATIONS + count]
+            numbers = numbers * float(len(operations.OPERATIONS))
+            chosen = keras.ops.cast(numbers, "int32")
             magnitudes = drawn[:, _OPERATIONS + count :]
             matrix = operations.combined_map(
                 chosen, magnitudes, self.image_size or images.shape[1:3]

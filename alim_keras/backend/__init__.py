@@ -26,7 +26,6 @@ else:
 INTEGER = framework.INTEGER
 Trainer = framework.Trainer
 all_gather = framework.all_gather
-check_rows = framework.check_rows
 check_shares = framework.check_shares
 compiled = framework.compiled
 device_memory = framework.device_memory

@@ -16,10 +16,6 @@ from alim_keras.errors import original
 # TensorFlow keeps int32 tensors in host memory even when it has a GPU.
 INTEGER = "int64"
 save_served_model = serving.save_served_model
-_BAD_ROWS = (
-    "x['index'] holds rows that the pseudo-label table does not have: they "
-    "must be whole numbers from 0 to num_examples - 1."
-)
 _BAD_SHARES = (
     "The replicas hold unequal shares of a batch, or odd ones, which mixup "
     "cannot pair as one device would. Use a batch size that is a multiple of "
@@ -67,9 +63,8 @@ class Trainer(Phases):
         try:
             yield
         except tf.errors.OpError as error:
-            for message in (_BAD_ROWS, _BAD_SHARES):
-                if message in str(error):
-                    raise ValueError(message) from error
+            if _BAD_SHARES in str(error):
+                raise ValueError(_BAD_SHARES) from error
             quoted = original(error)
             if quoted is None:
                 raise
@@ -116,14 +111,6 @@ def first_row(size):
     """Returns where this replica's `size` examples begin in the batch."""
     context = _context()
     return 0 if context is None else context.replica_id_in_sync_group * size
-
-
-def check_rows(index, num_examples):
-    """Raises when a step meets an index outside the table (not under XLA)."""
-    outside = tf.logical_or(index < 0, index >= num_examples)
-    tf.debugging.Assert(
-        tf.logical_not(tf.reduce_any(outside)), [_BAD_ROWS], summarize=1
-    )
 
 
 def check_shares(x, even):

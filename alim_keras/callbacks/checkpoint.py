@@ -48,12 +48,9 @@ class RunCheckpoint(keras.callbacks.Callback):
     def __init__(self, folder):
         super().__init__()
         self.folder = folder
-        self.state = {"epochs": 0, "seconds": 0.0}
+        self.state_file = os.path.join(folder, "state.json")
+        self.state = {"epochs": 0, "seconds": 0.0, "digests": {}}
         self.criterion = None
-
-    @property
-    def state_file(self):
-        return os.path.join(self.folder, "state.json")
 
     def exists(self):
         """Whether there is a checkpoint; raises if there is no sound state."""
@@ -70,24 +67,24 @@ class RunCheckpoint(keras.callbacks.Callback):
     def read_state(self):
         """Reads `state.json` into `state`; raises if no checkpoint is sound."""
         state = self._read()
-        digests = state.get("digests", {})
-        damaged = []
+        digests = state["digests"]
+        damage = []
         for candidate in (state, state.get("previous")):
-            if candidate is None or not candidate.get("weights"):
+            if candidate is None or "weights" not in candidate:
                 continue
             problem = self._problem(candidate["weights"], digests)
             if problem is None:
-                self.state = {"digests": digests, **candidate}
-                if damaged:
+                self.state = {**candidate, "digests": digests}
+                if damage:
                     warnings.warn(
-                        f"{damaged[0]}; training goes on from the checkpoint "
+                        f"{damage[0]}; training goes on from the checkpoint "
                         f"before it, of epoch {candidate['epochs']}.",
                         stacklevel=2,
                     )
                 return
-            damaged.append(problem)
+            damage.append(problem)
         raise CheckpointError(
-            f"{'; '.join(damaged) or self.folder + ' holds no checkpoint'}. "
+            f"{'; '.join(damage) or self.folder + ' holds no checkpoint'}. "
             "Bring the file back from a copy, or use another run folder."
         )
 
@@ -130,27 +127,23 @@ class RunCheckpoint(keras.callbacks.Callback):
         # Keras wants this ending.
         partial = os.path.join(self.folder, PARTIAL + _WEIGHTS)
         self.model.save_weights(partial, overwrite=True)
-        digests = {**self.state.get("digests", {}), name: digest(partial)}
+        digests = {**self.state["digests"], name: digest(partial)}
         move_written(partial, os.path.join(self.folder, name))
+
+        logs = {key: float(value) for key, value in (logs or {}).items()}
         previous = {
-            key: self.state[key]
-            for key in ("epochs", "weights", "seconds", "best")
-            if key in self.state
+            key: value
+            for key, value in self.state.items()
+            if key not in ("digests", "previous")
         }
-        best = self.state.get("best")
-        logs = logs or {}
-        value = float(logs[self.criterion] if self.criterion else epoch)
-        if not math.isnan(value) and (not best or value > best["value"]):
-            logged = {k: float(v) for k, v in logs.items()}
-            best = {"epoch": epoch + 1, "value": value}
-            best |= {"weights": name, "logs": logged}
-        state = {
-            "epochs": epoch + 1,
-            "weights": name,
-            "seconds": previous["seconds"] + logs.get("seconds", 0.0),
-        }
-        if best:
-            state["best"] = best
+        state = {**previous, "epochs": epoch + 1, "weights": name}
+        state["seconds"] += logs.get("seconds", 0.0)
+        value = logs[self.criterion] if self.criterion else float(epoch)
+        largest = state["best"]["value"] if "best" in state else -math.inf
+        # A comparison with NaN is False.
+        if value > largest:
+            best = {"epoch": epoch + 1, "value": value, "weights": name}
+            state["best"] = {**best, "logs": logs}
         if "weights" in previous:
             state["previous"] = previous
         wanted = {
@@ -169,17 +162,14 @@ class RunCheckpoint(keras.callbacks.Callback):
         try:
             with open(self.state_file, encoding="utf-8") as file:
                 state = json.load(file)
-            if not isinstance(state["epochs"], int) or (
-                state["epochs"] and not isinstance(state["weights"], str)
-            ):
-                raise ValueError("epochs or weights is no sound value")
-            state["seconds"] = float(state.get("seconds", 0.0))
+            if not isinstance(state["epochs"], int):
+                raise ValueError("epochs is no number")
+            return {"digests": {}, **state}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"{self.state_file} is not a readable checkpoint state "
                 f"({error}). Remove the run folder, or use another."
             ) from error
-        return state
 
     def _write(self, state):
         write_atomically(self.state_file, json.dumps(state, indent=1))

@@ -37,8 +37,6 @@ class EpochTimer(keras.callbacks.Callback):
 
     List it before the callbacks that work between epochs. It waits for the
     device, so steps that were only dispatched are counted in full.
-
-    `images_per_epoch` is the number of images an epoch trains on.
     """
 
     def __init__(self, images_per_epoch):
@@ -65,10 +63,8 @@ class NonFiniteGuard(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         # The parts of the loss before their sum.
-        by_part = sorted((logs or {}).items(), key=lambda log: log[0] == "loss")
-        for name, value in by_part:
-            is_loss = name == "loss" or name in self.model.training_logs
-            if is_loss and not math.isfinite(value):
+        for name in (*sorted(self.model.training_logs), "loss"):
+            if not math.isfinite(logs.get(name, 0.0)):
                 self._stop(f"Loss {name}", epoch)
         # Pooling and ReLU may swallow a NaN on its way to the loss; the
         # averages of batch normalisation keep it.
@@ -212,14 +208,16 @@ class MetricsLog(keras.callbacks.Callback):
             for name, value in sorted(logs.items())
         }
         self.rows.append({"epoch": epoch + 1, "step": step, **logs})
-        columns = list(self.rows[-1])
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(
-            [row.get(name, "") for name in columns] for row in self.rows
+        text = io.StringIO()
+        writer = csv.DictWriter(
+            text,
+            list(self.rows[-1]),
+            extrasaction="ignore",
+            lineterminator="\n",
         )
-        write_atomically(self.path, out.getvalue())
+        writer.writeheader()
+        writer.writerows(self.rows)
+        write_atomically(self.path, text.getvalue())
 
 
 def read_metrics(path):

@@ -90,7 +90,7 @@ def _random_unit_rows(shape, dtype=None):
 class EmbeddingQueue(Memory):
     """Earlier embeddings, first in, first out; the newest rows come last.
 
-    It takes batches of any size. It starts full of random unit vectors of
+    It takes batches of any size, and starts full of random unit vectors of
     class -1, which are negatives of every anchor.
 
     Args:
@@ -113,10 +113,8 @@ class EmbeddingQueue(Memory):
 
     def enqueue(self, embeddings, labels):
         """Appends a global batch: embeddings `(B, D)` and labels `(B,)`."""
-        for queue, new in (
-            (self.embeddings, embeddings),
-            (self.labels, labels),
-        ):
+        queues = (self.embeddings, self.labels)
+        for queue, new in zip(queues, (embeddings, labels)):
             new = keras.ops.cast(new, queue.dtype)
             both = keras.ops.concatenate([queue, new], axis=0)
             queue.assign(both[-self.size :])
@@ -177,10 +175,6 @@ class _ExampleRows(Memory):
 class AddedLabels(_ExampleRows):
     """Which labels were added to which candidate set, for good (IRNet).
 
-    Args:
-        num_examples: N.
-        num_classes: C.
-
     Weights (none trainable):
         table: `(N, C)` int8, `N C` bytes: 1 where a label was added.
     """
@@ -206,10 +200,6 @@ class AddedLabels(_ExampleRows):
 @keras.saving.register_keras_serializable(package="alim_keras")
 class LeveragedWeights(_ExampleRows):
     """The weights v of the leveraged weighted losses, for all N examples.
-
-    Args:
-        num_examples: N.
-        num_classes: C.
 
     Weights (none trainable):
         table: `(N, C)`, `4 N C` bytes. A row sums to 1 over the candidates
@@ -240,9 +230,6 @@ class LeveragedWeights(_ExampleRows):
 @keras.saving.register_keras_serializable(package="alim_keras")
 class Reliability(Memory):
     """The reliable examples, chosen between epochs by distances (PiCO+).
-
-    Args:
-        num_examples: N.
 
     Weights (none trainable):
         distance: `(N,)`, when last seen; `nan` before that.

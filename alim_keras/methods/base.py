@@ -110,8 +110,10 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         seed=0,
         **kwargs,
     ):
+        # Without autocast: mixed precision would round images first.
+        super().__init__(autocast=False, **kwargs)
         momentum = tuple(pseudo_label_momentum or self.default_momentum)
-        check_ranges(
+        self.keep(
             num_classes=(num_classes, "count"),
             num_examples=(num_examples, "count"),
             mixup_weight=(mixup_weight, "weight"),
@@ -121,20 +123,10 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             weight_decay=(weight_decay, "weight"),
             logit_adjustment=(logit_adjustment, "weight"),
         )
-        # Without autocast: mixed precision would round images first.
-        super().__init__(autocast=False, **kwargs)
         self.backbone = backbone
-        self.num_classes = num_classes
-        self.num_examples = num_examples
         self.views = views
         self.mean = np.asarray(mean, float).tolist()
         self.std = np.asarray(std, float).tolist()
-        self.mixup_weight = mixup_weight
-        self.mixup_alpha = mixup_alpha
-        self.pseudo_label_momentum = momentum
-        self.pseudo_label_start = pseudo_label_start
-        self.weight_decay = weight_decay
-        self.logit_adjustment = logit_adjustment
         self.seed = seed
         self.image_shape, self.feature_dim = inputs.check_backbone(backbone)
         inputs.synchronise_batch_norm(backbone)
@@ -175,6 +167,12 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         if self.keeps_pseudo_labels:
             self.outside = keras.metrics.Mean(name="outside")
         self.built = True
+
+    def keep(self, **arguments):
+        """Checks arguments as `check_ranges`, and keeps their values."""
+        check_ranges(**arguments)
+        for name, (value, _) in arguments.items():
+            setattr(self, name, value)
 
     # What a method defines.
 
@@ -240,17 +238,6 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         """
         return candidates
 
-    def mixup_partner(self, batch_size):
-        """Returns the row that each example is mixed with, `(B,)`.
-
-        Neighbours, 1, 0, 3, 2 and so on: the batch is in random order
-        already, and a pair stays together over replicas. The last of an odd
-        batch gets row 0.
-        """
-        index = keras.ops.arange(batch_size)
-        partner = keras.ops.bitwise_xor(index, keras.ops.ones_like(index))
-        return keras.ops.where(partner < batch_size, partner, 0)
-
     def after_step(self, batch):
         """Called with the step's `Batch` once the weights have moved."""
         if self.refresh_when == "after_step":
@@ -290,13 +277,21 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         return logits + self.logit_adjustment * self.class_prior.log()
 
     def mixup_loss(self, targets, batch):
-        """Returns the loss of each weak view mixed with its partner's."""
+        """Returns the loss of each weak view mixed with its neighbour's.
+
+        The batch is in random order already: rows 0 and 1 are partners, 2 and
+        3 and so on, so that a pair stays together over replicas. The last row
+        of an odd batch gets row 0.
+        """
+        size = keras.ops.shape(batch.index)[0]
+        row = keras.ops.arange(size)
+        partner = keras.ops.bitwise_xor(row, keras.ops.ones_like(row))
+        partner = keras.ops.where(partner < size, partner, 0)
         # The larger share stays with the example itself.
         share = draws.beta(
             self.mixup_alpha, self.seed, self.epoch, batch.index, "mixup"
         )
         share = keras.ops.maximum(share, 1.0 - share)
-        partner = self.mixup_partner(keras.ops.shape(batch.index)[0])
         weak = batch.views["weak"]
         mixed = ops.mixup(weak, keras.ops.take(weak, partner, axis=0), share)
         logits = self.adjusted(self.encode(mixed, training=True)["logits"])

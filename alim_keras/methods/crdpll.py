@@ -3,7 +3,6 @@
 import keras
 
 from alim_keras import losses
-from alim_keras.errors import check_choice
 from alim_keras.errors import check_number
 from alim_keras.methods.base import PartialLabelModel
 
@@ -15,23 +14,19 @@ class CRDPLL(PartialLabelModel):
     With P_0, P_1, P_2 the predictions on the weak and two strong views the
     loss is
 
-        r sum_k KL(w || P_k) - mean_i sum_{c not in S} u log(1 - P_0c),
+        r sum_k KL(w || P_k) - mean_i sum_{c not in S} log(1 - P_0c),
 
     r rising linearly from 0 to 1. Afterwards `w = S (P_0 P_1 P_2)^(1/3)`,
     normalised, from the same forward passes.
 
     With `callbacks.ALIM`, S becomes `S + lambda (1 - S)` in w. No public code
     says what the paper did with the second term, which pushes the true label
-    of a wrong set down; see `non_candidates`.
+    of a wrong set down; here it stays as it is.
 
     Args:
         *args: See `PartialLabelModel`, and for all not listed here.
         ramp: Share of the training after which r has risen to 1. Defaults to
             `0.5`: the published 100 of 200 epochs.
-        non_candidates: u, for ALIM: `"keep"`, 1; `"weighted"`, `1 - lambda`;
-            `"drop"`, 0 as soon as lambda is above 0. All are 1 while lambda
-            is 0. Defaults to `"keep"`, the only one that gained in the
-            comparison of docs/results.md.
 
     Example: as `RC`'s, with `views=alim_keras.augment.AutoAugmentViews()`,
     the method's own.
@@ -40,20 +35,17 @@ class CRDPLL(PartialLabelModel):
     - [Wu et al., 2022](https://proceedings.mlr.press/v162/wu22l.html)
     """
 
-    options = ("ramp", "non_candidates")
+    options = ("ramp",)
     loss_names = ("consistency", "outside_set")
     view_names = ("weak", "strong", "strong2")
     default_norm = "scale"
     default_momentum = (0.0, 0.0)
     refresh_when = "after_loss"
 
-    def __init__(self, *args, ramp=0.5, non_candidates="keep", **kwargs):
+    def __init__(self, *args, ramp=0.5, **kwargs):
         check_number("ramp", ramp, 0, 1, low_open=True)
-        choices = ("keep", "weighted", "drop")
-        check_choice("non_candidates", non_candidates, choices)
         super().__init__(*args, **kwargs)
         self.ramp = ramp
-        self.non_candidates = non_candidates
         self.outside_loss = losses.NonCandidateLogLoss()
 
     def forward(self, batch):
@@ -85,7 +77,7 @@ class CRDPLL(PartialLabelModel):
             for logits in outputs["views"]
         )
         outside = self.outside_loss(
-            self._weights_outside(batch),
+            1.0 - batch.candidates,
             keras.ops.softmax(outputs["logits"]),
             sample_weight=weight,
         )
@@ -95,12 +87,3 @@ class CRDPLL(PartialLabelModel):
             "consistency": (risen, consistency),
             "outside_set": (1.0, outside),
         }
-
-    def _weights_outside(self, batch):
-        outside = 1.0 - batch.candidates
-        if self.non_candidates == "keep":
-            return outside
-        lam = self.pseudo_label_table.lam_of(batch.index, batch.candidates)
-        if self.non_candidates == "drop":
-            lam = keras.ops.cast(lam > 0.0, "float32")
-        return outside * (1.0 - lam)

@@ -2,9 +2,9 @@
 
 import ast
 import importlib
-import importlib.util
 import inspect
-import os
+import pathlib
+import runpy
 
 from alim_keras.errors import ConfigError
 from alim_keras.errors import did_you_mean
@@ -57,7 +57,17 @@ def find_method(name):
             f"for one of your own.{did_you_mean(name, METHODS)} Received: "
             f"--method={name}"
         )
-    method = getattr(_module(module, name), class_name, None)
+    try:
+        if module.endswith(".py"):
+            path = pathlib.Path(module).expanduser()
+            members = runpy.run_path(path, run_name=path.stem)
+        else:
+            members = vars(importlib.import_module(module))
+    except (ImportError, OSError, SyntaxError) as error:
+        raise ConfigError(
+            f"The module of --method={name} cannot be loaded: {error}"
+        ) from error
+    method = members.get(class_name)
     if not (inspect.isclass(method) and issubclass(method, PartialLabelModel)):
         raise ConfigError(
             f"{module} has no class {class_name} that is a subclass of "
@@ -66,37 +76,19 @@ def find_method(name):
     return method
 
 
-def _module(module, name):
-    try:
-        if not module.endswith(".py"):
-            return importlib.import_module(module)
-        path = os.path.abspath(os.path.expanduser(module))
-        stem = os.path.splitext(os.path.basename(path))[0]
-        spec = importlib.util.spec_from_file_location(stem, path)
-        loaded = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(loaded)
-        return loaded
-    except (ImportError, OSError, SyntaxError) as error:
-        raise ConfigError(
-            f"The module of --method={name} cannot be loaded: {error}"
-        ) from error
-
-
 def arguments_of(method):
-    """Returns a dict from a method's argument names to their defaults."""
+    """Returns a dict from a method's argument names to their defaults.
+
+    Those of its base classes, which it takes as `**kwargs`, come with it.
+    """
     arguments = {}
-    for base in method.__mro__:
-        if "__init__" not in vars(base):
-            continue
-        takes_more = False
-        for parameter in inspect.signature(base.__init__).parameters.values():
-            if parameter.kind == parameter.VAR_KEYWORD:
-                takes_more = True
-            elif parameter.kind != parameter.VAR_POSITIONAL:
+    ancestors = method.__mro__
+    for base in ancestors[: ancestors.index(PartialLabelModel) + 1]:
+        _, *parameters = inspect.signature(base.__init__).parameters.values()
+        for parameter in parameters:
+            # Neither `*args` nor `**kwargs`.
+            if not str(parameter).startswith("*"):
                 arguments.setdefault(parameter.name, parameter.default)
-        if base is PartialLabelModel or not takes_more:
-            break
-    del arguments["self"]
     return arguments
 
 

@@ -11,18 +11,15 @@ from alim_keras.augment import make_views
 
 
 class Batch(NamedTuple):
-    """One replica's part of a training batch.
+    """One replica's part of a training batch."""
 
-    Attributes:
-        views: Dict from the method's `view_names` to normalised images.
-        index: Integer `(B,)`, rows of the pseudo-label table.
-        candidates: Multi-hot float32 `(B, C)`.
-        sample_weight: `(B,)` or None.
-    """
-
-    views: Any
+    # Dict from the method's `view_names` to normalised images.
+    views: dict
+    # Integer `(B,)`, rows of the pseudo-label table.
     index: Any
+    # The candidate sets, float32 `(B, C)`.
     candidates: Any
+    # `(B,)` or None.
     sample_weight: Any
 
 
@@ -30,7 +27,6 @@ def make_batch(model, x, y, sample_weight):
     """Checks a training batch and makes its views, unless it has them."""
     names = model.view_names
     check_batch(x, y, model.num_classes, names)
-    backend.check_rows(x["index"], model.num_examples)
     x = backend.check_shares(x, even=bool(model.mixup_weight))
     if names[0] in x:
         views = {name: x[name] for name in names}
@@ -49,42 +45,31 @@ def make_batch(model, x, y, sample_weight):
 
 def check_batch(x, y, num_classes, view_names):
     """Raises, by name, if a training batch has another form than needed."""
-    if not isinstance(x, dict) or "index" not in x:
-        keys = sorted(x) if isinstance(x, dict) else type(x).__name__
+    keys = set(x) if isinstance(x, dict) else set()
+    has_views = keys.issuperset(view_names)
+    has_images = "image" in keys and keys.isdisjoint(view_names)
+    if "index" not in keys or not (has_views or has_images):
         raise ValueError(
-            "Training needs x to be a dict with 'image' and 'index' (the "
-            "example's row in the pseudo-label table), for example "
-            "{'image': images, 'index': numpy.arange(len(images))}. "
-            f"Received: x={keys}"
-        )
-    given = [name for name in view_names if name in x]
-    if len(given) < len(view_names) and (given or "image" not in x):
-        raise ValueError(
-            "Training needs x['image'], or all views that the method learns "
-            f"from, {', '.join(view_names)}. "
-            f"Received: x with keys {sorted(x)}"
+            "Training needs x to be a dict with 'index' (the example's row in "
+            "the pseudo-label table) and 'image', or all views that the method "
+            f"learns from, {', '.join(view_names)}; for example {{'image': "
+            "images, 'index': numpy.arange(len(images))}. Received: x="
+            f"{type(x).__name__} with keys {sorted(keys)}"
         )
     check_sets(y, num_classes)
 
 
 def check_sets(y, num_classes):
     """Raises unless y is candidate sets, or one-hot labels, `(B, C)`."""
-    if y is None:
+    # A ragged tensor has a shape too.
+    is_dense = hasattr(y, "shape") and not hasattr(y, "row_splits")
+    if not is_dense or len(y.shape) != 2 or y.shape[1] != num_classes:
+        shape = f", y.shape={tuple(y.shape)}" if is_dense else ""
         raise ValueError(
-            "Training needs y, the candidate sets, multi-hot (batch, "
-            f"{num_classes}). Received: y=None"
-        )
-    if not hasattr(y, "shape") or hasattr(y, "row_splits"):
-        raise ValueError(
-            "y must be a dense multi-hot tensor; lists of labels become one by "
-            "alim_keras.data.CandidateSets.from_lists and its rows(index). "
-            f"Received: y of type {type(y).__name__}"
-        )
-    if len(y.shape) != 2 or y.shape[1] != num_classes:
-        raise ValueError(
-            "y must be candidate sets, multi-hot (batch, num_classes="
-            f"{num_classes}); class numbers become sets of one by "
-            f"keras.ops.one_hot. Received: y.shape={tuple(y.shape)}"
+            "y must be candidate sets, a dense multi-hot (batch, num_classes="
+            f"{num_classes}); lists of labels become one by alim_keras.data."
+            "CandidateSets.from_lists and its rows(index), class numbers by "
+            f"keras.ops.one_hot. Received: y of type {type(y).__name__}{shape}"
         )
 
 

@@ -74,7 +74,6 @@ class IRNet(PiCO):
         mixup_weight=0.0,
         **kwargs,
     ):
-        check_ranges(tau=(tau, "weight"), latest_start=(latest_start, "share"))
         if correct_start != "auto":
             check_ranges(correct_start=(correct_start, "count"))
         check_choice("label_loss", label_loss, ("sce", "ce"))
@@ -90,9 +89,8 @@ class IRNet(PiCO):
                 "no room for; use table='dense' (--table=dense). Received: "
                 f"table={type(self.pseudo_label_table).__name__}"
             )
-        self.tau = tau
+        self.keep(tau=(tau, "weight"), latest_start=(latest_start, "share"))
         self.correct_start = correct_start
-        self.latest_start = latest_start
         self.label_loss = label_loss
         self.symmetric_loss = losses.SymmetricCrossentropy()
         self.added_labels = AddedLabels(

@@ -6,7 +6,6 @@ from alim_keras import backend
 from alim_keras import losses
 from alim_keras import ops
 from alim_keras.errors import check_choice
-from alim_keras.errors import check_ranges
 from alim_keras.layers import EmbeddingQueue
 from alim_keras.layers import Prototypes
 from alim_keras.methods import inputs
@@ -81,7 +80,9 @@ class PiCO(PartialLabelModel):
         **kwargs,
     ):
         check_choice("scores_from", scores_from, ("prototypes", "classifier"))
-        check_ranges(
+        super().__init__(*args, mixup_weight=mixup_weight, **kwargs)
+        self.scores_from = scores_from
+        self.keep(
             embedding_dim=(embedding_dim, "count"),
             queue_size=(queue_size, "count"),
             key_momentum=(key_momentum, "share"),
@@ -90,16 +91,6 @@ class PiCO(PartialLabelModel):
             prototype_temperature=(prototype_temperature, "positive"),
             contrastive_weight=(contrastive_weight, "weight"),
         )
-        super().__init__(*args, mixup_weight=mixup_weight, **kwargs)
-        self.embedding_dim = embedding_dim
-        self.queue_size = queue_size
-        self.key_momentum = key_momentum
-        self.prototype_momentum = prototype_momentum
-        self.temperature = temperature
-        self.prototype_temperature = prototype_temperature
-        self.scores_from = scores_from
-        self.contrastive_weight = contrastive_weight
-
         self.projection = projection_head(self.feature_dim, embedding_dim)
         self.key_encoder = self._key_encoder()
         classes = self.num_classes
@@ -161,12 +152,7 @@ class PiCO(PartialLabelModel):
         )
         entries = keras.ops.concatenate([all_embeddings, all_keys])
         classes = keras.ops.concatenate([all_classes, all_classes])
-        size, batch_size = (
-            keras.ops.shape(rows)[0] for rows in (pseudo_class, all_classes)
-        )
-        is_self, _ = losses.own_places(
-            backend.first_row(size), size, batch_size, 2 * batch_size
-        )
+        is_self, _ = losses.own_places(pseudo_class, all_classes, entries)
         positives = losses.positive_mask(pseudo_class, classes)
         queue = keras.ops.convert_to_tensor(self.queue.embeddings)
         mask = losses.contrast_mask(positives, is_self)

@@ -6,7 +6,6 @@ from alim_keras import backend
 from alim_keras import losses
 from alim_keras import ops
 from alim_keras.errors import ConfigError
-from alim_keras.errors import check_ranges
 from alim_keras.layers import Reliability
 from alim_keras.methods.pico import PiCO
 
@@ -88,7 +87,10 @@ class PiCOPlus(PiCO):
         prototype_temperature=1.0,
         **kwargs,
     ):
-        check_ranges(
+        super().__init__(
+            *args, prototype_temperature=prototype_temperature, **kwargs
+        )
+        self.keep(
             start=(start, "whole"),
             knn_start=(knn_start, "whole"),
             pure_ratio=(pure_ratio, "share"),
@@ -103,22 +105,12 @@ class PiCOPlus(PiCO):
                 "example is unreliable. Received: "
                 f"start={start}, knn_start={knn_start}"
             )
-        super().__init__(
-            *args, prototype_temperature=prototype_temperature, **kwargs
-        )
         if num_neighbours > self.queue_size:
             raise ConfigError(
                 "Argument `num_neighbours` must be at most `queue_size`. "
                 f"Received: num_neighbours={num_neighbours}, "
                 f"queue_size={self.queue_size}"
             )
-        self.start = start
-        self.knn_start = knn_start
-        self.pure_ratio = pure_ratio
-        self.num_neighbours = num_neighbours
-        self.guess_temperature = guess_temperature
-        self.cls_weight = cls_weight
-        self.unreliable_weight = unreliable_weight
         self.reliability = Reliability(self.num_examples, name="reliability")
         self.contrastive_loss = losses.SupervisedContrastive(self.temperature)
 
@@ -212,31 +204,31 @@ class PiCOPlus(PiCO):
         entries = keras.ops.concatenate([all_embeddings, all_keys, queue])
         labels = keras.ops.convert_to_tensor(self.queue.labels)
         marks = keras.ops.concatenate([all_marks, all_marks, labels])
-        transposed = keras.ops.transpose(entries)
-        similarities = keras.ops.matmul(embeddings, transposed)
-        size, batch_size, entries = (
-            keras.ops.shape(x)[0] for x in (mark, all_marks, marks)
+        similarities = keras.ops.matmul(
+            embeddings, keras.ops.transpose(entries)
         )
-        is_self, is_own_key = losses.own_places(
-            backend.first_row(size), size, batch_size, entries
-        )
+        is_self, is_own_key = losses.own_places(mark, all_marks, entries)
 
         reliable = mark < self.num_classes
-        near = losses.neighbour_mask(
+        nearest = losses.neighbour_mask(
             keras.ops.stop_gradient(similarities), self.num_neighbours
         )
-        near = keras.ops.where(self._after(self.knn_start), near, 0.0)
+        nearest = keras.ops.where(self._after(self.knn_start), nearest, 0.0)
         # Unreliable entries have no class, so they match nothing.
         strict = losses.positive_mask(mark, marks)
         row = keras.ops.expand_dims(reliable, 1)
-        strict = keras.ops.where(row, strict, near)
+        strict = keras.ops.where(row, strict, nearest)
         strict = losses.contrast_mask(strict, is_self, is_own_key)
-        warm = losses.instance_mask(is_own_key, batch_size)
+        warm = losses.instance_mask(is_own_key, keras.ops.shape(all_marks)[0])
 
         relaxed = losses.positive_mask(self._class(mark), self._class(marks))
         relaxed = losses.contrast_mask(relaxed, is_self, is_own_key)
 
-        weight = self.anchor_weights(reliable)
+        near, far = self.contrastive_weight, self.unreliable_weight
+        share = keras.ops.cast(reliable, "float32")
+        apart = near * share + far * (1.0 - share)
+        weight = keras.ops.where(self._after(self.knn_start), apart, 1.0)
+        weight = keras.ops.where(self._after(self.start), weight, near)
         if batch.sample_weight is not None:
             weight = weight * batch.sample_weight
         cont = self.contrastive_loss(
@@ -253,11 +245,3 @@ class PiCOPlus(PiCO):
     def _class(self, mark):
         free = mark - self.num_classes
         return keras.ops.where(mark < self.num_classes, mark, free)
-
-    def anchor_weights(self, reliable):
-        """Weights of the anchors in the strict loss, `(B,)`."""
-        reliable = keras.ops.cast(reliable, "float32")
-        near, far = self.contrastive_weight, self.unreliable_weight
-        apart = near * reliable + far * (1.0 - reliable)
-        weight = keras.ops.where(self._after(self.knn_start), apart, 1.0)
-        return keras.ops.where(self._after(self.start), weight, near)

@@ -19,7 +19,6 @@ import keras
 
 from alim_keras import losses
 from alim_keras.errors import check_choice
-from alim_keras.errors import check_ranges
 from alim_keras.layers import LeveragedWeights
 from alim_keras.methods.base import PartialLabelModel
 
@@ -126,9 +125,8 @@ class Leveraged(PartialLabelModel):
 
     def __init__(self, *args, beta=1.0, recompute="after_step", **kwargs):
         check_choice("recompute", recompute, ("after_step", "after_loss"))
-        check_ranges(beta=(beta, "weight"))
         super().__init__(*args, **kwargs)
-        self.beta = beta
+        self.keep(beta=(beta, "weight"))
         self.recompute = self.refresh_when = recompute
         self.leveraged_weights = LeveragedWeights(
             self.num_examples, self.num_classes, name="leveraged_weights"
@@ -282,8 +280,6 @@ class SCE(Averaged):
     options = ("alpha", "beta")
 
     def __init__(self, *args, alpha=6.0, beta=1.0, **kwargs):
-        check_ranges(alpha=(alpha, "weight"), beta=(beta, "weight"))
         super().__init__(*args, **kwargs)
-        self.alpha = alpha
-        self.beta = beta
+        self.keep(alpha=(alpha, "weight"), beta=(beta, "weight"))
         self.label_loss = losses.SymmetricCrossentropy(alpha, beta)

@@ -111,14 +111,6 @@ def test_each_operation_of_the_strong_view_equals_the_loop(name, shape):
         np.testing.assert_allclose(row, expected, atol=2e-3)
 
 
-def test_operations_are_chosen_per_example_with_equal_chance():
-    chosen = to_numpy(operations.choose(RNG.uniform(0, 1, (14000,))))
-    counts = np.bincount(chosen, minlength=14)
-    assert len(counts) == 14
-    # Five standard deviations, sqrt(14000 / 14 * 13 / 14) = 30.5 each.
-    assert abs(counts - 1000).max() < 153
-
-
 def test_cutout_keeps_its_size_at_the_left_and_is_cut_at_the_right():
     # Side 4 of 8. From 0: columns 0 to 4. From int(7.992 - 2) = 5: 5 to 7.
     draws = np.array([[0.0, 0.5, 1.0], [0.999, 0.5, 1.0]], "float32")

@@ -38,7 +38,7 @@ OPTIONS = {
     **dict.fromkeys(("mse", "mae"), {"targets": "pseudo_labels"}),
     "gce": {"targets": "pseudo_labels", "exponent": 0.5},
     "sce": {"targets": "pseudo_labels", "alpha": 2.0, "beta": 3.0},
-    "crdpll": {"ramp": 0.25, "non_candidates": "drop"},
+    "crdpll": {"ramp": 0.25},
     "pico": PICO,
     "irnet": {
         **PICO,
@@ -108,7 +108,6 @@ def test_any_kind_of_mean_survives_saving(mean):
         ("gce", {"exponent": 0.0}, "exponent=0.0"),
         ("lwc", {"recompute": "never"}, "recompute='never'"),
         ("crdpll", {"ramp": 0.0}, "ramp=0.0"),
-        ("crdpll", {"non_candidates": "x"}, "non_candidates='x'"),
         ("irnet", {"tau": -0.1}, "`tau`.*-0.1"),
         ("irnet", {"correct_start": 0}, "`correct_start`.*0"),
         ("irnet", {"correct_start": "late"}, "`correct_start`.*late"),

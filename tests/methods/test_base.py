@@ -181,12 +181,6 @@ def test_fit_on_the_own_data_set_says_nothing(data):
 # Mixup.
 
 
-def test_mixup_partners_are_neighbours():
-    for expected in ([1, 0, 3, 2, 5, 4], [1, 0, 3, 2, 0]):
-        partner = tiny.plain().mixup_partner(len(expected))
-        np.testing.assert_array_equal(np.array(partner), expected)
-
-
 def test_mixup_changes_with_the_epoch_but_not_with_the_order():
     x, y = tiny.batch()
 
