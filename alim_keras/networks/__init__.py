@@ -7,6 +7,7 @@ from alim_keras.networks.pretrained import NETWORKS
 from alim_keras.networks.pretrained import application
 from alim_keras.networks.pretrained import make_backbone
 from alim_keras.networks.small import ChannelDropout
+from alim_keras.networks.small import CrossFittedHeads
 from alim_keras.networks.small import classifier_head
 from alim_keras.networks.small import convnet9
 from alim_keras.networks.small import mlp
