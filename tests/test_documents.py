@@ -98,7 +98,8 @@ def test_the_feature_program_of_the_embedding_page_runs(repository):
     page = (repository / "docs" / "embedding.md").read_text(encoding="utf-8")
     (program,) = [b for b in _blocks(page, "python") if "mlp(" in b]
     stream = np.random.default_rng(0)
-    names = {"vectors": stream.normal(size=(64, 5)), "num_classes": 3}
+    names = {"alim_keras": alim_keras, "num_classes": 3}
+    names["vectors"] = stream.normal(size=(64, 5))
     names["candidates"] = np.eye(3)[stream.integers(0, 3, 64)]
     exec(compile(program, "embedding.md", "exec"), names)
     assert names["model"].predict(names["vectors"], verbose=0).shape == (64, 3)

@@ -70,6 +70,9 @@ def write(model, path, format, class_names=None):
         )
     # Telephones expect images of one size.
     network = model.inference_network(resizes=format != "litert")
+    # Keras exports what was called once.
+    rank = len(network.inputs[0].shape)
+    network(keras.ops.zeros((1, *model.image_shape[1 - rank :])))
     with tempfile.TemporaryDirectory() as folder:
         partial = os.path.join(folder, f"classifier{_ENDINGS[format]}")
         network.export(partial, format=format, verbose=False)
