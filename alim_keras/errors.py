@@ -173,6 +173,37 @@ def check_ranges(**arguments):
         check_number(name, value, count=count, **_KINDS[kind])
 
 
+def check_pixels(images, otherwise="pass check_pixels=False"):
+    """Raises `DataError` if float images look scaled or standardised.
+
+    Args:
+        images: Array `(N, H, W, channels)`, of which up to 256 images, evenly
+            spread, are looked at. Integers, `DiskImages` and feature vectors
+            `(N, 1, 1, d)` are not. Dark images alone do not count: one pixel
+            above 1 settles it, and so do fewer than ten images of zeros and
+            ones.
+        otherwise: What to do if the images are right as they are.
+    """
+    is_float = "float" in str(getattr(images, "dtype", ""))
+    shape = tuple(images.shape) if is_float else ()
+    if len(shape) != 4 or shape[1:3] == (1, 1) or not shape[0]:
+        return
+    # The commands read their flags without it.
+    import numpy as np
+
+    some = np.asarray(images[:: -(-shape[0] // 256)])
+    low, high = float(some.min()), float(some.max())
+    is_scaled = 0 < high <= 1 or low < 0 and high < 10
+    is_few = len(some) < 10 and low >= 0 and np.all(some % 1 == 0)
+    if is_scaled and not is_few:
+        raise DataError(
+            f"The pixels of {len(some)} float images, of {shape[0]}, run from "
+            f"{low:.3g} to {high:.3g}: they look scaled, and [0, 255] is "
+            "expected. Multiply [0, 1] by 255, or take 127.5 * (x + 1) of "
+            f"[-1, 1]; if they are right as they are, {otherwise}."
+        )
+
+
 class DataWarning(UserWarning):
     """Data that can be used but look as if they were not what was meant."""
 

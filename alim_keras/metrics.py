@@ -52,7 +52,7 @@ class CandidateAccuracy(_OfSets):
     1.0
     """
 
-    named, function = "accuracy", staticmethod(covering)
+    named, function = "candidate_accuracy", staticmethod(covering)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")

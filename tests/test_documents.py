@@ -1,5 +1,7 @@
 """README and docs run as written."""
 
+import ast
+import builtins
 import importlib
 import pathlib
 import re
@@ -62,6 +64,45 @@ def test_the_program_about_own_labels_runs(repository, tmp_path, monkeypatch):
     exec(compile(program, "own_labels.md", "exec"), names)
     assert len(names["audit"].labels) == 260
     assert "report.html" in {one.name for one in tmp_path.rglob("*")}
+
+
+def test_every_name_of_the_embedding_page_is_there(repository):
+    page = (repository / "docs" / "embedding.md").read_text(encoding="utf-8")
+    dotted = set(re.findall(r"\balim_keras(?:\.\w+)+", page))
+    dotted |= {
+        f"alim_keras.data.{name}"
+        for name in re.findall(r"`((?:train|eval)_dataset|CandidateSets)", page)
+    }
+    assert len(dotted) > 8
+    for name in dotted:
+        found = alim_keras
+        for part in name.split(".")[1:]:
+            assert hasattr(found, part), name
+            found = getattr(found, part)
+    # What a block of code uses is imported, assigned or named in the text.
+    given = {"images", "candidates", "vectors", "num_classes", "test_images"}
+    given |= {"my_tf_data", "my_py_dataset", "model", "labels"}
+    known = {*given, *vars(builtins), "alim_keras", "np", "tf"}
+    for block in _blocks(page, "python"):
+        tree = ast.parse(block)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                exec(ast.unparse(node), {})
+                known |= {alias.name for alias in node.names}
+        names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
+        known |= {n.id for n in names if isinstance(n.ctx, ast.Store)}
+        assert {n.id for n in names} <= known, block
+
+
+def test_the_feature_program_of_the_embedding_page_runs(repository):
+    page = (repository / "docs" / "embedding.md").read_text(encoding="utf-8")
+    (program,) = [b for b in _blocks(page, "python") if "mlp(" in b]
+    stream = np.random.default_rng(0)
+    names = {"alim_keras": alim_keras, "num_classes": 3}
+    names["vectors"] = stream.normal(size=(64, 5))
+    names["candidates"] = np.eye(3)[stream.integers(0, 3, 64)]
+    exec(compile(program, "embedding.md", "exec"), names)
+    assert names["model"].predict(names["vectors"], verbose=0).shape == (64, 3)
 
 
 def _commands(text):

@@ -1,6 +1,10 @@
-"""Separates training from evaluation metrics, for both backends."""
+"""What both backends' `Trainer` share: losses, metrics of two phases."""
 
 import contextlib
+
+import keras
+
+from alim_keras.errors import ConfigError
 
 
 class Phases:
@@ -22,6 +26,24 @@ class Phases:
             metrics = [m for m in metrics if m is not self.total_loss]
             return [m for m in metrics if m.name not in names]
         return [m for m in metrics if m is self.total_loss or m.name != "loss"]
+
+    def compile(self, optimizer="rmsprop", loss=None, **kwargs):
+        """`keras.Model.compile` without `loss`: a method has its own."""
+        losses = (loss, kwargs.get("loss_weights"))
+        if losses != (None, None):
+            raise ConfigError(
+                "A partial label learning method brings its own loss, which "
+                "needs candidate sets and pseudo labels; one of Keras would "
+                "never be computed. Leave `loss` and `loss_weights` out; "
+                "docs/own_method.md shows how to change a method's loss. "
+                f"Received: (loss, loss_weights)={losses}"
+            )
+        super().compile(optimizer, **kwargs)
+
+    def compile_from_config(self, config):
+        """Compiles a loaded model, which Keras leaves to a custom `compile`."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
 
     @contextlib.contextmanager
     def _evaluation(self):

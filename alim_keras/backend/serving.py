@@ -6,7 +6,6 @@ import tempfile
 import tensorflow as tf
 
 from alim_keras.errors import CheckpointError
-from alim_keras.errors import ConfigError
 
 CLASS_NAMES = "class_names.txt"
 
@@ -22,14 +21,9 @@ def save_served_model(network, path, image_shape, class_names=None):
     `serving_default` only. `input_shape` returns the shape of one image, or
     of one vector, that the network was trained on. Class names, one per line,
     are the asset `class_names.txt`. Nothing else is inside.
-
-    Raises:
-        ConfigError: Unless each class has a name that is one line of text.
     """
     of_features = len(network.inputs[0].shape) == 2
     num_classes = network.outputs[0].shape[-1]
-    if class_names is not None:
-        _check_names(class_names, num_classes)
     served = tf.Module()
     served.network_variables = [v.value for v in network.variables]
 
@@ -68,25 +62,6 @@ def save_served_model(network, path, image_shape, class_names=None):
             file.write("".join(f"{name}\n" for name in class_names))
         served.class_names = tf.saved_model.Asset(names)
         tf.saved_model.save(served, path, signatures)
-
-
-def _check_names(class_names, num_classes):
-    if len(class_names) != num_classes:
-        raise ConfigError(
-            f"Argument `class_names` must name all {num_classes} classes. "
-            f"Received: {len(class_names)} names"
-        )
-    for row, name in enumerate(class_names):
-        try:
-            text = str(name).encode("utf-8")
-        except UnicodeEncodeError:
-            text = b""
-        if not text.strip() or b"\n" in text or b"\r" in text:
-            raise ConfigError(
-                "Each class name must be one line of text, since "
-                f"{CLASS_NAMES} has one on each. Received: "
-                f"class_names[{row}]={ascii(str(name))}"
-            )
 
 
 def load_served_model(path):

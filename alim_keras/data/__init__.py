@@ -10,6 +10,7 @@ from alim_keras.data.checks import validate_features
 from alim_keras.data.checks import validate_images
 from alim_keras.data.checks import validate_labels
 from alim_keras.data.images import DiskImages
+from alim_keras.data.images import channel_statistics
 from alim_keras.data.images import image_rows
 from alim_keras.data.known_data import CIFAR100_SUPERCLASSES
 from alim_keras.data.known_data import load
@@ -29,6 +30,7 @@ __all__ = [
     "DataWarning",
     "DiskImages",
     "TrainingSet",
+    "channel_statistics",
     "check_truth_inside",
     "eval_dataset",
     "holdout_split",

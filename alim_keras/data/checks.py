@@ -14,6 +14,7 @@ import numpy as np
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
 from alim_keras.errors import check_number
+from alim_keras.errors import check_pixels
 from alim_keras.errors import first_five
 from alim_keras.errors import first_rows
 from alim_keras.errors import one_line
@@ -199,7 +200,8 @@ def validate_images(images, ids=None):
         ids: Optional strings `(N,)`, for the messages.
 
     Raises:
-        DataError: Another type or shape, NaN, or values outside [0, 255].
+        DataError: Another type or shape, NaN, values outside [0, 255], or
+            floats that look scaled to [0, 1].
     """
     images = np.asarray(images)
     shape = images.shape
@@ -224,14 +226,8 @@ def validate_images(images, ids=None):
             f"{len(rows)} images have pixels outside [0, 255] or NaN, "
             f"{first_rows(rows, ids)}; the first value is {images[wrong][0]}"
         )
+    check_pixels(images, "hand them over as uint8")
     is_float = images.dtype.kind == "f"
-    if is_float and 0 < high <= 1:
-        warnings.warn(
-            f"The largest pixel is {high:g}: these images look scaled to "
-            "[0, 1], but [0, 255] is expected; multiply them by 255",
-            DataWarning,
-            stacklevel=2,
-        )
     return images.astype(np.float32 if is_float else np.uint8, copy=False)
 
 

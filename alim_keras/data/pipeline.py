@@ -14,6 +14,7 @@ import keras
 import numpy as np
 
 from alim_keras import backend
+from alim_keras import errors
 from alim_keras.data import checks
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.images import DiskImages
@@ -35,7 +36,14 @@ def shuffled(num_examples, seed, epoch):
     return stream.permutation(num_examples)
 
 
-def train_dataset(images, candidates, batch_size=256, seed=0, shard=(0, 1)):
+def train_dataset(
+    images,
+    candidates,
+    batch_size=256,
+    seed=0,
+    shard=(0, 1),
+    check_pixels=True,
+):
     """Returns the training batches of one epoch after another.
 
     Every epoch is a fresh permutation; the last, incomplete batch is left
@@ -51,6 +59,8 @@ def train_dataset(images, candidates, batch_size=256, seed=0, shard=(0, 1)):
         shard: Pair (this process, number of processes). Each global batch is
             cut into that many equal parts, and only this process's is
             returned. Defaults to `(0, 1)`, the whole batch.
+        check_pixels: Whether float images that look scaled to [0, 1] or
+            [-1, 1] are refused; see `errors.check_pixels`. Defaults to `True`.
 
     Returns:
         A `tf.data.Dataset`, or on other backends a `keras.utils.PyDataset`,
@@ -60,7 +70,8 @@ def train_dataset(images, candidates, batch_size=256, seed=0, shard=(0, 1)):
         `share` is the `shard` that was given.
 
     Raises:
-        DataError: If lengths differ or N is smaller than a batch.
+        DataError: If lengths differ, N is smaller than a batch, or images
+            look scaled.
         ConfigError: If a batch cannot be cut evenly.
 
     Example:
@@ -77,7 +88,7 @@ def train_dataset(images, candidates, batch_size=256, seed=0, shard=(0, 1)):
             f"A batch must split evenly over {parts} processes. "
             f"Received: batch_size={batch_size}"
         )
-    images, sets = _checked(images, candidates)
+    images, sets = _checked(images, candidates, look=check_pixels)
     steps = len(sets) // batch_size
     if steps == 0:
         raise DataError(
@@ -99,7 +110,9 @@ def train_dataset(images, candidates, batch_size=256, seed=0, shard=(0, 1)):
     return data
 
 
-def eval_dataset(images, labels, num_classes, batch_size=256):
+def eval_dataset(
+    images, labels, num_classes, batch_size=256, check_pixels=True
+):
     """Returns batches for evaluation and inference, in the given order.
 
     Args:
@@ -109,6 +122,7 @@ def eval_dataset(images, labels, num_classes, batch_size=256):
             sets, as for `train_dataset`.
         num_classes: C.
         batch_size: Defaults to `256`.
+        check_pixels: As for `train_dataset`.
 
     Returns:
         A `tf.data.Dataset` or `keras.utils.PyDataset` of pairs: a dict with
@@ -116,7 +130,7 @@ def eval_dataset(images, labels, num_classes, batch_size=256):
         batch may be smaller.
     """
     check_number("batch_size", batch_size, 1, whole=True)
-    images, sets = _checked(images, labels, num_classes)
+    images, sets = _checked(images, labels, num_classes, check_pixels)
     everything = np.arange(len(sets))
     steps = range(0, len(sets), batch_size)
     order = [everything[start : start + batch_size] for start in steps]
@@ -136,10 +150,12 @@ def examples_of(dataset):
     )
 
 
-def _checked(images, sets, num_classes=None):
+def _checked(images, sets, num_classes=None, look=False):
     """Returns images and `CandidateSets`, or raises where they differ."""
     if not isinstance(images, DiskImages):
         images = np.asarray(images)
+    if look:
+        errors.check_pixels(images)
     kind = "candidate sets"
     if not isinstance(sets, CandidateSets):
         sets = np.asarray(sets)

@@ -10,6 +10,7 @@ from alim_keras import ops
 from alim_keras.errors import check_ranges
 from alim_keras.layers import ClassPrior
 from alim_keras.layers import make_table
+from alim_keras.methods import exports
 from alim_keras.methods import inputs
 from alim_keras.metrics import covering
 
@@ -117,7 +118,10 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         **kwargs,
     ):
         # Without autocast: mixed precision would round images first.
+        kwargs.setdefault("name", type(self).__name__.lower())
         super().__init__(autocast=False, **kwargs)
+        # List of C strings, for exports, or None.
+        self.class_names = None
         momentum = tuple(pseudo_label_momentum or self.default_momentum)
         self.keep(
             num_classes=(num_classes, "count"),
@@ -362,9 +366,15 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             self.pseudo_label_table.forget_ratios()
         self.begin_epoch(epoch)
 
-    def fit(self, x=None, *args, callbacks=None, **kwargs):
-        """`keras.Model.fit`, with the epoch made known to step and data."""
+    def fit(self, x=None, *args, callbacks=None, check_pixels=True, **kwargs):
+        """`keras.Model.fit`, with the epoch made known to step and data.
+
+        Images that look scaled are refused unless `check_pixels` is False.
+        """
         inputs.check_fit(self, x, kwargs)
+        if check_pixels:
+            inputs.check_images(x, kwargs.get("validation_data"))
+        self.class_names = inputs.class_names(x) or self.class_names
         counter = getattr(x, "epoch_counter", None)
         if counter is not None:
             # It shuffles itself; Keras would warn.
@@ -451,27 +461,29 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         outputs = self.encode(self.prepare(x["image"]), training=False)
         return self.out_of_fold(outputs, x["index"])["logits"]
 
-    def inference_network(self):
+    def inference_network(self, resizes=True):
         """Returns the classifier alone: images to probabilities.
 
         It shares its weights with this model, but for `folds`, whose mean it
-        holds. With a backbone for feature vectors its input is `(B, d)`.
+        holds. With a backbone for feature vectors its input is `(B, d)`;
+        `resizes`: else it is images of any size.
         """
-        start, x = inputs.network_input(self)
-        x = self.backbone(self.normalisation(x), training=False)
-        x = self.classifier.merged()(x) if self.folds else self.classifier(x)
-        x = keras.layers.Softmax(name="probabilities", dtype="float32")(x)
-        return keras.Model(start, x, name="classifier")
+        return exports.network_of(self, resizes)
 
-    def export(self, filepath, class_names=None):
-        """Writes the classifier as a SavedModel; see `inference_network`.
+    def export(self, filepath, format="tf_saved_model", class_names=None):
+        """Writes the classifier alone for other programs.
 
-        The names of the C classes go with it as an asset. Raises
-        EnvironmentLacksError on the JAX backend.
+        Args:
+            filepath: Folder of the SavedModel, or file.
+            format: `"tf_saved_model"`, `"onnx"` or `"litert"`.
+            class_names: Strings `(C,)`, which go with it; docs/embedding.md
+                says where. Defaults to those of the data `fit` was given.
+
+        Raises:
+            ConfigError: Unless each name is one line of text.
+            EnvironmentLacksError: Where nothing can write the format.
         """
-        backend.save_served_model(
-            self.inference_network(), filepath, self.image_shape, class_names
-        )
+        exports.write(self, filepath, format, class_names)
 
     def get_config(self):
         serialise = keras.saving.serialize_keras_object
@@ -483,6 +495,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
                 for name in vars(base).get("options", ())
             },
             "backbone": serialise(self.backbone),
+            "class_names": self.class_names,
             "views": serialise(self.views) if self.views else None,
             "table": serialise(self.pseudo_label_table)
             if self.keeps_pseudo_labels
@@ -496,4 +509,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         for name in ("backbone", "views", "table"):
             if isinstance(config.get(name), dict):
                 config[name] = deserialise(config[name])
-        return cls(**config)
+        names = config.pop("class_names", None)
+        model = cls(**config)
+        model.class_names = names
+        return model

@@ -9,6 +9,7 @@ import numpy as np
 from alim_keras import backend
 from alim_keras.augment import make_views
 from alim_keras.errors import ConfigError
+from alim_keras.errors import check_pixels
 from alim_keras.networks import CrossFittedHeads
 from alim_keras.networks import classifier_head
 
@@ -76,6 +77,35 @@ def check_sets(y, num_classes):
         )
 
 
+def check_images(*sources):
+    """Applies `check_pixels` to the images of what `fit` is given.
+
+    Of a `keras.utils.PyDataset` and a `tf.data.Dataset` it is the first batch
+    that is looked at. `alim_keras.data` has looked at its own; a generator is
+    left alone.
+    """
+    for x in sources:
+        if hasattr(x, "examples"):
+            continue
+        if isinstance(x, keras.utils.PyDataset):
+            x = x[0] if len(x) else None
+        elif hasattr(x, "element_spec") and hasattr(x, "take"):
+            x = next(iter(x.take(1)), None)
+        x = x[0] if isinstance(x, tuple | list) and len(x) else x
+        x = x.get("image", x.get("weak")) if isinstance(x, dict) else x
+        check_pixels(x)
+
+
+def class_names(x):
+    """Returns the class names of a `train_dataset` as a list, or None.
+
+    Class numbers are no names.
+    """
+    _, sets = getattr(x, "examples", (None, None))
+    names = list(getattr(sets, "class_names", ()))
+    return None if names == [str(c) for c in range(len(names))] else names
+
+
 def check_fit(model, x, arguments):
     """Refuses, by name, arguments of `fit` that would train wrongly."""
     if arguments.get("class_weight") is not None:
@@ -85,7 +115,8 @@ def check_fit(model, x, arguments):
             "weights as `sample_weight`."
         )
     # A step that is compiled for an accelerator cannot raise for wrong rows.
-    first, last = 0, getattr(x, "num_examples", 0) - 1
+    _, sets = getattr(x, "examples", ((), ()))
+    first, last = 0, len(sets) - 1
     index = x.get("index") if isinstance(x, dict) else None
     if isinstance(index, (np.ndarray, list, tuple)) and np.size(index):
         first, last = np.min(index), np.max(index)
@@ -133,16 +164,6 @@ def partners(size):
     row = keras.ops.arange(size)
     partner = keras.ops.bitwise_xor(row, keras.ops.ones_like(row))
     return keras.ops.where(partner < size, partner, 0)
-
-
-def network_input(model):
-    """Returns the input of a model's inference network, and its images."""
-    if model.takes_features:
-        start = keras.Input(model.image_shape[-1:], name="features")
-        return start, keras.layers.Reshape(model.image_shape)(start)
-    shape = (None, None, model.image_shape[-1])
-    start = keras.Input(shape, name="images")
-    return start, model.resizing(start)
 
 
 class EpochClock(keras.callbacks.Callback):

@@ -114,7 +114,7 @@ def test_unsound_images_are_refused(images, text):
 
 def test_pixels_scaled_to_one_are_noticed():
     images = np.linspace(0, 1, 16).reshape(1, 4, 4, 1)
-    with pytest.warns(DataWarning, match="multiply them by 255"):
+    with pytest.raises(DataError, match="Multiply.*hand them over as uint8"):
         validate_images(images)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -7,7 +7,10 @@ import references
 import tiny
 
 import alim_keras
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
 from alim_keras.errors import NonFiniteError
+from alim_keras.errors import check_pixels
 from alim_keras.methods import inputs as checks
 
 
@@ -129,7 +132,99 @@ def test_images_of_any_dtype_train_alike(dtype):
     assert logs["loss"] == pytest.approx(reference["loss"], rel=1e-6)
 
 
+# Pixels.
+
+
+def scaled_images(kind, count=24):
+    """Float images as a program may scale them by mistake."""
+    images = tiny.examples(count)[0].astype("float32")
+    return {
+        "0 to 1": images / 255,
+        "-1 to 1": images / 127.5 - 1,
+        "standardised": (images / 255 - 0.48) / 0.23,
+        "0 and 1": np.round(images / 255),
+    }[kind]
+
+
+SCALED = ("0 to 1", "-1 to 1", "standardised", "0 and 1")
+
+
+@pytest.mark.parametrize("kind", SCALED)
+@pytest.mark.parametrize("how", ["train", "evaluation", "fit", "validation"])
+def test_scaled_pixels_are_refused(how, kind):
+    images, (_, y) = scaled_images(kind), tiny.batch(24)
+    x = {"image": images, "index": np.arange(24)}
+    model = tiny.plain(tiny.backbone)
+    before = tiny.snapshot(model)
+
+    def act(**options):
+        if how == "train":
+            alim_keras.data.train_dataset(images, y, 6, **options)
+        elif how == "evaluation":
+            alim_keras.data.eval_dataset(images, y, 3, **options)
+        elif how == "fit":
+            tiny.fit(model, x, y=y, batch_size=6, **options)
+        else:
+            options["validation_data"] = (images, y)
+            tiny.fit(model, *tiny.batch(6)[:1], y=y[:6], **options)
+
+    words = rf"24 float images.* {images.min():.3g} to {images.max():.3g}: "
+    with pytest.raises(DataError, match=f"{words}.*check_pixels=False"):
+        act()
+    tiny.assert_same(before, tiny.snapshot(model))
+    act(check_pixels=False)
+
+
+@pytest.mark.parametrize("kind", ["PyDataset", "tf.data"])
+def test_a_data_set_of_ones_own_is_looked_at(kind):
+    if kind == "tf.data" and keras.config.backend() != "tensorflow":
+        pytest.skip("tf.data is TensorFlow's")
+    _, y = tiny.batch(24)
+    x = {"image": scaled_images("0 to 1"), "index": np.arange(24)}
+    data = Batches(x, y) if kind == "PyDataset" else sliced((x, y))
+    model = tiny.plain(tiny.backbone)
+    with pytest.raises(DataError, match="6 float images, of 6,"):
+        tiny.fit(model, data)
+    tiny.fit(model, data, check_pixels=False)
+
+
+def test_what_only_looks_dark_is_not_refused():
+    stream = np.random.default_rng(0)
+    dark = stream.integers(0, 2, (400, 4, 4, 1)).astype("float32")
+    one_bright = dark.copy()
+    one_bright[222, 3, 3] = 2.0
+    for images in (
+        one_bright,
+        dark[:9],  # As few as that may be night photographs.
+        dark.astype("uint8"),
+        dark.astype("int64"),
+        np.zeros((40, 4, 4, 1), "float32"),
+        dark[:0],
+        dark[:, :1, :1] - 0.5,  # Feature vectors.
+        one_bright * 200 - 8,  # A resized image may leave [0, 255].
+    ):
+        check_pixels(images)
+    with pytest.raises(DataError, match="10 float images, of 10, run from 0"):
+        check_pixels(dark[:10])
+    # Of many, every second is looked at, first to last.
+    with pytest.raises(DataError, match="200 float images, of 400,"):
+        check_pixels(
+            np.where(np.arange(400) % 2, 9, 1)[:, None, None, None] * dark
+        )
+
+
 # Errors, by name (case 45).
+
+
+@pytest.mark.parametrize(
+    "losses", [{"loss": "mse"}, {"loss_weights": [1.0]}], ids=str
+)
+def test_a_loss_of_keras_is_refused(losses):
+    model = tiny.plain(tiny.backbone)
+    with pytest.raises(ConfigError, match="brings its own loss.*own_method"):
+        model.compile("sgd", **losses)
+    with pytest.raises(ConfigError, match="'categorical_crossentropy'"):
+        model.compile("sgd", "categorical_crossentropy")
 
 
 class Ragged:

@@ -42,6 +42,7 @@ def test_a_saved_model_goes_on_as_if_nothing_had_happened(data, tmp_path):
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     assert type(again) is alim_keras.PiCO
+    assert model.name == again.name == "pico"
     tiny.assert_same(tiny.snapshot(model), tiny.snapshot(again))
     np.testing.assert_array_equal(
         model.predict(images, verbose=0), again.predict(images, verbose=0)

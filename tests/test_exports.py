@@ -1,0 +1,148 @@
+"""The classifier as SavedModel, LiteRT and ONNX: numbers and class names."""
+
+import functools
+import json
+import sys
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+import tiny
+
+import alim_keras
+from alim_keras.data import CandidateSets
+from alim_keras.errors import ConfigError
+from alim_keras.errors import EnvironmentLacksError
+
+NAMES = ["ant", "b ee", "cät"]
+FILES = {
+    "tf_saved_model": "saved",
+    "litert": "model.tflite",
+    "onnx": "model.onnx",
+}
+
+
+def network():
+    """What convolutions, pooling and batch normalisation become."""
+    inputs = keras.Input((8, 8, 3))
+    x = keras.layers.Conv2D(4, 3, padding="same")(inputs)
+    x = keras.layers.BatchNormalization()(x)
+    x = keras.layers.GlobalAveragePooling2D()(keras.layers.ReLU()(x))
+    return keras.Model(inputs, x)
+
+
+@pytest.fixture(scope="module", params=["images", "features"])
+def trained(request):
+    """A model that `fit` has told the class names; its data; probabilities."""
+    images, candidates, _ = tiny.examples(24, shape=(8, 8, 3))
+    sets = CandidateSets.from_dense(candidates, class_names=NAMES)
+    options = {"mean": 0.5, "std": 0.25}
+    build = network
+    if request.param == "features":
+        images = images.reshape(24, 1, 1, -1).astype("float32") / 255 - 0.5
+        options = {"mean": 0.0, "std": 1 / 255}
+        shape = images.shape[1:]
+        build = functools.partial(alim_keras.networks.mlp, shape, width=8)
+    model = tiny.plain(build, **options)
+    tiny.fit(model, alim_keras.data.train_dataset(images, sets, 6), epochs=2)
+    images = images.astype("float32")
+    return model, images, model.predict(images, verbose=0)
+
+
+def run_litert(path, images):
+    import tensorflow as tf
+
+    interpreter = tf.lite.Interpreter(model_path=str(path))
+    interpreter.allocate_tensors()
+    (given,), (made,) = (
+        interpreter.get_input_details(),
+        interpreter.get_output_details(),
+    )
+    found = []
+    for image in images:
+        interpreter.set_tensor(given["index"], image[None])
+        interpreter.invoke()
+        found.append(interpreter.get_tensor(made["index"])[0])
+    return np.array(found)
+
+
+@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
+@pytest.mark.filterwarnings("ignore:.*np.object")
+@pytest.mark.parametrize("format", FILES)
+def test_it_holds_the_classifier_alone_and_the_names(trained, format, tmp_path):
+    model, images, expected = trained
+    path = tmp_path / "new" / FILES[format]
+    if model.takes_features:
+        images = images[:, 0, 0]
+    if format == "onnx":
+        pytest.importorskip("tf2onnx")
+        runtime = pytest.importorskip("onnxruntime")
+    model.export(path, format=format)
+    if format == "tf_saved_model":
+        import tensorflow as tf
+
+        served = tf.saved_model.load(str(path))
+        found = served.serve(images).numpy()
+        names = (path / "assets/class_names.txt").read_text(encoding="utf-8")
+        names = names.splitlines()
+        sizes = [v.shape.num_elements() for v in served.network_variables]
+        assert sum(sizes) == model.inference_network().count_params()
+    elif format == "litert":
+        found = run_litert(path, images)
+        with zipfile.ZipFile(path) as archive:
+            names = archive.read("class_names.txt").decode().splitlines()
+        # No table, no optimizer: little more than the classifier's weights.
+        weights = 4 * model.inference_network().count_params()
+        assert path.stat().st_size < weights + 8000
+    else:
+        session = runtime.InferenceSession(str(path))
+        (given,) = session.get_inputs()
+        (found,) = session.run(None, {given.name: images})
+        names = json.loads(
+            session.get_modelmeta().custom_metadata_map["class_names"]
+        )
+        if not model.takes_features:
+            large = images.repeat(2, 1).repeat(3, 2)
+            (resized,) = session.run(None, {given.name: large})
+            np.testing.assert_allclose(
+                resized, model.predict(large, verbose=0), atol=1e-5
+            )
+    assert names == NAMES
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_names_travel_with_a_saved_model_and_can_be_given(tmp_path):
+    images, candidates, _ = tiny.examples(24)
+    sets = CandidateSets.from_dense(candidates, class_names=NAMES)
+    model = tiny.plain()
+    assert model.class_names is None
+    # Class numbers are no names.
+    tiny.fit(model, tiny.batches(images, candidates, 6))
+    assert model.class_names is None
+    tiny.fit(model, tiny.batches(images, sets, 6))
+    model.save(tmp_path / "model.keras")
+    custom = {"Plain": tiny.Plain}
+    again = keras.saving.load_model(tmp_path / "model.keras", custom)
+    assert again.class_names == NAMES and again.compiled
+    again.export(tmp_path / "a")
+    again.export(tmp_path / "b", class_names=["x", "y", "z"])
+    texts = [
+        (tmp_path / name / "assets/class_names.txt").read_text("utf-8")
+        for name in "ab"
+    ]
+    assert texts == ["ant\nb ee\ncät\n", "x\ny\nz\n"]
+
+
+def test_what_cannot_be_written_is_said_in_a_line(tmp_path, monkeypatch):
+    model = tiny.plain()
+    monkeypatch.setitem(sys.modules, "tf2onnx", None)
+    for path, format, error, words in (
+        ("m.onnx", "onnx", EnvironmentLacksError, "pip install .*tf2onnx"),
+        ("m.onnx", "onxx", ConfigError, "Did you mean onnx"),
+        ("m.lite", "litert", ConfigError, "ending .tflite.*m.lite"),
+    ):
+        with pytest.raises(error, match=words) as found:
+            model.export(tmp_path / path, format=format)
+        assert "\n" not in str(found.value)
+    assert list(tmp_path.iterdir()) == []
