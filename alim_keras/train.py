@@ -102,6 +102,7 @@ def train(config, folder, scope, replicas=1, publish=True):
     from alim_keras import backend
     from alim_keras.app import artefacts
     from alim_keras.app import build
+    from alim_keras.app import features
     from alim_keras.app import load
     from alim_keras.app import noise
     from alim_keras.app import run_folder
@@ -109,13 +110,15 @@ def train(config, folder, scope, replicas=1, publish=True):
     # Data.
     is_chief = backend.is_chief()
     is_restored = folder.checkpoint.exists()
-    training = load.training_set(config, folder)
+    pixels = features.at_own_size(config, load.training_set(config, folder))
+    training = pixels
     folder.check_data(training)
     run_folder.check_agreement(config, folder, training.sets)
     if is_chief:
         for note in training.notes:
             print(note)
-        print(training.sets.describe(training.labels))
+        print(training.sets.describe(training.labels), flush=True)
+    training = features.frozen(config, pixels, folder)
 
     # The noise rate, before the seed: it may train networks of its own.
     noise_rate = noise.prepare(config, folder, training)
@@ -134,7 +137,7 @@ def train(config, folder, scope, replicas=1, publish=True):
             print(f"Continuing {folder.path} after epoch {finished_epochs}")
         else:
             print(build.describe(config, model, training, replicas))
-        folder.write_identity(config, training)
+        folder.write_identity(config, pixels)
         print(f"Run folder: {folder.path}", flush=True)
 
     # Training: the step is methods/base.py's, in the Trainer of backend/.

@@ -8,7 +8,9 @@ import keras
 import numpy as np
 import pandas as pd
 
+from alim_keras import backend
 from alim_keras import report
+from alim_keras.app import features
 from alim_keras.app.build import eval_batches
 from alim_keras.app.build import test_batches
 from alim_keras.callbacks import read_metrics
@@ -28,10 +30,11 @@ def write(folder, model, training, labels=True):
     test image has a label, or without `labels`.
     """
     if keras.config.backend() == "tensorflow":
-        write_saved_model(folder, model, training.class_names)
+        write_saved_model(folder, model, training)
     # Keras wants this ending.
     partial = folder.file(f"{PARTIAL}model.keras")
-    model.save(partial)
+    is_frozen = training.backbone is not None
+    (features.served(model, training)[0] if is_frozen else model).save(partial)
     move_written(partial, folder.file("model.keras"))
     if not labels:
         return None
@@ -39,11 +42,12 @@ def write(folder, model, training, labels=True):
     return _write_classes(folder, model, training, settled)
 
 
-def write_saved_model(folder, model, class_names):
+def write_saved_model(folder, model, training):
     """Exports the classifier; the folder appears only when it is whole."""
     names = ("saved_model", f"{PARTIAL}new", f"{PARTIAL}old")
     path, new, old = map(folder.file, names)
-    model.export(new, class_names=class_names)
+    network, shape = features.served(model, training)
+    backend.save_served_model(network, new, shape, training.class_names)
     if os.path.lexists(path):
         os.replace(path, old)
     os.replace(new, path)
