@@ -12,11 +12,13 @@ from alim_keras.app.values import choice
 from alim_keras.app.values import code
 from alim_keras.app.values import dataset
 from alim_keras.app.values import file_or_text
+from alim_keras.app.values import network
 from alim_keras.app.values import noise_rate
 from alim_keras.app.values import number
 from alim_keras.app.values import path
 from alim_keras.app.values import switch
 from alim_keras.app.values import text
+from alim_keras.app.values import trained_part
 from alim_keras.app.values import whole
 from alim_keras.errors import ConfigError
 from alim_keras.errors import did_you_mean
@@ -208,11 +210,16 @@ class MethodConfig:
             proden on a frozen network.
         method_options: Further arguments of the method: name=value,name=value.
         network: small_cnn, cifar_resnet18, cifar_wide_resnet34_10, convnet9, a
-            model of keras.applications, mlp for feature vectors, or auto:
-            settings that are not given are chosen from the data. Without it:
-            small_cnn or mlp; auto for data of one's own.
+            model of keras.applications, or mlp for feature vectors; FILE.keras,
+            any network from pixels in [0, 255] to a vector; hub:NAME, a preset
+            of KerasHub or its folder; auto: what fits the data, as for all
+            settings that are not given. Without it: small_cnn or mlp; auto for
+            data of one's own.
         width: Channels of the first stage. Without it: the network's own.
         weights: Weights to start from: a file, or imagenet. Without it: random.
+        train_backbone: Of a pretrained network: none (frozen: features are
+            computed once and a head is trained on them), all, or last:K, its
+            last K layers that have weights. Without it: none.
         mixup_weight: Weight of the mixup loss. Without it: the method's own.
         mixup_alpha: The mixup coefficient is drawn from Beta(alpha, alpha).
         logit_adjustment: tau: adds tau x log of each class's share to the
@@ -230,9 +237,10 @@ class MethodConfig:
 
     method: str | None = code()
     method_options: str | None = text()
-    network: str | None = text()
+    network: str | None = network()
     width: int | None = whole(None, low=1)
     weights: str | None = file_or_text()
+    train_backbone: str | None = trained_part()
     mixup_weight: float | None = number(None, low=0)
     mixup_alpha: float = number(4.0, low=0, is_open="low")
     logit_adjustment: float = number(0.0, low=0)

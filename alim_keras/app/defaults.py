@@ -160,7 +160,7 @@ class _Rules:
         steps = self._batch_size(trained)
         self._epochs(is_frozen, steps)
         if is_frozen:
-            self._choose("learning_rate", HEAD_LEARNING_RATE, "of a linear head")
+            self._choose("learning_rate", HEAD_LEARNING_RATE, "a linear head's")
             self._choose(
                 "weight_decay",
                 float(f"{HEAD_DECAY / math.sqrt(trained):.1e}"),
@@ -215,34 +215,35 @@ class _Rules:
         name, weights = values["network"], values["weights"]
         is_free = name in (None, "auto") and values["width"] is None
         if is_free and str(weights).endswith(".keras"):
-            name, weights = weights, None
+            # A file that holds a whole network.
+            name, weights, values["weights"] = weights, None, None
+        is_free = is_free and weights in (None, "imagenet")
         backbone = None
         if is_free or name not in (None, "auto"):
             backbone = pretrained.find(name, weights, values["image_size"])
         if backbone is None:
             return self._without_weights(is_free)
-        self._choose("train_backbone", "none")
+        few = f"{self.what} are too few to train a network from random weights"
+        if self.count >= FEWEST_TO_TRAIN:
+            few = f"it has seen far more than these {self.what}"
+        self._choose("train_backbone", "none", None if is_free else few)
         is_frozen = values.get("train_backbone", "none") == "none"
         if is_free:
-            # A file brings its weights.
             values["weights"] = None if backbone.path else "imagenet"
             how = "frozen " if is_frozen else ""
             self._choose(
                 "network",
                 backbone.path or backbone.name,
-                f"{self.what} are too few to train a network from random "
-                "weights"
-                if self.count < FEWEST_TO_TRAIN
-                else f"it has seen far more than these {self.what}",
+                few,
                 f"{how}{backbone.name[:30]} ({backbone.dim:,} features)",
             )
         return is_frozen
 
     def _without_weights(self, is_free):
-        """Chooses where no weights are at hand; returns whether it is frozen."""
+        """Chooses where weights are missing; returns whether it is frozen."""
         is_few = is_free and self.count < FEWEST_TO_TRAIN
         if is_few:
-            why = f"a head on colours and edges; {self.what} train no network"
+            why = f"a head on colours and edges: {self.what} train no network"
             self._choose("network", STATISTICS, why)
             self._choose("train_backbone", "none")
         elif self.values["network"] in (None, "auto"):
@@ -255,6 +256,6 @@ class _Rules:
                 times = (side / SCRATCH_SIDE) ** 2
                 why = f"{side} pixels would take {times:.0f} times as long"
                 self._choose("image_size", SCRATCH_SIDE, why)
-        if self.reasons.get("network"):
+        if self.reasons.get("network") and not self.values["weights"]:
             self.reasons["warning"] = WITHOUT_WEIGHTS
         return self.values["network"] == STATISTICS

@@ -4,8 +4,12 @@ from alim_keras.networks.cifar import BatchNormalization
 from alim_keras.networks.cifar import cifar_resnet18
 from alim_keras.networks.cifar import cifar_wide_resnet34_10
 from alim_keras.networks.pretrained import NETWORKS
+from alim_keras.networks.pretrained import Backbone
 from alim_keras.networks.pretrained import application
+from alim_keras.networks.pretrained import find
 from alim_keras.networks.pretrained import make_backbone
+from alim_keras.networks.pretrained import train_last
+from alim_keras.networks.pretrained import unit_features
 from alim_keras.networks.small import ChannelDropout
 from alim_keras.networks.small import classifier_head
 from alim_keras.networks.small import convnet9
