@@ -12,6 +12,7 @@ from alim_keras import backend
 from alim_keras import report
 from alim_keras.app import features
 from alim_keras.app.build import eval_batches
+from alim_keras.app.build import keeps_pseudo_labels
 from alim_keras.app.build import test_batches
 from alim_keras.callbacks import read_metrics
 from alim_keras.files import PARTIAL
@@ -173,6 +174,7 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
         "pseudo_label_accuracy": number("pseudo_label_accuracy"),
         "outside": number("outside"),
         "lambda": number("lambda"),
+        "alim": _what_alim_did(config, rows),
         "noise_rate": estimate.value if estimate else noise_rate,
         "noise_rate_estimate": estimate and estimate.as_dict(),
         "realised_noise": statistics["realised_noise"],
@@ -182,6 +184,22 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
         "train_seconds": state["seconds"],
         "images_per_second": sorted(rates)[len(rates) // 2] if rates else None,
     }
+
+
+def _what_alim_did(config, rows):
+    """Returns "acted", "off", or "never acted" and why, of a metrics file.
+
+    An epoch's lambda is that of the epoch after it.
+    """
+    if config.alim.lam == 0 or not keeps_pseudo_labels(config):
+        return "off"
+    before = [row.get("lambda") for epoch, row in rows.items()]
+    if any(float(value or 0) > 0 for value in before[:-1]):
+        return "acted"
+    warmup, epochs = config.alim.warmup_epochs, config.train.epochs
+    if warmup >= epochs:
+        return f"never acted: --warmup_epochs={warmup} took all {epochs} epochs"
+    return "never acted: lambda stayed 0, as for a noise rate of 0"
 
 
 def describe(numbers):
@@ -197,6 +215,8 @@ def describe(numbers):
     accuracy = numbers["pseudo_label_accuracy"]
     if accuracy is not None:
         sentences.append(f"Training labels right: {accuracy:.4f}.")
+    if numbers.get("alim", "").startswith("never"):
+        sentences.append(f"ALIM {numbers['alim']}.")
     return " ".join(sentences) or (
         f"{numbers['epochs']} epochs; no true labels to measure accuracy by."
     )

@@ -15,6 +15,7 @@ from alim_keras import methods
 from alim_keras import metrics
 from alim_keras import networks
 from alim_keras.app import cli
+from alim_keras.app import defaults
 from alim_keras.app import features
 from alim_keras.app import load
 from alim_keras.app.config import Config
@@ -312,6 +313,7 @@ def test_batches(training):
 
 def check(config, replicas=1):
     """Raises, before any data are read, for settings that cannot work."""
+    config = defaults.filled(config)
     alim, train, machine = config.alim, config.train, config.machine
     needs_table = alim.lam not in (0, "adaptive")
     if needs_table and not keeps_pseudo_labels(config):

@@ -17,3 +17,5 @@ from alim_keras.networks.small import convnet9
 from alim_keras.networks.small import mlp
 from alim_keras.networks.small import projection_head
 from alim_keras.networks.small import small_cnn
+from alim_keras.networks.statistics import ImageStatistics
+from alim_keras.networks.statistics import image_statistics

@@ -22,6 +22,8 @@ from alim_keras.networks.cifar import cifar_wide_resnet34_10
 from alim_keras.networks.small import convnet9
 from alim_keras.networks.small import mlp
 from alim_keras.networks.small import small_cnn
+from alim_keras.networks.statistics import SIDE
+from alim_keras.networks.statistics import image_statistics
 
 NETWORKS = {
     "cifar_resnet18": cifar_resnet18,
@@ -86,9 +88,9 @@ def find(name=None, weights=None, image_size=None):
     """Returns the pretrained `Backbone` of a name, or None.
 
     Args:
-        name: A `.keras` file, `hub:` and a preset of KerasHub or its folder, or
-            a class of keras.applications. None or `"auto"` looks for the
-            weights of one that were fetched before.
+        name: A `.keras` file, `hub:` and a preset of KerasHub or its folder, a
+            class of keras.applications, or `"image_statistics"`. None or
+            `"auto"` looks for weights that were fetched before.
         weights: `"imagenet"`, or a file, for keras.applications. None for a
             class of these means random ones: that is not pretrained.
         image_size: Integer, the side of the images. Defaults to the network's.
@@ -114,6 +116,9 @@ def find(name=None, weights=None, image_size=None):
                 f"weights={weights}"
             )
         return (_of_file if is_file else _of_hub)(name, image_size)
+    if name == image_statistics.__name__ and weights is None:
+        size = image_size or SIDE
+        return Backbone(name, size, lambda _: image_statistics(size))
     if name in NETWORKS or weights is None:
         return None
     size = image_size or _SIZES.get(name, _USUAL_SIZE)
@@ -132,7 +137,9 @@ def _of_file(path, image_size):
         shape = layers[0]["config"]["batch_shape"]
         _, height, width, channels = shape
     except FileNotFoundError:
-        raise DataError(f"There is no network in {path}: no such file") from None
+        raise DataError(
+            f"There is no network in {path}: no such file"
+        ) from None
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise DataError(
             f"{path} is not a network from pixels to features that Keras "
