@@ -3,6 +3,7 @@
 import keras
 
 from alim_keras import losses
+from alim_keras import ops
 from alim_keras.errors import check_number
 from alim_keras.methods.base import PartialLabelModel
 
@@ -77,7 +78,7 @@ class CRDPLL(PartialLabelModel):
             for logits in outputs["views"]
         )
         outside = self.outside_loss(
-            1.0 - batch.candidates,
+            1.0 - ops.members(batch.candidates),
             keras.ops.softmax(outputs["logits"]),
             sample_weight=weight,
         )
