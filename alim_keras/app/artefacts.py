@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from alim_keras import backend
+from alim_keras import ops
 from alim_keras import report
 from alim_keras.app import features
 from alim_keras.app.build import eval_batches
@@ -18,6 +19,7 @@ from alim_keras.callbacks import read_metrics
 from alim_keras.files import PARTIAL
 from alim_keras.files import move_written
 from alim_keras.files import remove_partial
+from alim_keras.noise_rate import GUESS
 from alim_keras.noise_rate import Estimate
 
 
@@ -120,11 +122,24 @@ def _write_labels(folder, model, training):
     frames, names = [], training.class_names
     for part, weights, kinds in beliefs(model, training):
         ids, sets = training.ids[part], training.sets.rows(part)
+        if training.votes is not None:
+            predicted = kinds == "prediction"
+            weights[predicted] = _met(weights[predicted], sets[predicted])
         frame = report.label_rows(ids, weights, sets, names, kinds)
         frames.append(frame.set_axis(part))
     frame = pd.concat(frames).sort_index()
     report.write_table(folder.file("labels.csv"), frame)
     return pd.Index(names).get_indexer(frame["label"])
+
+
+def _met(probabilities, sets):
+    """Returns what votes, as sets S `(n, C)`, make of predictions: Eq. 3.
+
+    With K = 1 and the lambda that an audit takes of an unknown noise rate.
+    """
+    sizes, num_classes = (sets > 0).sum(axis=1, keepdims=True), sets.shape[1]
+    lam = ops.instance_lambda(GUESS, sizes, num_classes, "size")
+    return np.array(ops.pseudo_labels(probabilities, sets, lam, "scale"))
 
 
 def _write_classes(folder, model, training, settled):

@@ -90,6 +90,9 @@ class TableConfig:
         empty_set: An item without candidates: refuse the table, make all
             classes candidates, or leave it out.
         duplicates: Rows of an item that differ: refuse, unite, take the first.
+        grades: What a candidate's weight comes from: the votes for it, each as
+            good as its annotator, or the confidences. Without it: the votes,
+            where items have several annotators.
         on_bad_image: Images that cannot be read: stop, or leave items out.
         known_labels: A CSV file with the columns id and label: true labels of
             some training items, for reports and --noise_rate=auto.
@@ -111,6 +114,7 @@ class TableConfig:
     none_of_these: str | None = text()
     empty_set: str = choice("error", ("error", "all", "drop"))
     duplicates: str = choice("error", ("error", "union", "first"))
+    grades: str | None = choice(None, ("none", "votes", "confidence"))
     on_bad_image: str = choice("error", ("error", "skip"))
     known_labels: str | None = path()
     known_as_sets: bool = switch(default=False)

@@ -22,7 +22,7 @@ from alim_keras.errors import first_five
 _OF_IMAGES = "images class_names known_labels known_as_sets test_labels".split()
 _OF_TABLES = (
     "format layout id_column candidates_column annotator_column label_column "
-    "where min_votes min_confidence none_of_these empty_set duplicates"
+    "where min_votes min_confidence none_of_these empty_set duplicates grades"
 ).split()
 _OF_FILES = "images image_size on_bad_image".split()
 _OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()

@@ -3,6 +3,7 @@
 import keras
 
 from alim_keras import losses
+from alim_keras import ops
 from alim_keras.errors import check_number
 from alim_keras.methods.base import PartialLabelModel
 
@@ -78,7 +79,9 @@ class CRDPLL(PartialLabelModel):
             consistency += loss - entropy
         logits, _, sets, weight = self.loss_rows(outputs, targets, batch)
         outside = self.outside_loss(
-            1.0 - sets, keras.ops.softmax(logits), sample_weight=weight
+            1.0 - ops.members(sets),
+            keras.ops.softmax(logits),
+            sample_weight=weight,
         )
         progress = keras.ops.convert_to_tensor(self.progress)
         risen = keras.ops.minimum(progress / self.ramp, 1.0)

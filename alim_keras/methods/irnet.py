@@ -10,6 +10,7 @@ from alim_keras.layers import AddedLabels
 from alim_keras.layers import Plateau
 from alim_keras.methods.pico import PiCO
 from alim_keras.metrics import covering
+from alim_keras.ops import members
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -181,7 +182,7 @@ def missing_label(first, second, candidates, tau):
     ops = keras.ops
 
     def lead(scores):
-        outside = (1.0 - candidates) * scores
+        outside = (1.0 - members(candidates)) * scores
         rival = ops.max(candidates * scores, axis=-1)
         ahead = ops.max(outside, axis=-1) > tau + rival
         return ops.argmax(outside, axis=-1), ahead
