@@ -77,7 +77,8 @@ def kept(config, folder):
     It stays, whatever the rules would choose now.
     """
     run, values = folder.begun() or {}, config.as_dict()
-    names = {k for k in run.get("chosen", ()) if values[k] in (None, "auto")}
+    is_free = {k for k, value in values.items() if value in (None, "auto")}
+    names = is_free & run.get("chosen", {}).keys()
     return config.replace(**{name: run["settings"][name] for name in names})
 
 
@@ -130,6 +131,12 @@ def describe(reasons):
     if not lines:
         return ""
     return "\n  ".join(["Chosen for these data (a flag overrides):", *lines])
+
+
+def _fetched():
+    """Returns whether Keras has fetched weights on this machine."""
+    home = os.environ.get("KERAS_HOME", "~/.keras")
+    return os.path.isdir(os.path.join(os.path.expanduser(home), "models"))
 
 
 class _Rules:
@@ -209,8 +216,6 @@ class _Rules:
 
     def _network(self):
         """Chooses a network; returns whether it is frozen."""
-        from alim_keras.networks import pretrained
-
         values = self.values
         name, weights = values["network"], values["weights"]
         is_free = name in (None, "auto") and values["width"] is None
@@ -219,7 +224,10 @@ class _Rules:
             name, weights, values["weights"] = weights, None, None
         is_free = is_free and weights in (None, "imagenet")
         backbone = None
-        if is_free or name not in (None, "auto"):
+        if name not in (None, "auto") or (is_free and (weights or _fetched())):
+            # It imports Keras, which takes seconds.
+            from alim_keras.networks import pretrained
+
             backbone = pretrained.find(name, weights, values["image_size"])
         if backbone is None:
             return self._without_weights(is_free)
