@@ -62,6 +62,7 @@ class IRNet(PiCO):
 
     options = ("tau", "correct_start", "latest_start", "label_loss")
     view_names = ("weak", "strong", "weak2")
+    takes_folds = True
 
     def __init__(
         self,
@@ -147,6 +148,7 @@ class IRNet(PiCO):
         # As the authors': with batch statistics, and with the prototypes as
         # the first view has moved them.
         second = self.encode(batch.views["weak2"], training=True)
+        second = self.out_of_fold(second, batch.index)
         scores, others = (
             keras.ops.stop_gradient(self.scores(view))
             for view in (outputs, second)
