@@ -3,6 +3,8 @@
 The network is Flatten, Dense(tanh), linear classifier, in float64; gradients
 are central differences of the total loss, so what takes no gradient is what
 `total` below treats as a constant. The optimiser is SGD with momentum.
+
+With `folds` the classifier's weights have one more axis, the head.
 """
 
 import math
@@ -120,9 +122,23 @@ class SlowMethod:
         self.velocity = [np.zeros_like(p) for p in self.parameters]
         self.learning_rate, self.momentum = learning_rate, momentum
         self.rows, self.lam = {}, 0.0
+        self.fold = model.fold.numpy() if model.folds else None
 
-    def logits(self, parameters, image):
+    def heads(self, *index):
+        """The heads that may learn from an image of these examples."""
+        if self.fold is None:
+            return [None]
+        seen = {self.fold[i] for i in index}
+        return [k for k in range(self.model.folds) if k not in seen]
+
+    def own(self, index):
+        """The head that never saw an example."""
+        return None if self.fold is None else self.fold[index]
+
+    def logits(self, parameters, image, head=None):
         kernel, bias, top, top_bias = parameters
+        if head is not None:
+            top, top_bias = top[:, head], top_bias[head]
         hidden = np.tanh(np.ravel(image) / 255.0 @ kernel + bias)
         return hidden @ top + top_bias
 
@@ -146,6 +162,10 @@ class SlowMethod:
         before = self.parameters
         value = total(before)
         gradients = self._gradients(total, before)
+        if self.fold is not None:
+            # Each head moves as if it were alone.
+            for gradient in gradients[2:]:
+                gradient *= self.model.folds
         self.velocity = [
             self.momentum * v - self.learning_rate * g
             for v, g in zip(self.velocity, gradients)
@@ -156,28 +176,39 @@ class SlowMethod:
         return value
 
     def _loss(self, parameters, x, i, rows, candidates, progress):
-        loss = LOSSES[self.name]
-        z = self.logits(parameters, x["weak"][i])
-        w, s = rows[i], candidates[i]
-        if self.name == "CRDPLL":
-            views = [z] + [
-                self.logits(parameters, x[name][i])
-                for name in ("strong", "strong2")
+        heads = self.heads(x["index"][i])
+        value = np.mean(
+            [
+                self._own_loss(parameters, x, i, rows, candidates, progress, k)
+                for k in heads
             ]
-            ramp = min(progress / self.model.ramp, 1.0)
-            value = ramp * sum(divergence(w, v) for v in views)
-            value += outside_set(z, s)
-        else:
-            value = loss(z, w, s)
+        )
         if self.model.mixup_weight:
             j, a = self._mixing(x["index"], i)
             mixed = a * np.float64(x["weak"][i])
             mixed = mixed + (1 - a) * np.float64(x["weak"][j])
-            z = self.logits(parameters, mixed)
-            value += self.model.mixup_weight * (
-                a * loss(z, w, s) + (1 - a) * loss(z, rows[j], candidates[j])
-            )
+            heads = self.heads(x["index"][i], x["index"][j])
+            loss, losses = LOSSES[self.name], []
+            for k in heads:
+                z = self.logits(parameters, mixed, k)
+                losses.append(
+                    a * loss(z, rows[i], candidates[i])
+                    + (1 - a) * loss(z, rows[j], candidates[j])
+                )
+            value += self.model.mixup_weight * np.mean(losses)
         return value
+
+    def _own_loss(self, parameters, x, i, rows, candidates, progress, head):
+        z = self.logits(parameters, x["weak"][i], head)
+        w, s = rows[i], candidates[i]
+        if self.name != "CRDPLL":
+            return LOSSES[self.name](z, w, s)
+        views = [z] + [
+            self.logits(parameters, x[name][i], head)
+            for name in ("strong", "strong2")
+        ]
+        ramp = min(progress / self.model.ramp, 1.0)
+        return ramp * sum(divergence(w, v) for v in views) + outside_set(z, s)
 
     def _mixing(self, index, i):
         from scipy import stats
@@ -194,10 +225,11 @@ class SlowMethod:
         if not self.model.keeps_pseudo_labels and self.name[:2] != "LW":
             return
         for i, index in enumerate(x["index"]):
-            p = probabilities(self.logits(parameters, x["weak"][i]))
+            own = self.own(index)
+            p = probabilities(self.logits(parameters, x["weak"][i], own))
             if self.name == "CRDPLL":
                 views = [
-                    probabilities(self.logits(parameters, x[name][i]))
+                    probabilities(self.logits(parameters, x[name][i], own))
                     for name in ("weak", "strong", "strong2")
                 ]
                 p = [(a * b * c) ** (1 / 3) for a, b, c in zip(*views)]

@@ -10,6 +10,7 @@ import numpy as np
 from alim_keras import augment
 from alim_keras import backend
 from alim_keras import callbacks
+from alim_keras import draws
 from alim_keras import layers
 from alim_keras import methods
 from alim_keras import metrics
@@ -45,12 +46,17 @@ def model(config, training, restored=False):
     arguments, options = common_arguments(config, training, restored)
     options |= {"name": method.__name__.lower(), **method_arguments(config)}
     try:
-        return method(*arguments, **options)
+        built = method(*arguments, **options)
     except (TypeError, ValueError) as error:
         given = config.method.method_options
         if not given:
             raise
         raise ConfigError(f"{error} (--method_options={given})") from error
+    if built.folds and training.copies is not None:
+        groups = training.copies[training.trained]
+        sizes = built.num_examples, built.folds, config.run.seed
+        built.fold.assign(draws.folds(*sizes, groups))
+    return built
 
 
 def common_arguments(config, training, restored=False):
@@ -62,6 +68,7 @@ def common_arguments(config, training, restored=False):
         "std": std,
         "table": table(config, training),
         "weight_decay": config.train.weight_decay,
+        "folds": config.method.head_folds or 0,
         "seed": config.run.seed,
     }
     return (backbone, training.num_classes, len(training.trained)), options

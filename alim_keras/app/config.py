@@ -223,6 +223,9 @@ class MethodConfig:
             last K layers that have weights. Without it: none.
         mixup_weight: Weight of the mixup loss. Without it: the method's own.
         mixup_alpha: The mixup coefficient is drawn from Beta(alpha, alpha).
+        head_folds: Number of classifiers, each trained without one fold, which
+            then sets that fold's pseudo labels; their mean is the result. For a
+            backbone that does not learn. 0, or without it: one classifier.
         logit_adjustment: tau: adds tau x log of each class's share to the
             logits of the loss, where classes are rare.
         contrastive_weight: Weight of the contrastive loss.
@@ -244,6 +247,7 @@ class MethodConfig:
     train_backbone: str | None = trained_part()
     mixup_weight: float | None = number(None, low=0)
     mixup_alpha: float = number(4.0, low=0, is_open="low")
+    head_folds: int | None = whole(None, low=0)
     logit_adjustment: float = number(0.0, low=0)
     contrastive_weight: float = number(0.5, low=0)
     temperature: float = number(0.07, low=0, is_open="low")

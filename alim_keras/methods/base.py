@@ -438,7 +438,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
 
     @property
     def fold(self):
-        """The weight `(N,)` of the examples' folds; assign it before training."""
+        """The weight `(N,)` of each example's fold; assign it before `fit`."""
         return self.classifier.fold
 
     def infer_scores(self, images, index=None):

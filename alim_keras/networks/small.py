@@ -356,7 +356,8 @@ class CrossFittedHeads(keras.layers.Layer):
         weight = 1.0 - self.is_of(index)
         weight = weight * (count / ops.sum(weight, axis=1, keepdims=True))
         if sample_weight is not None:
-            weight = weight * ops.reshape(sample_weight, (-1, 1))
+            own = ops.cast(sample_weight, "float32")
+            weight = weight * ops.reshape(own, (-1, 1))
         logits = ops.reshape(heads, (-1, heads.shape[2]))
         targets, candidates = (
             ops.repeat(rows, count, axis=0) for rows in (targets, candidates)

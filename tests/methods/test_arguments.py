@@ -20,6 +20,7 @@ SHARED = {
     "pseudo_label_start": 4,
     "weight_decay": 0.01,
     "logit_adjustment": 0.5,
+    "folds": 3,
     "seed": 11,
 }
 PICO = {
@@ -103,6 +104,10 @@ def test_any_kind_of_mean_survives_saving(mean):
         ("rc", {"mean": float("nan")}, "mean"),
         ("rc", {"mixup_alpha": 0.0}, "mixup_alpha"),
         ("rc", {"weight_decay": -1.0}, "weight_decay"),
+        ("rc", {"folds": -1}, "folds=-1"),
+        ("rc", {"folds": 1}, "from 2 to the number of examples, 24"),
+        ("rc", {"folds": 25}, "folds=25"),
+        ("rc", {"folds": 2, "mixup_weight": 1.0}, "mixup needs 3"),
         ("rc", {"pseudo_label_momentum": (0.9, 1.2)}, "pseudo_label_momentum"),
         ("gce", {"targets": "sets"}, "targets='sets'"),
         ("gce", {"exponent": 0.0}, "exponent=0.0"),

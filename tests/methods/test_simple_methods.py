@@ -65,16 +65,21 @@ def assert_rows(model, reference, size):
 
 
 @pytest.mark.parametrize(
-    ("name", "mixup", "lam"),
+    ("name", "mixup", "lam", "folds"),
     [
-        *((name, 0.0, 0.0) for name in SIMPLE),
-        *((name, 0.5, 0.0) for name in SIMPLE),
-        *((name, 0.0, 0.4) for name in KEEPING),
+        *((name, 0.0, 0.0, 0) for name in SIMPLE),
+        *((name, 0.5, 0.0, 0) for name in SIMPLE),
+        *((name, 0.0, 0.4, 0) for name in KEEPING),
+        *((name, 0.5, 0.0, 4) for name in SIMPLE),
+        *((name, 0.0, 0.4, 2) for name in KEEPING),
     ],
 )
-def test_three_steps_equal_the_loop(name, mixup, lam):
+def test_three_steps_equal_the_loop(name, mixup, lam, folds):
     # The third step meets weights that the first two have set.
-    model = build(name, mixup_weight=mixup)
+    model = build(name, mixup_weight=mixup, folds=folds)
+    if folds:
+        # Two partners of one fold, and two of different ones.
+        model.fold.assign(np.array([1, 1, 0, folds - 1] * 6))
     reference = slow.SlowMethod(model, 0.1, 0.9)
     if lam:
         model.pseudo_label_table.lam.assign(lam)
