@@ -119,4 +119,4 @@ def _verdict(config, problems):
 
 
 if __name__ == "__main__":
-    sys.exit(process.run(COMMAND, main))
+    sys.exit(process.run(COMMAND, main, keras=False))

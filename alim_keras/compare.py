@@ -208,7 +208,7 @@ def make_row(name, config):
     build.check(config)
     # Also refuses an unknown method.
     keeps_labels = build.keeps_pseudo_labels(config)
-    if "alim" in marks and not (config.alim.lam and keeps_labels):
+    if "alim" in marks and (config.alim.lam == 0 or not keeps_labels):
         raise ConfigError(
             f"ALIM has nothing to adjust in {name}: it needs a method that "
             "keeps pseudo labels, and another lambda than 0. Received: "

@@ -174,7 +174,8 @@ class AlimConfig:
         scale_factor: K of --norm=scale.
         lam: Weight of the labels outside the set: a number, adaptive (the
             quantile of the candidate ratio at the noise rate), or instance (in
-            closed form for each example). 0 is the method without ALIM.
+            closed form for each example). 0 is the method without ALIM. Without
+            it: adaptive; 0.1 on --network=image_statistics.
         lam_per_class: Take that quantile within the examples that share a
             likeliest class outside their sets.
         noise_rate: What ALIM is told: a number; oracle (the simulated level);
@@ -192,8 +193,8 @@ class AlimConfig:
 
     norm: str | None = choice(None, ("onehot", "scale"))
     scale_factor: float = number(1.0, low=0, is_open="low")
-    lam: float | str = number(
-        "adaptive", low=0, high=1, words=("adaptive", "instance")
+    lam: float | str | None = number(
+        None, low=0, high=1, words=("adaptive", "instance")
     )
     lam_per_class: bool = switch(default=False)
     noise_rate: float | str | None = noise_rate()

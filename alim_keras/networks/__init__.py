@@ -12,10 +12,10 @@ from alim_keras.networks.pretrained import train_last
 from alim_keras.networks.pretrained import unit_features
 from alim_keras.networks.small import ChannelDropout
 from alim_keras.networks.small import CrossFittedHeads
+from alim_keras.networks.small import ImageStatistics
 from alim_keras.networks.small import classifier_head
 from alim_keras.networks.small import convnet9
+from alim_keras.networks.small import image_statistics
 from alim_keras.networks.small import mlp
 from alim_keras.networks.small import projection_head
 from alim_keras.networks.small import small_cnn
-from alim_keras.networks.statistics import ImageStatistics
-from alim_keras.networks.statistics import image_statistics

@@ -19,11 +19,11 @@ from alim_keras.errors import did_you_mean
 from alim_keras.errors import one_line
 from alim_keras.networks.cifar import cifar_resnet18
 from alim_keras.networks.cifar import cifar_wide_resnet34_10
+from alim_keras.networks.small import SIDE
 from alim_keras.networks.small import convnet9
+from alim_keras.networks.small import image_statistics
 from alim_keras.networks.small import mlp
 from alim_keras.networks.small import small_cnn
-from alim_keras.networks.statistics import SIDE
-from alim_keras.networks.statistics import image_statistics
 
 NETWORKS = {
     "cifar_resnet18": cifar_resnet18,

@@ -98,7 +98,7 @@ def test_precedence_and_origins(files):
 
 def test_none_forbids_the_preset():
     line = parse(["--dataset=cifar100", "--preset=none"])
-    assert line.config.train.epochs == Config().train.epochs
+    assert line.config.train.epochs == 80
 
 
 @pytest.mark.parametrize(
