@@ -101,7 +101,10 @@ def main(line):
             as_given=training.candidates if training.known_as_sets else None,
         )
         paths = [*audit.write(out), os.path.join(out, "report.html")]
-        audit.to_html(paths[-1], images=training.images)
+        images = training.images
+        if training.pictures is not None:
+            images = training.pictures
+        audit.to_html(paths[-1], images=images)
     print(audit.describe())
     print(f"In {out}: {', '.join(map(os.path.basename, paths))}.")
 

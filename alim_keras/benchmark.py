@@ -64,8 +64,9 @@ _MOST_STEPS = 200
 def main(line):
     """Measures, prints a table, and writes `--output`."""
     from alim_keras.app import build
+    from alim_keras.app import defaults
 
-    config, options = line.config, line.options
+    config, options = defaults.filled(line.config), line.options
     build.check(config)
     method, distribute = config.method.method, config.machine.distribute
     if (method, distribute) != ("pico", "none"):

@@ -50,6 +50,7 @@ COMMAND = cli.Command(
 
 def main(line):
     """Checks the data of a command line."""
+    from alim_keras.app import defaults
     from alim_keras.app import load
     from alim_keras.data import known_data
     from alim_keras.data.own_data import UnreadableError
@@ -75,6 +76,8 @@ def main(line):
         print("\n".join(table.notes))
     else:
         training = load.training_set(config, table=table)
+        config, chosen = defaults.resolve(config, training)
+        training = defaults.arranged(config, training)
         steps = len(training.trained) // config.train.batch_size
         shape = " x ".join(map(str, training.images.shape[1:]))
         print(findings.describe(training))
@@ -86,6 +89,8 @@ def main(line):
             f"{len(training.test_images):,} test",
             flush=True,
         )
+        if chosen:
+            print(defaults.describe(chosen), flush=True)
     return _verdict(config, problems)
 
 
@@ -114,4 +119,4 @@ def _verdict(config, problems):
 
 
 if __name__ == "__main__":
-    sys.exit(process.run(COMMAND, main, keras=False))
+    sys.exit(process.run(COMMAND, main))

@@ -88,6 +88,22 @@ def beta_quantile(alpha, uniform):
     return low + share * (high - low)
 
 
+def folds(num_examples, folds, seed, groups=None):
+    """Deals examples out to folds 0 to `folds - 1`, an int array `(N,)`.
+
+    Examples with the same number in `groups`, `(N,)`, such as copies of an
+    image, come into one fold, unless they are more than N / folds.
+    """
+    each = np.arange(num_examples)
+    groups = each if groups is None else np.asarray(groups)
+    groups = np.unique(groups, return_inverse=True)[1]
+    large = np.bincount(groups)[groups] * folds > num_examples
+    groups = np.where(large, num_examples + each, groups)
+    names, groups = np.unique(groups, return_inverse=True)
+    order = np.random.default_rng([seed, 0xF01D]).permutation(len(names))
+    return order[groups] % folds
+
+
 @functools.cache
 def _beta_points(alpha):
     # SciPy takes a third of a second to import.

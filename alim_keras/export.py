@@ -55,7 +55,7 @@ def main(line):
     with build.open_run(line) as run:
         folder, model, training = run.folder, run.model, run.training
         if line.options.saved_model:
-            artefacts.write_saved_model(folder, model, training.class_names)
+            artefacts.write_saved_model(folder, model, training)
         else:
             # An audit's labels.csv holds more, and answers may stand in it.
             is_new = folder.existing("labels.csv") is None

@@ -10,6 +10,7 @@ from alim_keras import backend
 from alim_keras.errors import check_number
 from alim_keras.errors import check_ranges
 from alim_keras.ops import TINY
+from alim_keras.ops import members
 
 # Marks an entry of `SupervisedContrastive`'s `y_true` that takes no part.
 LEFT_OUT = -1.0
@@ -46,14 +47,15 @@ class CandidateCrossentropy(_Loss):
     """Classifier-consistent loss: `-log sum_{c in S} P_c`.
 
     For a set of one it is the cross-entropy, so one loss serves candidate
-    sets and clean labels; for a full set it is zero.
+    sets and clean labels; for a full set it is zero. Of graded sets it is
+    `-log sum_c S_c P_c`.
 
     Args:
         from_logits: Whether `y_pred` is logits, which loses no gradient where
             the set's probability underflows. Defaults to `False`.
 
     Call arguments:
-        y_true: Multi-hot tensor `(B, C)`; `S`.
+        y_true: Tensor `(B, C)`; `S`, multi-hot or weights in [0, 1].
         y_pred: Tensor `(B, C)` of probabilities, `P`, or of logits.
 
     Example:
@@ -74,8 +76,9 @@ class CandidateCrossentropy(_Loss):
     def call(self, y_true, y_pred):
         ops = keras.ops
         if self.from_logits:
-            logits = _float32(y_pred)
-            inside = ops.where(ops.cast(y_true, "bool"), logits, _NEVER)
+            logits, sets = _float32(y_pred), _float32(y_true)
+            logs = ops.log(ops.where(sets > 0.0, sets, 1.0))
+            inside = ops.where(sets > 0.0, logits + logs, _NEVER)
             return ops.logsumexp(logits, -1) - ops.logsumexp(inside, -1)
         inside = ops.sum(_float32(y_true) * _float32(y_pred), axis=-1)
         # Rounding may carry a sum of probabilities past 1.
@@ -140,7 +143,7 @@ class _Leveraged(_Loss):
         super().__init__(beta, **kwargs)
 
     def call(self, y_true, y_pred):
-        weights, candidates = map(_float32, y_true)
+        weights, candidates = _float32(y_true[0]), members(y_true[1])
         up, down = self.penalties(_float32(y_pred))
         inside = keras.ops.sum(candidates * weights * up, axis=-1)
         outside = keras.ops.sum((1.0 - candidates) * weights * down, axis=-1)

@@ -7,14 +7,15 @@ multi-hot row; these do not.
 import keras
 
 from alim_keras.ops import TINY
+from alim_keras.ops import members
 
 
 def covering(y_true, y_pred):
-    """`y_true` at the largest prediction: 1 where the set covers it, `(B,)`."""
+    """1 where the set covers the largest prediction, else 0, `(B,)`."""
     ops = keras.ops
     top = ops.expand_dims(ops.argmax(y_pred, axis=-1), -1)
-    y_true = ops.cast(y_true, "float32")
-    return ops.squeeze(ops.take_along_axis(y_true, top, axis=-1), -1)
+    inside = ops.take_along_axis(members(y_true), top, axis=-1)
+    return ops.squeeze(inside, -1)
 
 
 def approximated(y_true, y_pred):
@@ -23,7 +24,7 @@ def approximated(y_true, y_pred):
     0 where the largest prediction lies outside the set.
     """
     ops = keras.ops
-    inside = ops.cast(y_true, "float32") * ops.cast(y_pred, "float32")
+    inside = members(y_true) * ops.cast(y_pred, "float32")
     total = ops.maximum(ops.sum(inside, axis=-1), TINY)
     return covering(y_true, y_pred) * ops.max(inside, axis=-1) / total
 

@@ -25,16 +25,26 @@ def _float32(x):
     return keras.ops.cast(x, "float32")
 
 
+def members(candidates):
+    """What is in the sets: 1 where `S > 0`, else 0, float32 `(B, C)`.
+
+    In graded sets a candidate has a weight in (0, 1], its S: in all formulas
+    here S is that number, and "outside the set" is where S is 0.
+    """
+    return _float32(_float32(candidates) > 0.0)
+
+
 def candidate_weights(candidates, lam):
     """Weight of every label: `S + lambda (1 - S)`, the bracket of Eq. 3.
 
     Args:
-        candidates: Multi-hot tensor `(B, C)`; `S`.
+        candidates: Tensor `(B, C)`; `S`, multi-hot or weights in [0, 1].
         lam: Scalar, or `(B, 1)` for one value per example, or `(B, C)`; in
             `[0, 1]`.
 
     Returns:
-        A float32 tensor `(B, C)`: 1 on candidates, `lam` elsewhere.
+        A float32 tensor `(B, C)`: 1 on candidates, `lam` elsewhere, between
+        the two on candidates of a weight below 1.
 
     Example:
 
@@ -102,7 +112,7 @@ def weighted_probabilities(probabilities, candidates, lam):
 
     A row in which this product is zero everywhere (P underflowed on all
     labels that count) falls back to the candidate set itself, that is to a
-    uniform belief over it.
+    uniform belief over it, or in proportion to its weights.
     """
     ops = keras.ops
     weights = candidate_weights(candidates, lam)
@@ -121,7 +131,7 @@ def pseudo_labels(
 
     Args:
         probabilities: Tensor `(B, C)`; `P`, rows sum to 1.
-        candidates: Multi-hot tensor `(B, C)`; `S`.
+        candidates: Tensor `(B, C)`; `S`, multi-hot or weights in [0, 1].
         lam: Scalar in `[0, 1]`, or `(B, 1)`, or `(B, C)`.
         norm: `"onehot"` (Eq. 4) or `"scale"` (Eq. 5). Defaults to `"onehot"`.
         scale_factor: `K` of Eq. 5. Defaults to `1.0`.
@@ -143,10 +153,13 @@ def pseudo_labels(
 
 
 def uniform_over_candidates(candidates):
-    """`S / |S|`: the belief before anything was learnt, `(B, C)`."""
+    """`S / sum S`: the belief before anything was learnt, `(B, C)`.
+
+    Of plain sets `S / |S|`.
+    """
     candidates = _float32(candidates)
-    size = keras.ops.sum(candidates, axis=-1, keepdims=True)
-    return candidates / keras.ops.maximum(size, 1.0)
+    total = keras.ops.sum(candidates, axis=-1, keepdims=True)
+    return candidates / keras.ops.where(total > 0.0, total, 1.0)
 
 
 def candidate_ratio(probabilities, candidates):
@@ -154,10 +167,13 @@ def candidate_ratio(probabilities, candidates):
 
     The larger, the better the candidate set agrees with the prediction; an
     example whose label leaves its set at a given lambda has a ratio below it.
+    That holds of graded sets too, where Eq. 3 gives a candidate `S + lambda (1
+    - S)` itself: with Q the largest P outside the set, the value is the
+    largest of `S P / (Q - (1 - S) P)` over the candidates.
 
     Args:
         probabilities: Tensor `(B, C)`; `P`.
-        candidates: Multi-hot tensor `(B, C)`; `S`.
+        candidates: Tensor `(B, C)`; `S`, multi-hot or weights in [0, 1].
 
     Returns:
         A float32 tensor `(B,)`. `inf` where all C classes are candidates:
@@ -172,12 +188,16 @@ def candidate_ratio(probabilities, candidates):
     ops = keras.ops
     probabilities = _float32(probabilities)
     candidates = _float32(candidates)
-    inside = ops.max(candidates * probabilities, axis=-1)
-    outside = ops.max((1.0 - candidates) * probabilities, axis=-1)
+    inside = candidates * probabilities
+    member = members(candidates)
+    outside = (1.0 - member) * probabilities
+    outside = ops.max(outside, axis=-1, keepdims=True)
+    # What a graded candidate gets from lambda alone. Below 0 none outranks it.
+    outside = outside - (member - candidates) * probabilities
     full = ops.min(candidates, axis=-1) > 0.0
     # 0 / 0 (P underflowed everywhere) is no evidence either way: ratio 1.
     ratio = ops.maximum(inside, TINY) / ops.maximum(outside, TINY)
-    ratio = ops.minimum(ratio, 3e38)
+    ratio = ops.max(member * ops.minimum(ratio, 3e38), axis=-1)
     return ops.where(full, ops.full_like(ratio, float("inf")), ratio)
 
 
@@ -186,7 +206,7 @@ def rival(probabilities, candidates):
 
     0 where all classes are candidates.
     """
-    outside = (1.0 - _float32(candidates)) * _float32(probabilities)
+    outside = (1.0 - members(candidates)) * _float32(probabilities)
     return _float32(keras.ops.argmax(outside, axis=-1))
 
 

@@ -102,6 +102,8 @@ def train(config, folder, scope, replicas=1, publish=True):
     from alim_keras import backend
     from alim_keras.app import artefacts
     from alim_keras.app import build
+    from alim_keras.app import defaults
+    from alim_keras.app import features
     from alim_keras.app import load
     from alim_keras.app import noise
     from alim_keras.app import run_folder
@@ -109,13 +111,21 @@ def train(config, folder, scope, replicas=1, publish=True):
     # Data.
     is_chief = backend.is_chief()
     is_restored = folder.checkpoint.exists()
+    config = defaults.kept(config, folder)
     training = load.training_set(config, folder)
+    config, chosen = defaults.resolve(config, training)
+    build.check(config, replicas)
+    training = defaults.arranged(config, training)
+    pixels = training = features.at_own_size(config, training)
     folder.check_data(training)
     run_folder.check_agreement(config, folder, training.sets)
     if is_chief:
         for note in training.notes:
             print(note)
-        print(training.sets.describe(training.labels))
+        print(training.sets.describe(training.labels), flush=True)
+        if chosen:
+            print(defaults.describe(chosen), flush=True)
+    training = features.frozen(config, pixels, folder)
 
     # The noise rate, before the seed: it may train networks of its own.
     noise_rate = noise.prepare(config, folder, training)
@@ -134,7 +144,7 @@ def train(config, folder, scope, replicas=1, publish=True):
             print(f"Continuing {folder.path} after epoch {finished_epochs}")
         else:
             print(build.describe(config, model, training, replicas))
-        folder.write_identity(config, training)
+        folder.write_identity(config, pixels, chosen)
         print(f"Run folder: {folder.path}", flush=True)
 
     # Training: the step is methods/base.py's, in the Trainer of backend/.
@@ -171,7 +181,7 @@ def _default_run_dir(config):
 
     dataset = os.path.splitext(os.path.basename(config.data.dataset))[0]
     # The class, of a method that is named by its file.
-    method = config.method.method.rpartition(":")[2]
+    method = (config.method.method or "auto").rpartition(":")[2]
     parts = [dataset, method, config.alim.norm, f"seed{config.run.seed}"]
     parts.append(fingerprint(config.as_dict()))
     return os.path.join("runs", "-".join(filter(None, parts)))

@@ -8,13 +8,18 @@ import keras
 import numpy as np
 import pandas as pd
 
+from alim_keras import backend
+from alim_keras import ops
 from alim_keras import report
+from alim_keras.app import features
 from alim_keras.app.build import eval_batches
+from alim_keras.app.build import keeps_pseudo_labels
 from alim_keras.app.build import test_batches
 from alim_keras.callbacks import read_metrics
 from alim_keras.files import PARTIAL
 from alim_keras.files import move_written
 from alim_keras.files import remove_partial
+from alim_keras.noise_rate import GUESS
 from alim_keras.noise_rate import Estimate
 
 
@@ -28,10 +33,11 @@ def write(folder, model, training, labels=True):
     test image has a label, or without `labels`.
     """
     if keras.config.backend() == "tensorflow":
-        write_saved_model(folder, model, training.class_names)
+        write_saved_model(folder, model, training)
     # Keras wants this ending.
     partial = folder.file(f"{PARTIAL}model.keras")
-    model.save(partial)
+    is_frozen = training.backbone is not None
+    (features.served(model, training)[0] if is_frozen else model).save(partial)
     move_written(partial, folder.file("model.keras"))
     if not labels:
         return None
@@ -39,11 +45,12 @@ def write(folder, model, training, labels=True):
     return _write_classes(folder, model, training, settled)
 
 
-def write_saved_model(folder, model, class_names):
+def write_saved_model(folder, model, training):
     """Exports the classifier; the folder appears only when it is whole."""
     names = ("saved_model", f"{PARTIAL}new", f"{PARTIAL}old")
     path, new, old = map(folder.file, names)
-    model.export(new, class_names=class_names)
+    network, shape = features.served(model, training)
+    backend.save_served_model(network, new, shape, training.class_names)
     if os.path.lexists(path):
         os.replace(path, old)
     os.replace(new, path)
@@ -115,11 +122,24 @@ def _write_labels(folder, model, training):
     frames, names = [], training.class_names
     for part, weights, kinds in beliefs(model, training):
         ids, sets = training.ids[part], training.sets.rows(part)
+        if training.votes is not None:
+            predicted = kinds == "prediction"
+            weights[predicted] = _met(weights[predicted], sets[predicted])
         frame = report.label_rows(ids, weights, sets, names, kinds)
         frames.append(frame.set_axis(part))
     frame = pd.concat(frames).sort_index()
     report.write_table(folder.file("labels.csv"), frame)
     return pd.Index(names).get_indexer(frame["label"])
+
+
+def _met(probabilities, sets):
+    """Returns what votes, as sets S `(n, C)`, make of predictions: Eq. 3.
+
+    With K = 1 and the lambda that an audit takes of an unknown noise rate.
+    """
+    sizes, num_classes = (sets > 0).sum(axis=1, keepdims=True), sets.shape[1]
+    lam = ops.instance_lambda(GUESS, sizes, num_classes, "size")
+    return np.array(ops.pseudo_labels(probabilities, sets, lam, "scale"))
 
 
 def _write_classes(folder, model, training, settled):
@@ -169,6 +189,7 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
         "pseudo_label_accuracy": number("pseudo_label_accuracy"),
         "outside": number("outside"),
         "lambda": number("lambda"),
+        "alim": _what_alim_did(config, rows),
         "noise_rate": estimate.value if estimate else noise_rate,
         "noise_rate_estimate": estimate and estimate.as_dict(),
         "realised_noise": statistics["realised_noise"],
@@ -178,6 +199,22 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
         "train_seconds": state["seconds"],
         "images_per_second": sorted(rates)[len(rates) // 2] if rates else None,
     }
+
+
+def _what_alim_did(config, rows):
+    """Returns "acted", "off", or "never acted" and why, of a metrics file.
+
+    An epoch's lambda is that of the epoch after it.
+    """
+    if config.alim.lam == 0 or not keeps_pseudo_labels(config):
+        return "off"
+    before = [row.get("lambda") for epoch, row in rows.items()]
+    if any(float(value or 0) > 0 for value in before[:-1]):
+        return "acted"
+    warmup, epochs = config.alim.warmup_epochs, config.train.epochs
+    if warmup >= epochs:
+        return f"never acted: --warmup_epochs={warmup} took all {epochs} epochs"
+    return "never acted: lambda stayed 0, as for a noise rate of 0"
 
 
 def describe(numbers):
@@ -193,6 +230,8 @@ def describe(numbers):
     accuracy = numbers["pseudo_label_accuracy"]
     if accuracy is not None:
         sentences.append(f"Training labels right: {accuracy:.4f}.")
+    if numbers.get("alim", "").startswith("never"):
+        sentences.append(f"ALIM {numbers['alim']}.")
     return " ".join(sentences) or (
         f"{numbers['epochs']} epochs; no true labels to measure accuracy by."
     )

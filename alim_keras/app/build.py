@@ -13,7 +13,10 @@ from alim_keras import callbacks
 from alim_keras import layers
 from alim_keras import methods
 from alim_keras import metrics
+from alim_keras import networks
 from alim_keras.app import cli
+from alim_keras.app import defaults
+from alim_keras.app import features
 from alim_keras.app import load
 from alim_keras.app.config import Config
 from alim_keras.app.config import ReopenConfig
@@ -23,7 +26,6 @@ from alim_keras.data import eval_dataset
 from alim_keras.data import train_dataset
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
-from alim_keras.networks import make_backbone
 
 # The log that --select looks at.
 _CRITERIA = {
@@ -67,7 +69,17 @@ def common_arguments(config, training, restored=False):
 
 def backbone_of(config, training, restored=False):
     """Returns the backbone, and mean and deviation of its input."""
-    backbone, is_normalised = make_backbone(
+    pretrained = features.backbone_of(config, training)
+    if training.backbone is not None:
+        unit = networks.unit_features(training.images.shape[-1])
+        return unit, list(training.mean), list(training.std)
+    if pretrained is not None:
+        backbone = pretrained.build(not restored)
+        part, _, count = config.method.train_backbone.partition(":")
+        if part == "last":
+            networks.train_last(backbone, int(count))
+        return backbone, 0.0, 1.0 / 255.0
+    backbone, is_normalised = networks.make_backbone(
         network_name(config, training),
         image_shape(config, training),
         config.method.width,
@@ -110,6 +122,9 @@ def views(config, training):
 def image_shape(config, training):
     """Returns the shape `(H, W, channels)` the network works at."""
     height, width, channels = training.images.shape[1:]
+    pretrained = features.backbone_of(config, training)
+    if pretrained is not None and training.backbone is None:
+        return pretrained.size, pretrained.size, 3
     if config.data.image_size and training.kind == "images":
         height = width = config.data.image_size
     return height, width, channels
@@ -128,6 +143,8 @@ def table(config, training):
 
 def network_name(config, training):
     """Returns `--network`, or the default for this kind of data."""
+    if training.backbone is not None:
+        return f"{training.backbone.name} (frozen)"
     default = "mlp" if training.kind == "features" else "small_cnn"
     return config.method.network or default
 
@@ -296,6 +313,7 @@ def test_batches(training):
 
 def check(config, replicas=1):
     """Raises, before any data are read, for settings that cannot work."""
+    config = defaults.filled(config)
     alim, train, machine = config.alim, config.train, config.machine
     needs_table = alim.lam not in (0, "adaptive")
     if needs_table and not keeps_pseudo_labels(config):
@@ -399,6 +417,8 @@ def open_run(line, lock=True):
                 )
         keras.config.set_dtype_policy(config.machine.precision)
         training = load.training_set(config, folder, reopen=True)
+        training = features.at_own_size(config, training)
+        training = features.frozen(config, training, folder)
         built = model(config, training, restored=True)
         compile_model(config, built)
         folder.checkpoint.restore(built, "best")

@@ -15,6 +15,7 @@ import textwrap
 from absl import flags
 
 import alim_keras
+from alim_keras.app import defaults
 from alim_keras.app.config import TRAINING
 from alim_keras.app.config import Config
 from alim_keras.app.values import path
@@ -88,6 +89,13 @@ class Command:
             layers = [*read_preset(preset), *layers]
             values, origins, words = self.apply(layers)
         values["preset"], origins["preset"] = preset, origin
+        if "epochs" in values:
+            if defaults.is_own(values["dataset"], values["network"]):
+                for name in defaults.STANDARD:
+                    if values[name] is None:
+                        origins[name] = "chosen from the data; check says what"
+            else:
+                values = defaults.standard(values)
         if not any(values[name] for name in ("help", "helpfull", "version")):
             words = self._name_words(words)
         return Line(self, values, origins, words)

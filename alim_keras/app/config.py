@@ -12,11 +12,13 @@ from alim_keras.app.values import choice
 from alim_keras.app.values import code
 from alim_keras.app.values import dataset
 from alim_keras.app.values import file_or_text
+from alim_keras.app.values import network
 from alim_keras.app.values import noise_rate
 from alim_keras.app.values import number
 from alim_keras.app.values import path
 from alim_keras.app.values import switch
 from alim_keras.app.values import text
+from alim_keras.app.values import trained_part
 from alim_keras.app.values import whole
 from alim_keras.errors import ConfigError
 from alim_keras.errors import did_you_mean
@@ -88,6 +90,9 @@ class TableConfig:
         empty_set: An item without candidates: refuse the table, make all
             classes candidates, or leave it out.
         duplicates: Rows of an item that differ: refuse, unite, take the first.
+        grades: What a candidate's weight comes from: the votes for it, each as
+            good as its annotator, or the confidences. Without it: the votes,
+            where items have several annotators.
         on_bad_image: Images that cannot be read: stop, or leave items out.
         known_labels: A CSV file with the columns id and label: true labels of
             some training items, for reports and --noise_rate=auto.
@@ -109,6 +114,7 @@ class TableConfig:
     none_of_these: str | None = text()
     empty_set: str = choice("error", ("error", "all", "drop"))
     duplicates: str = choice("error", ("error", "union", "first"))
+    grades: str | None = choice(None, ("none", "votes", "confidence"))
     on_bad_image: str = choice("error", ("error", "skip"))
     known_labels: str | None = path()
     known_as_sets: bool = switch(default=False)
@@ -143,7 +149,8 @@ class ViewsConfig:
     Attributes:
         augmentation: PiCO's views, or CRDPLL's, which read --flip only.
         crop_scale: Smallest share of the image's area that a crop takes.
-        flip: Share of the views that are mirrored left to right.
+        flip: Share of the views that are mirrored left to right. Without it: 0;
+            0.5 for colour photos of one's own.
         jitter: Change brightness, contrast, saturation and hue.
         strong_operations: Random operations of a strong view.
         cutout: Largest side of the cutout, as share of the width.
@@ -151,7 +158,7 @@ class ViewsConfig:
 
     augmentation: str = choice("simaugment", ("simaugment", "autoaugment"))
     crop_scale: float = number(0.5, low=0, high=1, is_open="low")
-    flip: float = number(0.0, low=0, high=1)
+    flip: float | None = number(None, low=0, high=1)
     jitter: bool = switch(default=False)
     strong_operations: int = whole(3, low=0)
     cutout: float = number(0.5, low=0, high=1)
@@ -175,6 +182,7 @@ class AlimConfig:
             short trainings), annotated (from --known_labels) or annotated:FILE;
             or auto, one of these. Without it: oracle; auto for given sets.
         warmup_epochs: e0: epochs before labels outside the set get weight.
+            Without it: 15; of data of one's own a fifth of the epochs.
         update: Recompute pseudo labels in every step, or after every epoch.
         scores: Whose P stands in Eq. 3 and 6; method: as that chooses.
         pseudo_label_momentum_start: phi of the pseudo labels' moving average,
@@ -189,7 +197,7 @@ class AlimConfig:
     )
     lam_per_class: bool = switch(default=False)
     noise_rate: float | str | None = noise_rate()
-    warmup_epochs: int = whole(15, low=0)
+    warmup_epochs: int | None = whole(None, low=0)
     update: str = choice("step", ("step", "epoch"))
     scores: str = choice("method", ("method", "classifier", "prototypes"))
     pseudo_label_momentum_start: float | None = number(None, low=0, high=1)
@@ -202,13 +210,20 @@ class MethodConfig:
 
     Attributes:
         method: cc, rc, proden, lwc, lws, gce, mse, mae, sce, exp, pico, crdpll,
-            irnet, pico_plus, or FILE.py:Class of your own.
+            irnet, pico_plus, or FILE.py:Class of your own. Without it: pico;
+            proden on a frozen network.
         method_options: Further arguments of the method: name=value,name=value.
         network: small_cnn, cifar_resnet18, cifar_wide_resnet34_10, convnet9, a
-            model of keras.applications, or mlp for feature vectors. Without it:
-            small_cnn or mlp.
+            model of keras.applications, or mlp for feature vectors; FILE.keras,
+            any network from pixels in [0, 255] to a vector; hub:NAME, a preset
+            of KerasHub or its folder; auto: what fits the data, as for all
+            settings that are not given. Without it: small_cnn or mlp; auto for
+            data of one's own.
         width: Channels of the first stage. Without it: the network's own.
         weights: Weights to start from: a file, or imagenet. Without it: random.
+        train_backbone: Of a pretrained network: none (frozen: features are
+            computed once and a head is trained on them), all, or last:K, its
+            last K layers that have weights. Without it: none.
         mixup_weight: Weight of the mixup loss. Without it: the method's own.
         mixup_alpha: The mixup coefficient is drawn from Beta(alpha, alpha).
         logit_adjustment: tau: adds tau x log of each class's share to the
@@ -224,11 +239,12 @@ class MethodConfig:
         embedding_dim: Width of an embedding.
     """
 
-    method: str = code(default="pico")
+    method: str | None = code()
     method_options: str | None = text()
-    network: str | None = text()
+    network: str | None = network()
     width: int | None = whole(None, low=1)
     weights: str | None = file_or_text()
+    train_backbone: str | None = trained_part()
     mixup_weight: float | None = number(None, low=0)
     mixup_alpha: float = number(4.0, low=0, is_open="low")
     logit_adjustment: float = number(0.0, low=0)
@@ -247,25 +263,29 @@ class TrainConfig:
     """Optimisation and evaluation.
 
     Attributes:
-        epochs: Passes over the training set.
-        batch_size: Images in a step, all replicas.
-        learning_rate: Step size of SGD at the start.
+        epochs: Passes over the training set. Without it: 80, or from the data.
+        batch_size: Images in a step, all replicas. Without it: 64, or at least
+            20 steps an epoch.
+        learning_rate: Step size of SGD at the start. Without it: 0.05, or that
+            of a head on frozen features.
         lr_schedule: Down along a cosine to a thousandth, or constant.
         momentum: Momentum of SGD.
         weight_decay: Added to the gradient as weight_decay x weight (coupled).
+            Without it: 0.001, or that of a head on frozen features.
         holdout: Share of the training set held out, with its noisy sets.
+            Without it: 0.1, or 0 where folds judge.
         select: The epoch to publish: the last, or the best covering rate or
             approximated accuracy on the held-out part.
         evaluate_every: Evaluate in every epoch whose number this divides.
     """
 
-    epochs: int = whole(80, low=1)
-    batch_size: int = whole(64, low=1)
-    learning_rate: float = number(0.05, low=0, is_open="low")
+    epochs: int | None = whole(None, low=1)
+    batch_size: int | None = whole(None, low=1)
+    learning_rate: float | None = number(None, low=0, is_open="low")
     lr_schedule: str = choice("cosine", ("cosine", "constant"))
     momentum: float = number(0.9, low=0, high=1, is_open="high")
-    weight_decay: float = number(0.001, low=0)
-    holdout: float = number(0.1, low=0, high=1, is_open="high")
+    weight_decay: float | None = number(None, low=0)
+    holdout: float | None = number(None, low=0, high=1, is_open="high")
     select: str = choice("last", ("last", "cr", "aa"))
     evaluate_every: int = whole(1, low=1)
 

@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 
+from alim_keras.app import defaults
 from alim_keras.app.cli import flag_text
 from alim_keras.app.config import Config
 from alim_keras.data import known_data
@@ -21,7 +22,7 @@ from alim_keras.errors import first_five
 _OF_IMAGES = "images class_names known_labels known_as_sets test_labels".split()
 _OF_TABLES = (
     "format layout id_column candidates_column annotator_column label_column "
-    "where min_votes min_confidence none_of_these empty_set duplicates"
+    "where min_votes min_confidence none_of_these empty_set duplicates grades"
 ).split()
 _OF_FILES = "images image_size on_bad_image".split()
 _OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()
@@ -40,7 +41,8 @@ def training_set(config, folder=None, reopen=False, table=None):
         table: What `table_set` returned, if it was called already.
 
     Returns:
-        A `TrainingSet` with candidate sets, `trained` and `held_out`.
+        A `TrainingSet` with candidate sets; with `trained` and `held_out` if
+        the settings that `defaults.resolve` chooses are there.
     """
     before = None
     if folder is not None and folder.checkpoint.exists():
@@ -79,14 +81,10 @@ def training_set(config, folder=None, reopen=False, table=None):
     if training.labels is not None:
         rate = config.alim.noise_rate
         check_truth_inside(training.sets, training.labels, rate)
-    training = training.hold_out(config.train.holdout, config.run.seed)
-    if len(training.trained) < config.train.batch_size:
-        raise ConfigError(
-            f"{len(training.trained)} images to train on do not fill one "
-            "batch; use a smaller --batch_size. Received: "
-            f"--batch_size={config.train.batch_size}"
-        )
-    return training
+    if None in (config.train.holdout, config.train.batch_size):
+        # `defaults.resolve` comes first.
+        return training
+    return defaults.arranged(config, training)
 
 
 def _load(config, given):

@@ -117,15 +117,20 @@ def _find(path):
 
 def _load_keras(path):
     model = keras.saving.load_model(path, compile=False)
-    if not isinstance(model, methods.PartialLabelModel):
+    if isinstance(model, methods.PartialLabelModel):
+        network, shape = model.inference_network(), tuple(model.image_shape)
+    elif model.name == "images_to_probabilities":
+        # On a frozen backbone, see `features.served`.
+        size = model.layers[1]
+        network = model
+        shape = size.height, size.width, model.input_shape[-1]
+    else:
         raise CheckpointError(f"{path} is not a model of alim_keras")
-    network = model.inference_network()
-    shape = tuple(model.image_shape)
 
     def probabilities(batch):
         return np.asarray(network.predict_on_batch(batch.astype("float32")))
 
-    return probabilities, shape[-1:] if model.takes_features else shape
+    return probabilities, shape[-1:] if shape[:2] == (1, 1) else shape
 
 
 def _of_run(path):

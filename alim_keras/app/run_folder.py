@@ -18,6 +18,7 @@ import alim_keras
 from alim_keras import backend
 from alim_keras import files
 from alim_keras.app import cli
+from alim_keras.app import defaults
 from alim_keras.app.config import Config
 from alim_keras.callbacks import RunCheckpoint
 from alim_keras.data import CandidateSets
@@ -176,9 +177,10 @@ class RunFolder:
         Of a finished run, whose data are not read again, also if a file of
         labels is not what it was given.
         """
-        run, settings = self.begun(), config.as_dict()
+        run = self.begun()
         if run is None:
             return
+        settings = defaults.kept(config, self).as_dict()
         # A setting that an older version did not have stood at its default.
         before = {**Config().as_dict(), **run["settings"]}
         for name, value in settings.items():
@@ -213,10 +215,14 @@ class RunFolder:
             f"and files, or choose another --run_dir.{received}"
         )
 
-    def write_identity(self, config, training):
-        """Writes what says which run this is and repeats it, where missing."""
+    def write_identity(self, config, training, chosen=None):
+        """Writes what says which run this is and repeats it, where missing.
+
+        `chosen` are the reasons of `defaults.resolve`.
+        """
         if self.existing("run.json") is None:
-            self.write("run.json", _record(config, training))
+            record = {**_record(config, training), "chosen": chosen or {}}
+            self.write("run.json", record)
         if self.existing("candidates.npz") is None:
             training.sets.save(self.file("candidates.npz"))
         names = "".join(f"{name}\n" for name in training.class_names)

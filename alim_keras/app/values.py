@@ -69,6 +69,21 @@ def _code(text):
     return f"{_absolute(file)}:{name}" if file.endswith(".py") else text
 
 
+def _network(text):
+    name = text.removeprefix("hub:")
+    if text.lower().endswith(".keras"):
+        return _absolute(text)
+    is_place = name != text or os.sep in name
+    is_folder = is_place and os.path.isdir(_absolute(name))
+    return f"hub:{_absolute(name)}" if is_folder else text
+
+
+def _trained_part(text):
+    word, _, count = text.partition(":")
+    is_last = word == "last" and count.isdecimal() and int(count) > 0
+    return text if is_last or text in ("none", "all") else None
+
+
 def _dataset(text):
     # Not at the top: data reads tables with pandas, which takes half a second
     # that --help can do without.
@@ -134,6 +149,8 @@ switch = functools.partial(
 text = functools.partial(_field, str, "text", ())
 path = functools.partial(_field, _absolute, "path", ())
 file_or_text = functools.partial(_field, _file_or_text, "file or text", ())
+network = functools.partial(_field, _network, "name, .keras file or folder", ())
+trained_part = functools.partial(_field, _trained_part, "none, all or last:K")
 code = functools.partial(_field, _code, "name or FILE.py:NAME", ())
 dataset = functools.partial(
     _field, _dataset, "name, table, .npz file or folder", ()

@@ -309,7 +309,8 @@ class ALIM(keras.callbacks.Callback):
     def _scored(self):
         """Yields index, scores and candidates of all batches, as numpy."""
         for x, y in self.data:
-            index, scores = x["index"], self._infer(x["image"])
+            index = x["index"]
+            scores = self._infer(x["image"], index)
             sets = self.model.current_candidates(index, y)
             yield tuple(
                 keras.ops.convert_to_numpy(v) for v in (index, scores, sets)

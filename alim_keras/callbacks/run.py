@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import datetime
 import io
 import math
 import sys
@@ -15,20 +14,19 @@ import numpy as np
 from alim_keras.errors import NonFiniteError
 from alim_keras.files import write_atomically
 
-# Logs shown in an epoch's line, in this order: log, label, format.
+# Logs shown in an epoch's line, in this order: log, label, format. The line is
+# shorter than 120 characters; metrics.csv has the others, too.
 SHOWN = (
-    ("loss", "loss", "{:.3f}"),
-    ("cls_loss", "cls", "{:.3f}"),
-    ("cont_loss", "cont", "{:.3f}"),
-    ("mix_loss", "mix", "{:.3f}"),
+    ("loss", "loss", "{:.2f}"),
     ("lambda", "lambda", "{:.3f}"),
     ("outside", "outside", "{:.1%}"),
-    ("pseudo_label_accuracy", "pseudo labels right*", "{:.1%}"),
-    ("covering_rate", "covering", "{:.1%}"),
-    ("holdout_covering_rate", "held out: covering", "{:.1%}"),
-    ("holdout_approximated_accuracy", "approximated", "{:.1%}"),
+    ("pseudo_label_accuracy", "labels right*", "{:.1%}"),
+    ("holdout_covering_rate", "held out", "{:.1%}"),
     ("test_accuracy", "test*", "{:.1%}"),
-    ("images_per_second", "", "{:.0f} images/s"),
+)
+_NOTE = (
+    "* by true labels, which training never sees; outside: labels outside "
+    "their set;\nheld out: predictions inside the sets that are held out"
 )
 
 
@@ -113,7 +111,7 @@ class Evaluation(keras.callbacks.Callback):
 
 
 class Progress(keras.callbacks.Callback):
-    """Prints a line per epoch: losses, lambda, rates, images/s, time left.
+    """Prints a line per epoch: loss, lambda, rates and the time left.
 
     Also adds `learning_rate` and `seconds` to the logs.
     Numbers marked * use true labels, which training never sees.
@@ -134,10 +132,10 @@ class Progress(keras.callbacks.Callback):
         self.live = style == "bar" and self.file.isatty()
 
     def on_train_begin(self, logs=None):
-        self._first = None
+        # Seconds of compiling, in the first epoch; and when it began.
+        self._compiling, self._first = 0.0, None
         if self.style != "none":
-            note = "* uses true labels, which training never sees"
-            print(note, file=self.file)
+            print(_NOTE, file=self.file)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._began = self._drawn = time.monotonic()
@@ -146,6 +144,9 @@ class Progress(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         now = time.monotonic()
+        if not batch and not self._compiling:
+            # It says nothing of the steps to come.
+            self._compiling = now - self._began
         if self.live and now - self._drawn > 0.5:
             self._drawn = now
             share = (batch + 1) / (self.params["steps"] or batch + 1)
@@ -161,17 +162,26 @@ class Progress(keras.callbacks.Callback):
             return
         first, began = self._first
         epochs = self.params["epochs"]
-        pace = (time.monotonic() - began) / (epoch + 1 - first)
-        left = datetime.timedelta(seconds=round(pace * (epochs - epoch - 1)))
+        passed = time.monotonic() - began - self._compiling
+        left = passed / (epoch + 1 - first) * (epochs - epoch - 1)
         parts = [f"epoch {epoch + 1}/{epochs}"]
         parts += [
             f"{label} {form.format(logs[name])}".strip()
             for name, label, form in SHOWN
             if not math.isnan(logs.get(name, math.nan))
         ]
-        parts.append(f"{left} left")
+        parts.append(f"about {duration(left)} left" if left else "done")
         start = "\r\x1b[K" if self.live else ""
         print(start + "  ".join(parts), file=self.file, flush=True)
+
+
+def duration(seconds):
+    """Returns a time as people say it, such as `"3 min"` or `"2 h 10 min"`."""
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    hours = f"{minutes // 60} h " if minutes >= 60 else ""
+    return f"{hours}{minutes % 60} min"
 
 
 class MetricsLog(keras.callbacks.Callback):

@@ -24,6 +24,10 @@ class CandidateSets:
     Row i holds the classes `indices[indptr[i] : indptr[i + 1]]` (CSR), so
     memory grows with the number of candidates, not with that of classes.
 
+    Sets are plain, or graded: then each candidate has a weight in (0, 1],
+    `S` of the paper's equations is real-valued, and what is above 0 is in the
+    set. Weights that are all 1 are the same as none.
+
     Args:
         ids: Strings `(N,)`, unique.
         class_names: Strings `(C,)`, unique.
@@ -32,10 +36,11 @@ class CandidateSets:
         provenance: Dict of plain values: how the sets came about. It is kept
             in the file and is no part of the hash.
         source: String, the file the sets were read from, for messages.
+        weights: Floats in (0, 1], one for each of `indices`, or None.
 
     Raises:
         DataError: Shapes that do not fit, ids not unique or no UTF-8 text,
-            an empty set, a class out of range.
+            an empty set, a class or a weight out of range.
 
     Example:
 
@@ -50,6 +55,7 @@ class CandidateSets:
     indices: np.ndarray
     provenance: dict = dataclasses.field(default_factory=dict)
     source: str = "the candidate sets"
+    weights: np.ndarray | None = None
 
     def __post_init__(self):
         ids = np.array(self.ids, str)
@@ -72,8 +78,20 @@ class CandidateSets:
         # A row's first class may be below the last class of the row before.
         falls[indptr[:-1][sizes > 0]] = False
         wrong = falls | (indices < 0) | (indices >= len(names))
-        odd = np.unique(np.repeat(np.arange(len(ids)), sizes)[wrong])
         order = f"sets are no rising classes in 0..{len(names) - 1}"
+        weights = self.weights
+        if weights is not None:
+            weights = np.array(weights, np.float32)
+            if weights.shape != indices.shape:
+                raise DataError(
+                    f"{self.source}: one weight for each candidate was "
+                    f"expected. Received: {weights.shape}, {len(indices)} "
+                    "candidates"
+                )
+            wrong |= ~((weights > 0) & (weights <= 1))
+            order += ", or have weights outside (0, 1]"
+            weights = None if (weights == 1).all() else weights
+        odd = np.unique(np.repeat(np.arange(len(ids)), sizes)[wrong])
         empty = np.flatnonzero(sizes == 0), "candidate sets are empty"
         for rows, why in (empty, (odd, order)):
             if len(rows):
@@ -81,16 +99,21 @@ class CandidateSets:
                     f"{self.source}: {len(rows)} {why}, {first_rows(rows, ids)}"
                 )
         indices = indices.astype(np.int32)
-        for array in (ids, indptr, indices):
+        for array in filter(np.ndim, (ids, indptr, indices, weights)):
             array.setflags(write=False)
         self.__dict__.update(
-            ids=ids, class_names=names, indptr=indptr, indices=indices
+            ids=ids,
+            class_names=names,
+            indptr=indptr,
+            indices=indices,
+            weights=weights,
         )
 
     @classmethod
-    def from_dense(cls, sets, ids=None, class_names=None, **more):
+    def from_dense(cls, sets, ids=None, class_names=None, graded=False, **more):
         """Returns the sets of a multi-hot matrix `(N, C)`, bool or 0 and 1.
 
+        With `graded` they are weights in [0, 1], 0 for what is no candidate.
         `ids` default to `checks.row_ids`, `class_names` to the class numbers;
         `more` are `provenance` and `source`.
         """
@@ -107,22 +130,30 @@ class CandidateSets:
                 f"The multi-hot candidate sets have {sets.shape[1]} columns, "
                 f"but there are {len(names)} classes"
             )
-        checks.check_zero_one(sets, ids)
+        if graded:
+            more["weights"] = sets[sets != 0]
+        else:
+            checks.check_zero_one(sets, ids)
         matrix = _csr(sets != 0)
         return cls(ids, names, matrix.indptr, matrix.indices, **more)
 
     @classmethod
-    def from_pairs(cls, rows, classes, ids, class_names, **more):
+    def from_pairs(cls, rows, classes, ids, class_names, weights=None, **more):
         """Returns the sets of pairs (row, class), in any order.
 
-        `rows` and `classes` are integers `(n,)`; a pair that is repeated
-        counts once. `more` are `provenance` and `source`.
+        `rows` and `classes` are integers `(n,)`, `weights` floats `(n,)` or
+        None; a pair that is repeated counts once. `more` are `provenance` and
+        `source`.
         """
         shape = (len(ids), len(class_names))
         classes = checks.class_numbers(classes, rows, ids, shape[1])
         pairs = (np.asarray(rows, int), classes)
-        matrix = _csr((np.ones(len(classes)), pairs), shape)
-        return cls(ids, class_names, matrix.indptr, matrix.indices, **more)
+        values = np.ones(len(classes)) if weights is None else weights
+        matrix = _csr((values, pairs), shape)
+        # Those of repeated pairs were added up.
+        weights = None if weights is None else np.minimum(matrix.data, 1)
+        lists = (matrix.indptr, matrix.indices)
+        return cls(ids, class_names, *lists, weights=weights, **more)
 
     @classmethod
     def from_lists(cls, lists, ids=None, class_names=None, **more):
@@ -149,9 +180,18 @@ class CandidateSets:
 
     @functools.cached_property
     def matrix(self):
-        """`scipy.sparse.csr_array` `(N, C)` of float32: 1 for a candidate."""
-        ones = np.ones(len(self.indices), np.float32)
-        return _csr((ones, self.indices, self.indptr), self.shape)
+        """`scipy.sparse.csr_array` `(N, C)` of float32: S."""
+        weights = self.weights
+        if weights is None:
+            weights = np.ones(len(self.indices), np.float32)
+        return _csr((weights, self.indices, self.indptr), self.shape)
+
+    @property
+    def shares(self):
+        """float64, one for each of `indices`: S over the sum of its row."""
+        weights = self.matrix.data.astype(float)
+        total = np.add.reduceat(weights, self.indptr[:-1])
+        return weights / np.repeat(total, self.sizes)
 
     @property
     def nbytes(self):
@@ -164,7 +204,7 @@ class CandidateSets:
         return np.diff(self.indptr)
 
     def rows(self, index):
-        """Returns the multi-hot rows of an index array, float32 `(B, C)`."""
+        """Returns S of an index array, float32 `(B, C)`."""
         return self.matrix[np.asarray(index)].toarray()
 
     def dense(self):
@@ -195,6 +235,7 @@ class CandidateSets:
             ids=self.ids[rows],
             indptr=part.indptr,
             indices=part.indices,
+            weights=None if self.weights is None else part.data,
             provenance=provenance,
         )
 
@@ -224,18 +265,23 @@ class CandidateSets:
         stays = ~np.isin(owners, rows)
         rows = np.concatenate([owners[stays], rows])
         classes = np.concatenate([self.indices[stays], labels])
-        sets = CandidateSets.from_pairs(
-            rows, classes, self.ids, self.class_names
-        )
-        return dataclasses.replace(
-            self, indptr=sets.indptr, indices=sets.indices
+        weights = np.append(self.matrix.data[stays], np.ones(len(labels)))
+        return CandidateSets.from_pairs(
+            rows,
+            classes,
+            self.ids,
+            self.class_names,
+            weights,
+            provenance=self.provenance,
+            source=self.source,
         )
 
     @functools.cached_property
     def content_hash(self):
         """SHA-256 of ids, class names and sets, in hexadecimal digits.
 
-        The order of the rows does not matter; see docs/data.md.
+        The order of the rows does not matter; see docs/data.md. Of graded
+        sets the weights follow, float32 by row.
         """
         digest = hashlib.sha256()
 
@@ -256,6 +302,8 @@ class CandidateSets:
         for start in range(0, len(self), step):
             block = self.rows(order[start : start + step]) > 0
             digest.update(np.packbits(block, axis=1).tobytes())
+        if self.weights is not None:
+            absorb(self.matrix[order].data.astype("<f4").tobytes())
         return digest.hexdigest()
 
     def statistics(self, labels=None):
@@ -298,8 +346,12 @@ class CandidateSets:
             + ("not known" if noise is None else f"{noise:.4f}"),
             "left clean": f"{counts['left_clean']} (all classes in the set, "
             "so no class could be swapped in)",
+            "weights": f"mean {self.matrix.data.mean():.4f}, by "
+            f"{origin.get('grades', 'grades that were given')}",
             "content hash": self.content_hash,
         }
+        if self.weights is None:
+            del lines["weights"]
         if "protocol" not in origin:
             del lines["made by"], lines["left clean"]
         return "\n".join(f"{name:<16}{value}" for name, value in lines.items())
@@ -314,6 +366,8 @@ class CandidateSets:
             "provenance": json.dumps(self.provenance, sort_keys=True),
             "content_hash": self.content_hash,
         }
+        if self.weights is not None:
+            arrays["weights"] = self.weights
         with files.replacing(path) as file:
             np.savez_compressed(file, **arrays)
 
@@ -342,6 +396,7 @@ class CandidateSets:
                 loaded = cls.from_dense(arrays["sets"], ids, names, **more)
             else:
                 lists = (arrays["indptr"], arrays["indices"])
+                more["weights"] = arrays.get("weights")
                 loaded = cls(ids, names, *lists, **more)
         stored = arrays.get("content_hash", loaded.content_hash)
         if stored != loaded.content_hash:

@@ -314,13 +314,14 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
     """
     sought = (name or "candidates", "ids", "class_names", "labels")
     arrays = checks.read_npz(path, (*sought, "content_hash"))
-    provenance = {}
+    provenance, weights = {}, None
     with checks.in_file(path):
         if "content_hash" in arrays and not name:
             sets = CandidateSets.load(path)
             ids, class_names = sets.ids, sets.class_names
             provenance = sets.provenance
             rows, numbers = sets.matrix.nonzero()
+            weights = sets.weights
         else:
             array = arrays.get(sought[0], np.zeros(0))
             ids = arrays.get("ids", checks.row_ids(len(array)))
@@ -337,7 +338,10 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
             known = np.where(labels == checks.PADDING, 0, labels)
             checks.validate_labels(known, len(class_names), ids)
             base["truth"] = names[labels.astype(np.int64)]
-    votes = base.join(pd.DataFrame({"label": names[numbers]}, rows))
+    votes = {"label": names[numbers], "confidence": weights}
+    votes = base.join(pd.DataFrame(votes, rows))
+    if weights is not None:
+        votes.attrs["grades"] = "confidence"
     votes.attrs.update(
         layout="list" if layout == "list" else "multi_hot",
         class_names=class_names or None,

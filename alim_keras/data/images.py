@@ -126,6 +126,19 @@ class DiskImages:
         """Returns a list of images to look at, up to `largest` pixels wide."""
         return [self._load(row, largest, False) for row in self._rows[index]]
 
+    def digests(self):
+        """Returns the hash of each file, hexadecimal strings `(N,)`."""
+        found = np.empty(len(self), object)
+
+        def fill(place):
+            source = self._files[self._rows[place]]
+            if not decoding.is_encoded(source):
+                source = os.path.join(self._folder, os.fspath(source))
+            found[place] = decoding.digest(source).hex()
+
+        _for_each(fill, range(len(self)))
+        return found
+
     def _decoded(self, row):
         if self._kept is not None and row in self._kept:
             return self._kept[row]

@@ -44,7 +44,7 @@ _KNOWN = {*_ITEM, *formats.IMAGE, *_TASK, *_CANDIDATES, *_ANNOTATOR, *_LABEL}
 _KNOWN |= {*_SCORES}
 # Arguments of `sets_of_votes`.
 RULES = ("min_votes", "min_confidence", "none_of_these", "empty_set")
-RULES += ("duplicates", "answered", "source")
+RULES += ("duplicates", "answered", "grades", "source")
 _VERDICTS = {"accept", "reject", "ignore"}
 _HOT = {"0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1}
 

@@ -52,6 +52,9 @@ class TrainingSet:
         protocol: String, the protocol the published tables use for it.
         source: String, where it was read from.
         kind: `"images"` or `"features"`.
+        pictures: Of features that a backbone made, the images that these are
+            of, as `images`; else None.
+        backbone: That `networks.Backbone`, or None.
         notes: Tuple of strings: how the data were read.
         scan: `images.Scan` of all files that were looked at, also those that
             were left out; None where the images are no files.
@@ -85,6 +88,8 @@ class TrainingSet:
     protocol: str = "flip"
     source: str = ""
     kind: str = "images"
+    pictures: np.ndarray | DiskImages | None = None
+    backbone: object = None
     notes: tuple = ()
     scan: object = None
     file_rows: np.ndarray | None = None
@@ -203,9 +208,10 @@ class TrainingSet:
         `mean` and `std` stay those of the whole; the test set stays.
         """
         rows = np.asarray(rows, np.int64)
+        names = "ids images pictures labels known file_rows".split()
         part = {
             name: getattr(self, name)[rows]
-            for name in ("ids", "images", "labels", "known", "file_rows")
+            for name in names
             if getattr(self, name) is not None
         }
         if self.candidates is not None:

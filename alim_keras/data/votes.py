@@ -1,5 +1,6 @@
 """From votes to candidate sets, by stated rules."""
 
+import dataclasses
 import os
 import re
 import warnings
@@ -8,6 +9,8 @@ import numpy as np
 import pandas as pd
 
 from alim_keras.data import checks
+from alim_keras.data.annotators import VoteArrays
+from alim_keras.data.annotators import likelihood_of_members
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.class_names import NONE_OF_THESE
 from alim_keras.data.class_names import answers
@@ -25,6 +28,11 @@ from alim_keras.errors import check_choice
 from alim_keras.errors import check_number
 from alim_keras.errors import first_five
 
+GRADES = ("none", "votes", "confidence")
+# With fewer annotators to an item, votes say little of the annotators.
+_SEVERAL_VOTES = 1.5
+# Smallest weight of a candidate.
+_LEAST = 1e-6
 VOTES = ["item", "annotator", "label", "confidence"]
 _NO_ANSWER = {"na", "n/a", "nan", "none", "null", "-", "?"}
 _JOINED = re.compile(r",|\bor\b|\band\b")
@@ -94,12 +102,15 @@ def sets_of_votes(
     empty_set="error",
     duplicates="error",
     answered=(),
+    grades=None,
     source="the votes",
 ):
     """Makes candidate sets of votes: classes that enough annotators named.
 
     Two votes of one annotator for one class count once; a vote of confidence
     0 says that the item is not of that class, and makes no candidate.
+
+    Candidates may be graded: then each has a weight, the best of an item 1.
 
     Args:
         votes: Frame as of `read_votes`, or of one's own with the columns item
@@ -118,6 +129,13 @@ def sets_of_votes(
             where a row says all of an item: `"error"`, `"union"`, `"first"`.
         answered: Ids of items whose set may be empty, as their true label is
             to replace it; then it holds all classes.
+        grades: What the weights are: `"votes"`, the likelihood P(votes of the
+            item | class) by `annotators.VoteModel`, which learns what each
+            annotator confuses; `"confidence"`, the sum of the confidences of
+            the votes for the class, one that is blank counting 1; `"none"`.
+            Defaults to None: those of a file that `CandidateSets` saved; else
+            `"votes"` where items have votes of several annotators, 1.5 on
+            average; else `"none"`.
         source: String, what messages call the votes.
 
     Returns:
@@ -143,6 +161,7 @@ def sets_of_votes(
         votes = checked_votes(votes, [])
     attrs, notes = votes.attrs, list(votes.attrs["notes"])
     _check_rules(votes, min_votes, min_confidence, empty_set, duplicates)
+    check_choice("grades", grades or "none", GRADES)
     rule = f"every class with at least {min_votes} votes"
     if min_confidence is not None:
         rule += f" of confidence {min_confidence:g} or more"
@@ -194,6 +213,7 @@ def sets_of_votes(
         )
     checks.warn_of_odd_sets(candidates)
     counted = counted[kept[counted["number"]]]
+    candidates = _graded(candidates, counted, grades, attrs, notes)
     counted["label"] = np.array(names, object)[counted["kind"]]
     if counted["annotator"].notna().any():
         notes.append(f"{counted['annotator'].nunique()} annotators")
@@ -201,6 +221,52 @@ def sets_of_votes(
     counted = counted[VOTES]
     counted.attrs = {**attrs, "class_names": names, "notes": notes}
     return candidates, counted
+
+
+def _graded(sets, counted, grades, attrs, notes):
+    """Returns the sets with weights by `grades`, and notes which."""
+    is_long, who = attrs["layout"] in ("long", "wide"), counted["annotator"]
+    people = counted.groupby("number")["annotator"].nunique().mean()
+    if grades is None:
+        is_shared = is_long and people >= _SEVERAL_VOTES
+        grades = attrs.get("grades", "votes" if is_shared else "none")
+    needed = {"votes": is_long, "confidence": counted["confidence"].notna()}
+    if not np.any(needed.get(grades, True)):
+        raise ConfigError(
+            "--grades=votes needs a row or a column for each vote, and "
+            "--grades=confidence a column called confidence or score, or "
+            "scores beside lists. Received: layout "
+            f"{attrs['layout']}, --grades={grades}"
+        )
+    if grades == "none":
+        return sets
+    rows = pd.Index(sets.ids).get_indexer(counted["item"])
+    if grades == "votes":
+        annotators, names = pd.factorize(who.fillna("unknown"))
+        order = np.argsort(rows, kind="stable")
+        numbers = rows, annotators, counted["kind"].to_numpy()
+        votes = VoteArrays(*(part[order] for part in numbers), names)
+        values = likelihood_of_members(votes, sets)
+    else:
+        values = counted["confidence"].fillna(1.0).to_numpy()
+        if np.any(values < 0):
+            raise DataError(
+                "confidences must not be negative where they are grades. "
+                f"Received: {values.min():g} for {places(counted, values < 0)}"
+            )
+        owners = np.repeat(np.arange(len(sets)), sets.sizes)
+        sums = pd.Series(values).groupby([rows, counted["kind"].values]).sum()
+        # Sets that hold all classes because they were empty have no votes.
+        pairs = pd.MultiIndex.from_arrays([owners, sets.indices])
+        values = sums.reindex(pairs, fill_value=1.0).to_numpy()
+    best = np.maximum.reduceat(values, sets.indptr[:-1])
+    weights = np.maximum(values / np.repeat(best, sets.sizes), _LEAST)
+    provenance = {**sets.provenance, "grades": grades}
+    notes.append(
+        f"candidates have weights, by --grades={grades}: on average "
+        f"{weights.mean():.2f}"
+    )
+    return dataclasses.replace(sets, weights=weights, provenance=provenance)
 
 
 def _check_rules(votes, min_votes, min_confidence, empty_set, duplicates):

@@ -219,7 +219,8 @@ class LeveragedWeights(_ExampleRows):
     def refresh(self, index, scores, candidates):
         """Sets a batch's rows from P and S `(B, C)`; returns them."""
         rows = 0.0
-        for part in (candidates * scores, (1.0 - candidates) * scores):
+        outside = 1.0 - ops.members(candidates)
+        for part in (candidates * scores, outside * scores):
             total = keras.ops.sum(part, axis=-1, keepdims=True)
             rows = rows + part / keras.ops.maximum(total, TINY)
         index, all_rows = backend.all_gather(index, rows)

@@ -16,7 +16,7 @@ _BLOCK = 1 << 20
 class PseudoLabelTable(Memory):
     """The pseudo labels `w` of all N examples, and what ALIM sets them by.
 
-    A row that was never touched is zero and counts as `S / |S|`. All of this
+    A row that was never touched is zero and counts as `S / sum S`. All of this
     is replicated on every device: `4 N C` bytes for the rows (half of it in
     float16) and `12 N` for the numbers of each example. Where the rows are
     too much, `SparsePseudoLabelTable` has the same interface. A step touches
@@ -137,7 +137,8 @@ class PseudoLabelTable(Memory):
 
     def lam_of(self, index, candidates):
         """Returns `lam` times its factors, for a batch with sets, `(B, C)`."""
-        size = keras.ops.cast(keras.ops.sum(candidates, axis=-1), "int32")
+        size = keras.ops.sum(ops.members(candidates), axis=-1)
+        size = keras.ops.cast(size, "int32")
         by_size = keras.ops.convert_to_tensor(self.lam_by_size)
         factor = keras.ops.take(by_size, size)
         factor = factor * backend.gather_rows(self.noise_posterior, index)
@@ -161,7 +162,7 @@ class PseudoLabelTable(Memory):
         Args:
             index: Integer tensor `(B,)`, no example twice.
             scores: Tensor `(B, C)`: the P of Eq. 3 and Eq. 6.
-            candidates: Multi-hot tensor `(B, C)`.
+            candidates: Tensor `(B, C)`; S.
             active: Boolean, scalar. False only records the candidate ratios.
         """
         rows = self.rows(index, candidates)

@@ -5,6 +5,7 @@ import keras
 from alim_keras.errors import ConfigError
 from alim_keras.errors import check_number
 from alim_keras.layers.pseudo_label_table import PseudoLabelTable
+from alim_keras.ops import members
 
 # Class numbers up to this one are exact in half precision.
 _EXACT_IN_HALF = 2048
@@ -56,7 +57,7 @@ class SparsePseudoLabelTable(PseudoLabelTable):
 
     ```python
     table = alim_keras.layers.SparsePseudoLabelTable(
-        len(images), 1000, max_set_size=int(candidates.sum(axis=1).max()))
+        len(images), 1000, max_set_size=int((candidates > 0).sum(axis=1).max()))
     model = alim_keras.PiCO(backbone, 1000, len(images), table=table)
     ```
     """
@@ -100,7 +101,7 @@ class SparsePseudoLabelTable(PseudoLabelTable):
         ops = keras.ops
         rows = ops.cast(rows, "float32")
         # No row has a weight above 1, so candidates come before all others.
-        order = rows + 2.0 * ops.cast(candidates, "float32")
+        order = rows + 2.0 * members(candidates)
         _, classes = ops.top_k(order, self.num_slots)
         values = ops.take_along_axis(rows, classes, axis=-1)
         rest = ops.scatter_update(
@@ -126,9 +127,7 @@ class SparsePseudoLabelTable(PseudoLabelTable):
 
     def rows(self, index, candidates):
         rows = super().rows(index, candidates)
-        size = keras.ops.sum(
-            keras.ops.cast(candidates, "float32"), axis=-1, keepdims=True
-        )
+        size = keras.ops.sum(members(candidates), axis=-1, keepdims=True)
         return keras.ops.where(size <= self.max_set_size, rows, float("nan"))
 
 

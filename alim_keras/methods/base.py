@@ -13,7 +13,6 @@ from alim_keras.layers import make_table
 from alim_keras.methods import exports
 from alim_keras.methods import inputs
 from alim_keras.metrics import covering
-from alim_keras.networks import classifier_head
 
 
 class PartialLabelModel(backend.Trainer, keras.Model):
@@ -52,6 +51,10 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         logit_adjustment: tau of Menon et al. (2021), for data in which some
             classes are rare: the loss sees `logits + tau log(prior)`, with the
             prior a moving average of the targets. Defaults to `0.0`.
+        folds: K cross-fitted classifiers, `networks.CrossFittedHeads`: pseudo
+            labels, ratios and metrics of training come from the head that did
+            not see the example, all else from the mean over the heads. A
+            backbone that learns sees all. Defaults to `0`, one classifier.
         seed: Seed of the random draws inside the step. Defaults to `0`.
 
     Call arguments:
@@ -78,7 +81,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     options = (
         *("num_classes", "num_examples", "mean", "std", "seed"),
         *("mixup_weight", "mixup_alpha", "weight_decay", "logit_adjustment"),
-        *("pseudo_label_momentum", "pseudo_label_start"),
+        *("pseudo_label_momentum", "pseudo_label_start", "folds"),
     )
     # Names of the loss parts.
     loss_names = ("cls",)
@@ -86,6 +89,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     view_names = ("weak",)
     # False: it learns from the sets as they are, and ALIM refuses it.
     keeps_pseudo_labels = True
+    # Whether own `encode`, `forward` and `method_losses` heed `folds`.
+    takes_folds = True
     # How pseudo labels move: Eq. 4 or "scale", Eq. 5; and phi.
     default_norm = "onehot"
     default_momentum = (0.95, 0.8)
@@ -108,6 +113,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         table="dense",
         weight_decay=0.0,
         logit_adjustment=0.0,
+        folds=0,
         seed=0,
         **kwargs,
     ):
@@ -126,6 +132,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             pseudo_label_start=(pseudo_label_start, "count"),
             weight_decay=(weight_decay, "weight"),
             logit_adjustment=(logit_adjustment, "weight"),
+            folds=(folds, "whole"),
         )
         self.backbone = backbone
         self.views = views
@@ -142,7 +149,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         self.normalisation.build(shape)
         self.resizing = layers.Resizing(*size, dtype="float32")
         self.resizing.build(shape)
-        self.classifier = classifier_head(self.feature_dim, num_classes)
+        self.classifier = inputs.make_classifier(self)
         if self.keeps_pseudo_labels:
             table = make_table(table, num_examples, num_classes)
             table.momentum.assign(momentum[0])
@@ -182,8 +189,20 @@ class PartialLabelModel(backend.Trainer, keras.Model):
 
     def encode(self, images, training=False):
         """Returns a dict with `"logits"` `(B, C)` of normalised images."""
-        features = self.backbone(images, training=training)
+        return self.classify(self.backbone(images, training=training))
+
+    def classify(self, features):
+        """Returns the classifier's part of `encode`'s dict."""
+        if self.folds:
+            return self.classifier.outputs(features)
         return {"logits": self.classifier(features)}
+
+    def out_of_fold(self, outputs, index):
+        """Returns `encode`'s dict; with `folds`, with out-of-fold logits."""
+        if not self.folds or index is None:
+            return outputs
+        logits = self.classifier.out_of_fold(outputs["heads"], index)
+        return {**outputs, "logits": logits}
 
     def scores(self, outputs):
         """Returns the P of Eq. 3 and Eq. 6, `(B, C)`, from `encode`'s dict."""
@@ -191,7 +210,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
 
     def forward(self, batch):
         """Runs the networks on a training batch; returns `encode`'s dict."""
-        return self.encode(batch.views["weak"], training=True)
+        outputs = self.encode(batch.views["weak"], training=True)
+        return self.out_of_fold(outputs, batch.index)
 
     def current_targets(self, outputs, batch):
         """Returns the targets of this step's losses, `(B, C)`."""
@@ -216,11 +236,17 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         They are a dict from the names in `loss_names` to pairs (weight,
         loss). `targets` carry no gradient.
         """
-        logits = self.adjusted(outputs["logits"])
-        loss = self.classification_loss(
-            logits, targets, batch.candidates, batch.sample_weight
-        )
+        logits, *rest = self.loss_rows(outputs, targets, batch)
+        loss = self.classification_loss(self.adjusted(logits), *rest)
         return {"cls": (1.0, loss)}
+
+    def loss_rows(self, outputs, targets, batch):
+        """Returns the arguments of `classification_loss`, not `adjusted`."""
+        rest = targets, batch.candidates, batch.sample_weight
+        if not self.folds:
+            return outputs["logits"], *rest
+        heads = outputs["heads"]
+        return self.classifier.loss_rows(heads, batch.index, *rest)
 
     def refresh(self, outputs, batch):
         """Moves the batch's pseudo labels by Eq. 3; returns them, `(B, C)`."""
@@ -281,16 +307,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         return logits + self.logit_adjustment * self.class_prior.log()
 
     def mixup_loss(self, targets, batch):
-        """Returns the loss of each weak view mixed with its neighbour's.
-
-        The batch is in random order already: rows 0 and 1 are partners, 2 and
-        3 and so on, so that a pair stays together over replicas. The last row
-        of an odd batch gets row 0.
-        """
-        size = keras.ops.shape(batch.index)[0]
-        row = keras.ops.arange(size)
-        partner = keras.ops.bitwise_xor(row, keras.ops.ones_like(row))
-        partner = keras.ops.where(partner < size, partner, 0)
+        """Returns the loss of each weak view mixed with its neighbour's."""
+        partner = inputs.partners(keras.ops.shape(batch.index)[0])
         # The larger share stays with the example itself.
         share = draws.beta(
             self.mixup_alpha, self.seed, self.epoch, batch.index, "mixup"
@@ -298,17 +316,21 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         share = keras.ops.maximum(share, 1.0 - share)
         weak = batch.views["weak"]
         mixed = ops.mixup(weak, keras.ops.take(weak, partner, axis=0), share)
-        logits = self.adjusted(self.encode(mixed, training=True)["logits"])
+        outputs = self.encode(mixed, training=True)
         weight = 1.0 if batch.sample_weight is None else batch.sample_weight
-        sets = batch.candidates
-        loss = self.classification_loss(logits, targets, sets, weight * share)
-        targets, sets = (
-            keras.ops.take(x, partner, axis=0) for x in (targets, sets)
+        other, *others = (
+            keras.ops.take(x, partner, axis=0)
+            for x in (batch.index, targets, batch.candidates)
         )
-        share = 1.0 - share
-        return loss + self.classification_loss(
-            logits, targets, sets, weight * share
-        )
+        pair = keras.ops.stack([batch.index, other], axis=1)
+
+        def loss(share, targets, sets):
+            part = inputs.Batch(None, pair, sets, weight * share)
+            logits, *rest = self.loss_rows(outputs, targets, part)
+            return self.classification_loss(self.adjusted(logits), *rest)
+
+        own = loss(share, targets, batch.candidates)
+        return own + loss(1.0 - share, *others)
 
     def _track(self, total, parts, targets, batch):
         # A loss is divided by the number of replicas; a log is not.
@@ -424,15 +446,27 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         )[:, :, 0, 0]
         return keras.ops.where(finite, keras.ops.softmax(logits), float("nan"))
 
-    def infer_scores(self, images):
-        """`scores` in inference mode, for images as in `call`."""
-        return self.scores(self.encode(self.prepare(images), training=False))
+    @property
+    def fold(self):
+        """The weight `(N,)` of the folds; assign it before training."""
+        return self.classifier.fold
+
+    def infer_scores(self, images, index=None):
+        """`scores` in inference mode, out of fold for an `index` `(B,)`."""
+        outputs = self.encode(self.prepare(images), training=False)
+        return self.scores(self.out_of_fold(outputs, index))
+
+    def held_out_logits(self, x):
+        """Logits `(B, C)` likewise, of a dict with `"image"` and `"index"`."""
+        outputs = self.encode(self.prepare(x["image"]), training=False)
+        return self.out_of_fold(outputs, x["index"])["logits"]
 
     def inference_network(self, resizes=True):
         """Returns the classifier alone: images to probabilities.
 
-        It shares its weights with this model. With a backbone for feature
-        vectors its input is `(B, d)`; `resizes`: else it is images of any size.
+        It shares its weights with this model, but for `folds`, whose mean it
+        holds. With a backbone for feature vectors its input is `(B, d)`;
+        `resizes`: else it is images of any size.
         """
         return exports.network_of(self, resizes)
 

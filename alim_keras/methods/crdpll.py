@@ -3,6 +3,7 @@
 import keras
 
 from alim_keras import losses
+from alim_keras import ops
 from alim_keras.errors import check_number
 from alim_keras.methods.base import PartialLabelModel
 
@@ -38,6 +39,7 @@ class CRDPLL(PartialLabelModel):
     options = ("ramp",)
     loss_names = ("consistency", "outside_set")
     view_names = ("weak", "strong", "strong2")
+    takes_folds = True
     default_norm = "scale"
     default_momentum = (0.0, 0.0)
     refresh_when = "after_loss"
@@ -51,17 +53,18 @@ class CRDPLL(PartialLabelModel):
     def forward(self, batch):
         # One pass for each view, as the authors': batch statistics are those
         # of views of one kind.
-        passes = [
-            self.encode(batch.views[name], training=True)
+        views = [
+            self.out_of_fold(
+                self.encode(batch.views[name], training=True), batch.index
+            )
             for name in self.view_names
         ]
-        views = [outputs["logits"] for outputs in passes]
-        return {**passes[0], "views": views}
+        return {**views[0], "views": views}
 
     def scores(self, outputs):
         """The geometric mean of the views' predictions, normalised."""
-        views = outputs.get("views", [outputs["logits"]])
-        logs = [keras.ops.log_softmax(logits) for logits in views]
+        views = outputs.get("views", [outputs])
+        logs = [keras.ops.log_softmax(view["logits"]) for view in views]
         return keras.ops.softmax(sum(logs) / len(logs))
 
     def method_losses(self, outputs, targets, batch):
@@ -69,16 +72,15 @@ class CRDPLL(PartialLabelModel):
         weight = batch.sample_weight
         logs = keras.ops.log(keras.ops.maximum(targets, 1e-30))
         entropy = self.cross_entropy(targets, logs, sample_weight=weight)
-        consistency = sum(
-            self.classification_loss(
-                self.adjusted(logits), targets, batch.candidates, weight
-            )
-            - entropy
-            for logits in outputs["views"]
-        )
+        consistency = 0.0
+        for view in outputs["views"]:
+            logits, *rest = self.loss_rows(view, targets, batch)
+            loss = self.classification_loss(self.adjusted(logits), *rest)
+            consistency += loss - entropy
+        logits, _, sets, weight = self.loss_rows(outputs, targets, batch)
         outside = self.outside_loss(
-            1.0 - batch.candidates,
-            keras.ops.softmax(outputs["logits"]),
+            1.0 - ops.members(sets),
+            keras.ops.softmax(logits),
             sample_weight=weight,
         )
         progress = keras.ops.convert_to_tensor(self.progress)

@@ -35,7 +35,8 @@ def network_of(model, resizes=True):
     else:
         x = start = keras.Input(shape, name="images")
     x = model.normalisation(x)
-    x = model.classifier(model.backbone(x, training=False))
+    classifier = model.classifier.merged() if model.folds else model.classifier
+    x = classifier(model.backbone(x, training=False))
     x = keras.layers.Softmax(name="probabilities", dtype="float32")(x)
     return keras.Model(start, x, name="classifier")
 

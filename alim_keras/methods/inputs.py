@@ -8,7 +8,10 @@ import numpy as np
 
 from alim_keras import backend
 from alim_keras.augment import make_views
+from alim_keras.errors import ConfigError
 from alim_keras.errors import check_pixels
+from alim_keras.networks import CrossFittedHeads
+from alim_keras.networks import classifier_head
 
 
 class Batch(NamedTuple):
@@ -124,6 +127,43 @@ def check_fit(model, x, arguments):
             f"x['index'] from {first} to {last}, "
             f"num_examples={model.num_examples}"
         )
+
+
+def make_classifier(model):
+    """Returns the classifier of a model, or refuses its `folds` by name."""
+    sizes, folds = (model.feature_dim, model.num_classes), model.folds
+    if not folds:
+        return classifier_head(*sizes)
+    fewest = 3 if model.mixup_weight else 2
+    if not fewest <= folds <= model.num_examples:
+        raise ConfigError(
+            f"Argument `folds` must be 0, or from {fewest} to the number of "
+            f"examples, {model.num_examples}; mixup needs 3, for two examples "
+            f"take two heads away. Received: folds={folds}"
+        )
+    for kind in type(model).__mro__:
+        if "takes_folds" in vars(kind):
+            break
+        if changed := {"encode", "forward", "method_losses"} & set(vars(kind)):
+            raise ConfigError(
+                f"{kind.__name__} has its own {', '.join(sorted(changed))}, "
+                "which may train a head on its own fold; use folds=0, or see "
+                "`takes_folds` in docs/own_method.md. Received: "
+                f"folds={folds}"
+            )
+    return CrossFittedHeads(*sizes, model.num_examples, folds, model.seed)
+
+
+def partners(size):
+    """Returns mixup's partner of each row of a batch.
+
+    The batch is in random order already: rows 0 and 1 are partners, 2 and 3
+    and so on, so that a pair stays together over replicas. The last row of an
+    odd batch gets row 0.
+    """
+    row = keras.ops.arange(size)
+    partner = keras.ops.bitwise_xor(row, keras.ops.ones_like(row))
+    return keras.ops.where(partner < size, partner, 0)
 
 
 class EpochClock(keras.callbacks.Callback):

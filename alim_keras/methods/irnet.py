@@ -10,6 +10,7 @@ from alim_keras.layers import AddedLabels
 from alim_keras.layers import Plateau
 from alim_keras.methods.pico import PiCO
 from alim_keras.metrics import covering
+from alim_keras.ops import members
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -62,6 +63,7 @@ class IRNet(PiCO):
 
     options = ("tau", "correct_start", "latest_start", "label_loss")
     view_names = ("weak", "strong", "weak2")
+    takes_folds = True
 
     def __init__(
         self,
@@ -147,6 +149,7 @@ class IRNet(PiCO):
         # As the authors': with batch statistics, and with the prototypes as
         # the first view has moved them.
         second = self.encode(batch.views["weak2"], training=True)
+        second = self.out_of_fold(second, batch.index)
         scores, others = (
             keras.ops.stop_gradient(self.scores(view))
             for view in (outputs, second)
@@ -179,7 +182,7 @@ def missing_label(first, second, candidates, tau):
     ops = keras.ops
 
     def lead(scores):
-        outside = (1.0 - candidates) * scores
+        outside = (1.0 - members(candidates)) * scores
         rival = ops.max(candidates * scores, axis=-1)
         ahead = ops.max(outside, axis=-1) > tau + rival
         return ops.argmax(outside, axis=-1), ahead

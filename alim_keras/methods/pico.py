@@ -64,6 +64,7 @@ class PiCO(PartialLabelModel):
     )
     loss_names = ("cls", "cont")
     view_names = ("weak", "strong")
+    takes_folds = True
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class PiCO(PartialLabelModel):
         # With the prototypes as they were before this batch.
         similarities = self.prototypes(keras.ops.stop_gradient(embeddings))
         return {
-            "logits": self.classifier(features),
+            **self.classify(features),
             "embeddings": embeddings,
             "similarities": similarities,
         }

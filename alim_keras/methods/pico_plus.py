@@ -73,6 +73,7 @@ class PiCOPlus(PiCO):
         *("guess_temperature", "cls_weight", "unreliable_weight"),
     )
     loss_names = ("cls", "cont", "relaxed", "guess")
+    takes_folds = True
 
     def __init__(
         self,
@@ -181,7 +182,6 @@ class PiCOPlus(PiCO):
 
     def _means(self, outputs, targets, batch, reliable):
         # Losses over the reliable examples, and over all others.
-        logits = self.adjusted(outputs["logits"])
         for chosen in (reliable, keras.ops.logical_not(reliable)):
             mine = keras.ops.cast(chosen, "float32")
             all_of_them = backend.all_gather(mine)
@@ -191,9 +191,9 @@ class PiCOPlus(PiCO):
             weight = mine * size / count
             if batch.sample_weight is not None:
                 weight = weight * batch.sample_weight
-            yield self.classification_loss(
-                logits, targets, batch.candidates, weight
-            )
+            part = batch._replace(sample_weight=weight)
+            logits, *rest = self.loss_rows(outputs, targets, part)
+            yield self.classification_loss(self.adjusted(logits), *rest)
 
     def _contrasts(self, embeddings, keys, mark, batch):
         # Losses with the strict masks and with the relaxed one.

@@ -1,10 +1,17 @@
-"""Backbones by name: this package's, and those of keras.applications."""
+"""Backbones by name: this package's, pretrained ones, and any in a file."""
 
+import dataclasses
+import functools
+import hashlib
 import inspect
+import json
 import os
+import zipfile
+from collections.abc import Callable
 
 import keras
 
+from alim_keras import files
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
@@ -15,6 +22,8 @@ from alim_keras.networks.cifar import cifar_wide_resnet34_10
 from alim_keras.networks.small import convnet9
 from alim_keras.networks.small import mlp
 from alim_keras.networks.small import small_cnn
+from alim_keras.networks.statistics import SIDE
+from alim_keras.networks.statistics import image_statistics
 
 NETWORKS = {
     "cifar_resnet18": cifar_resnet18,
@@ -23,6 +32,240 @@ NETWORKS = {
     "mlp": mlp,
     "small_cnn": small_cnn,
 }
+# The default of --network=auto, and how its file is called by Keras.
+_DEFAULT, _DEFAULT_FILE = "EfficientNetV2B0", "efficientnetv2-b0_notop.h5"
+# The side in pixels of what networks were trained on, if it is not the first.
+_USUAL_SIZE = 224
+_SIZES = {
+    **dict.fromkeys(("Xception", "InceptionV3", "InceptionResNetV2"), 299),
+    **{"NASNetLarge": 331, "EfficientNetB1": 240, "EfficientNetB2": 260},
+    **{"EfficientNetB3": 300, "EfficientNetB4": 380, "EfficientNetB5": 456},
+    **{"EfficientNetB6": 528, "EfficientNetB7": 600, "EfficientNetV2B1": 240},
+    **{"EfficientNetV2B2": 260, "EfficientNetV2B3": 300},
+    **{"EfficientNetV2S": 384, "EfficientNetV2M": 480, "EfficientNetV2L": 480},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Backbone:
+    """A pretrained network, from pixels in `[0, 255]` to a feature vector.
+
+    Attributes:
+        name: String, for people and for names of files.
+        size: Integer, the side in pixels of the images that it takes.
+        build: Function of whether weights are wanted, True or False; returns
+            a new `keras.Model`, `(B, size, size, 3)` to `(B, dim)`.
+        path: The `.keras` file that it stands in, or None.
+    """
+
+    name: str
+    size: int
+    build: Callable
+    path: str | None = None
+
+    @functools.cached_property
+    def network(self):
+        """The `keras.Model` with its weights."""
+        return self.build(True)
+
+    @property
+    def dim(self):
+        """Integer, the length of a feature vector."""
+        return self.network.output_shape[1]
+
+    @functools.cached_property
+    def digest(self):
+        """Hexadecimal string, equal for equal weights."""
+        if self.path is not None:
+            return files.digest(self.path)
+        state = hashlib.sha256()
+        for weight in self.network.get_weights():
+            state.update(weight.tobytes())
+        return state.hexdigest()
+
+
+def find(name=None, weights=None, image_size=None):
+    """Returns the pretrained `Backbone` of a name, or None.
+
+    Args:
+        name: A `.keras` file, `hub:` and a preset of KerasHub or its folder, a
+            class of keras.applications, or `"image_statistics"`. None or
+            `"auto"` looks for weights that were fetched before.
+        weights: `"imagenet"`, or a file, for keras.applications. None for a
+            class of these means random ones: that is not pretrained.
+        image_size: Integer, the side of the images. Defaults to the network's.
+
+    Raises:
+        ConfigError: If an argument does not fit.
+        DataError: If a file is missing or holds no such model.
+        EnvironmentLacksError: If KerasHub is missing.
+    """
+    if name in (None, "auto"):
+        place = os.path.expanduser(os.environ.get("KERAS_HOME", "~/.keras"))
+        path = os.path.join(place, "models", _DEFAULT_FILE)
+        if weights is None and os.path.isfile(path):
+            weights = "imagenet"
+        if weights != "imagenet":
+            return None
+        name = _DEFAULT
+    is_file = name.endswith(".keras")
+    if is_file or name.startswith("hub:"):
+        if weights is not None:
+            raise ConfigError(
+                f"{name} brings its weights; leave --weights out. Received: "
+                f"weights={weights}"
+            )
+        return (_of_file if is_file else _of_hub)(name, image_size)
+    if name == image_statistics.__name__ and weights is None:
+        size = image_size or SIDE
+        return Backbone(name, size, lambda _: image_statistics(size))
+    if name in NETWORKS or weights is None:
+        return None
+    size = image_size or _SIZES.get(name, _USUAL_SIZE)
+
+    def build(with_weights):
+        chosen = weights if with_weights else None
+        return application(name, (size, size, 3), None, chosen)
+
+    return Backbone(name, size, build)
+
+
+def _of_file(path, image_size):
+    try:
+        with zipfile.ZipFile(path) as archive:
+            layers = json.loads(archive.read("config.json"))["config"]["layers"]
+        shape = layers[0]["config"]["batch_shape"]
+        _, height, width, channels = shape
+    except FileNotFoundError:
+        raise DataError(
+            f"There is no network in {path}: no such file"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise DataError(
+            f"{path} is not a network from pixels to features that Keras "
+            f"saved ({type(error).__name__}: {one_line(error)}); expected a "
+            "functional or sequential model with one input, (None, height, "
+            "width, 3)"
+        ) from error
+    except zipfile.BadZipFile:
+        raise DataError(f"{path} is damaged, or no .keras file") from None
+    if channels != 3 or height != width:
+        raise DataError(
+            f"{path} must take square colour images, (None, size, size, 3). "
+            f"Received: input_shape={tuple(shape)}"
+        )
+    if height and image_size not in (None, height):
+        raise ConfigError(
+            f"{path} takes images of {height} pixels; leave --image_size out. "
+            f"Received: image_size={image_size}"
+        )
+    size = height or image_size or _USUAL_SIZE
+
+    def build(_):
+        try:
+            network = keras.saving.load_model(path, compile=False)
+        except Exception as error:  # Layers fail as they like.
+            raise DataError(
+                f"{path} cannot be loaded, which is done without running code "
+                f"that it holds: {one_line(error)}"
+            ) from error
+        return _to_vectors(network, size, path)
+
+    name = os.path.splitext(os.path.basename(path))[0]
+    return Backbone(name, size, build, path)
+
+
+def _of_hub(name, image_size):
+    try:
+        import keras_hub
+    except ImportError as error:
+        raise EnvironmentLacksError(
+            f"--network={name} needs the package keras-hub: python -m pip "
+            "install keras-hub"
+        ) from error
+    preset = name.removeprefix("hub:")
+    try:
+        convert = keras_hub.layers.ImageConverter.from_preset(preset)
+    except Exception as error:  # It has no classes of its own.
+        raise _no_preset(name, error) from error
+    own = convert.image_size or (_USUAL_SIZE, _USUAL_SIZE)
+    size = image_size or own[0]
+    convert.image_size = (size, size)
+
+    def build(with_weights):
+        try:
+            network = keras_hub.models.Backbone.from_preset(
+                preset, load_weights=with_weights
+            )
+        except Exception as error:
+            raise _no_preset(name, error) from error
+        # Of a model of images and texts, the part that sees.
+        network = getattr(network, "vision_encoder", network)
+        return _to_vectors(network, size, name, convert)
+
+    return Backbone(os.path.basename(preset), size, build)
+
+
+def _no_preset(name, error):
+    return EnvironmentLacksError(
+        f"{name} cannot be had from KerasHub: {one_line(error)}. Without a "
+        "network, give the folder of a preset, --network=hub:FOLDER"
+    )
+
+
+def _to_vectors(network, size, name, convert=None):
+    """Returns a network of one input size, and one vector for each image."""
+    inputs = keras.Input((size, size, 3), name="pixels")
+    try:
+        outputs = network(inputs if convert is None else convert(inputs))
+        rank = len(outputs.shape)
+    except Exception as error:  # A network fails as it likes.
+        raise DataError(
+            f"{name} does not take images of {size} x {size} pixels: "
+            f"{one_line(error)}"
+        ) from error
+    if rank == 4:
+        outputs = keras.layers.GlobalAveragePooling2D(name="pool")(outputs)
+    elif rank == 3 and convert is not None:
+        # The first of a transformer's tokens stands for the whole image.
+        outputs = outputs[:, 0]
+    if len(outputs.shape) != 2 or outputs.shape[1] is None:
+        raise DataError(
+            f"{name} must give one vector of features for each image, (None, "
+            "features), or a feature map, (None, height, width, features), "
+            f"which is averaged. Received: output_shape={tuple(outputs.shape)}"
+        )
+    return keras.Model(inputs, outputs)
+
+
+def train_last(network, count):
+    """Freezes all layers but the last `count` that have weights."""
+
+    def leaves(layer):
+        parts = getattr(layer, "layers", None)
+        return sum(map(leaves, parts), []) if parts else [layer]
+
+    layers = [layer for layer in leaves(network) if layer.weights]
+    for layer in layers[: max(0, len(layers) - count)]:
+        layer.trainable = False
+
+
+def unit_features(dim, name="unit_features"):
+    """Returns a network without weights: vectors scaled to length 1.
+
+    Args:
+        dim: Integer d, the length of a vector.
+        name: String.
+
+    Example:
+
+    >>> alim_keras.networks.unit_features(2)(np.array([[[[3.0, 4.0]]]]))
+    [[0.6, 0.8]]
+    """
+    inputs = keras.Input((1, 1, dim))
+    x = keras.layers.Flatten(name="flatten")(inputs)
+    x = keras.layers.UnitNormalization(name="unit", dtype="float32")(x)
+    return keras.Model(inputs, x, name=name)
 
 
 def make_backbone(name, input_shape, width=None, weights=None):
@@ -119,8 +362,9 @@ def application(name, input_shape, width=None, weights=None):
         kind = EnvironmentLacksError if weights == "imagenet" else DataError
         raise kind(
             f"{name} cannot be made with weights={weights} ({one_line(error)})."
-            " Give a local file of its weights, or train from random ones with "
-            "an empty --weights."
+            " Where Keras can download, write a file with keras.applications."
+            f"{name}(include_top=False).save_weights('{name}.weights.h5'), and "
+            f"give it here as --weights={name}.weights.h5"
         ) from error
     # A family's preprocessing stands beside its networks.
     family = makers[name].__module__.rpartition(".")[2]

@@ -2,6 +2,8 @@
 
 import keras
 
+from alim_keras import backend
+from alim_keras import draws
 from alim_keras.errors import ConfigError
 from alim_keras.networks.cifar import conv
 from alim_keras.networks.cifar import norm_relu
@@ -176,6 +178,114 @@ def classifier_head(feature_dim, num_classes, name="classifier"):
     head = _torch_dense(num_classes, feature_dim, dtype="float32", name=name)
     head.build((None, feature_dim))
     return head
+
+
+class CrossFittedHeads(keras.layers.Layer):
+    """K linear layers `(B, F)` to logits; head k never learns from fold k.
+
+    Called, it returns the mean over the heads, `(B, C)`: one linear layer. Of
+    a loss that is a mean over heads, each gets K times its share as gradient,
+    so that it moves as if it were trained alone.
+
+    Args:
+        feature_dim: F.
+        num_classes: C.
+        num_examples: N, the size of the training set.
+        folds: K, at least 2.
+        seed: Seed of the folds. Defaults to `0`.
+
+    Weights: `kernel` `(F, K, C)`, `bias` `(K, C)`, and, not trainable, `fold`
+    `(N,)`, the fold of each example.
+    """
+
+    def __init__(
+        self,
+        feature_dim,
+        num_classes,
+        num_examples,
+        folds,
+        seed=0,
+        name="classifier",
+    ):
+        super().__init__(dtype="float32", name=name)
+        limit = feature_dim**-0.5
+        uniform = keras.initializers.RandomUniform(-limit, limit)
+        shape = (folds, num_classes)
+        self.kernel, self.bias = (
+            self.add_weight(name=name, shape=shape, initializer=uniform)
+            for name, shape in (
+                ("kernel", (feature_dim, *shape)),
+                ("bias", shape),
+            )
+        )
+        self.fold = self.add_weight(
+            name="fold",
+            shape=(num_examples,),
+            initializer="zeros",
+            dtype=backend.INTEGER,
+            trainable=False,
+        )
+        self.fold.assign(draws.folds(num_examples, folds, seed))
+        self.built = True
+
+    def outputs(self, features):
+        """Returns `"logits"`, the mean, and `"heads"`, `(B, K, C)`."""
+        size, folds, classes = self.kernel.shape
+        kernel, bias = (
+            # Value w, gradient K: w - w is exactly 0.
+            w + (folds - 1) * (w - keras.ops.stop_gradient(w))
+            for w in map(keras.ops.convert_to_tensor, (self.kernel, self.bias))
+        )
+        kernel = keras.ops.reshape(kernel, (size, folds * classes))
+        heads = keras.ops.matmul(keras.ops.cast(features, "float32"), kernel)
+        heads = keras.ops.reshape(heads, (-1, folds, classes)) + bias
+        return {"logits": keras.ops.mean(heads, axis=1), "heads": heads}
+
+    def call(self, features):
+        return self.outputs(features)["logits"]
+
+    def is_of(self, index):
+        """Returns 1 for the heads whose folds hold the examples, else 0.
+
+        `index` has the shape `(B,)` or, for m examples in a row, `(B, m)`; the
+        result `(B, K)`.
+        """
+        fold = backend.gather_rows(self.fold, index)
+        is_of = keras.ops.one_hot(fold, self.kernel.shape[1])
+        return is_of if len(is_of.shape) == 2 else keras.ops.max(is_of, axis=1)
+
+    def out_of_fold(self, heads, index):
+        """Returns the logits `(B, C)` of the heads that know no row of theirs.
+
+        They carry no gradient.
+        """
+        own = keras.ops.expand_dims(self.is_of(index), 2) * heads
+        return keras.ops.stop_gradient(keras.ops.sum(own, axis=1))
+
+    def loss_rows(self, heads, index, targets, candidates, sample_weight):
+        """Returns `classification_loss`'s arguments, a row for each head.
+
+        Its mean over the `B K` rows is the mean over examples of the mean over
+        the heads that may learn from them; all others get the weight 0.
+        """
+        ops, count = keras.ops, heads.shape[1]
+        weight = 1.0 - self.is_of(index)
+        weight = weight * (count / ops.sum(weight, axis=1, keepdims=True))
+        if sample_weight is not None:
+            weight = weight * ops.reshape(sample_weight, (-1, 1))
+        logits = ops.reshape(heads, (-1, heads.shape[2]))
+        targets, candidates = (
+            ops.repeat(rows, count, axis=0) for rows in (targets, candidates)
+        )
+        return logits, targets, candidates, ops.reshape(weight, (-1,))
+
+    def merged(self):
+        """Returns the mean of the heads as they now are, a dense layer."""
+        size, _, classes = self.kernel.shape
+        head = classifier_head(size, classes, self.name)
+        kernel, bias = self.kernel.numpy(), self.bias.numpy()
+        head.set_weights([kernel.mean(axis=1), bias.mean(axis=0)])
+        return head
 
 
 def projection_head(feature_dim, embedding_dim=128, name="projection"):

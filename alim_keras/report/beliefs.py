@@ -8,11 +8,11 @@ from scipy.special import logsumexp
 from scipy.special import softmax
 
 from alim_keras import ops
+from alim_keras.data.annotators import VoteModel
 from alim_keras.errors import DataError
 from alim_keras.noise_rate import GUESS
 from alim_keras.noise_rate import Estimate
 from alim_keras.report.labels import blocks
-from alim_keras.report.votes import VoteModel
 
 # Beliefs that take the set in already, and predictions that do not.
 BELIEFS = ("known", "table")

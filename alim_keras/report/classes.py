@@ -12,13 +12,12 @@ def given_counts(candidates):
     """Returns how often each class is a candidate, and with what mass.
 
     int64 `(C,)`, the number of sets that hold it, and float64 `(C,)`, the sum
-    over them of one over the set's size.
+    over them of one over the set's size, or of its share of the weights.
     """
     num_classes = candidates.num_classes
-    mass = np.repeat(1.0 / candidates.sizes, candidates.sizes)
     return (
         np.bincount(candidates.indices, minlength=num_classes),
-        np.bincount(candidates.indices, mass, num_classes),
+        np.bincount(candidates.indices, candidates.shares, num_classes),
     )
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 from alim_keras.data import CandidateSets
 from alim_keras.data import eval_dataset
 from alim_keras.data import image_rows
+from alim_keras.data.annotators import VoteArrays
 from alim_keras.data.checks import row_ids
 from alim_keras.data.pipeline import examples_of
 from alim_keras.errors import DataError
@@ -21,7 +22,6 @@ from alim_keras.report.labels import blocks
 from alim_keras.report.labels import fill_untouched
 from alim_keras.report.labels import label_rows
 from alim_keras.report.results import Audit
-from alim_keras.report.votes import VoteArrays
 from alim_keras.report.votes import annotator_table
 
 _WORDS = {
@@ -184,10 +184,11 @@ def _settle(probabilities, sets, sources, settler, votes):
     vote_beliefs = None if votes is None else np.zeros(len(votes))
     predicted = ~np.isin(sources, BELIEFS)
     for rows in blocks(*sets.shape):
-        given = sets.rows(rows) > 0
+        weights = sets.rows(rows)
+        given = weights > 0
         belief = np.asarray(probabilities[rows], "float32")
         _check_rows(belief, predicted[rows], rows, sets.ids)
-        belief = fill_untouched(belief, given)
+        belief = fill_untouched(belief, weights)
         if predicted[rows].any():
             settled = settler.belief(rows, belief, given)
             belief = np.where(predicted[rows, None], settled, belief)

@@ -97,11 +97,12 @@ def label_rows(ids, weights, candidates, class_names, source):
 
     Columns: `id`; `candidates`, the given set, and `suggested`, lists of class
     names; those of `settled_labels`; and `source`, one of `beliefs.KINDS`, for
-    all rows or one for each. Ids, weights and multi-hot sets are those of the
-    rows, of weights the row of an untouched example may be zero.
+    all rows or one for each. Ids, weights and sets S are those of the rows, of
+    weights the row of an untouched example may be zero.
     """
+    weights = fill_untouched(weights, np.asarray(candidates, "float32"))
     candidates = np.asarray(candidates) > 0
-    settled = settled_labels(fill_untouched(weights, candidates), candidates)
+    settled = settled_labels(weights, candidates)
     names = np.array([*map(str, class_names), None], object)
 
     def listed(sets):
@@ -125,11 +126,11 @@ def label_rows(ids, weights, candidates, class_names, source):
 
 
 def fill_untouched(weights, sets):
-    """Returns weights `(n, C)`, rows of zeros made uniform over their set."""
+    """Returns weights `(n, C)`, with `S / sum S` in place of rows of zeros."""
     weights = np.asarray(weights, "float32")
-    uniform = sets / sets.sum(axis=1, keepdims=True, dtype="float32")
+    start = sets / sets.sum(axis=1, keepdims=True, dtype="float32")
     touched = weights.max(axis=1, initial=0, keepdims=True) > 0
-    return np.where(touched, weights, uniform)
+    return np.where(touched, weights, start)
 
 
 def write_table(path, frame):

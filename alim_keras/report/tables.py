@@ -13,7 +13,7 @@ _LEAST = 1e-3
 
 
 def confusions(sets, label, outside):
-    """Counts what was given (a set's mass of 1, split evenly) and settled.
+    """Counts what was given (a set's mass of 1, split by S) and settled.
 
     Of `CandidateSets`, the settled labels, int64 `(N,)`, and whether they are
     outside, bool `(N,)`. Returns sparse floats `(C, C)`, rows given and
@@ -25,7 +25,7 @@ def confusions(sets, label, outside):
         {
             "given": sets.indices,
             "settled": np.repeat(label, sets.sizes),
-            "count": np.repeat(1.0 / sets.sizes, sets.sizes),
+            "count": sets.shares,
         }
     )
     pairs = (frame["given"], frame["settled"])

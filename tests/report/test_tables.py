@@ -4,9 +4,9 @@ import pytest
 from sample_report import vote_frame
 
 from alim_keras.data import CandidateSets
+from alim_keras.data.annotators import VoteArrays
 from alim_keras.report import tables
 from alim_keras.report.labels import label_rows
-from alim_keras.report.votes import VoteArrays
 
 NAMES = ["ant", "bee", "cat", "dog"]
 # Two sets of one and two of two; the second and the last are wrong.

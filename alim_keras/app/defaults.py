@@ -1,0 +1,261 @@
+"""Settings that nobody gave, chosen from the data by rules that were measured.
+
+A data set with a name has `STANDARD`. For data of one's own `resolve` fills in
+what is None; a value on the command line, in a flagfile or in a preset is one
+that somebody gave.
+"""
+
+import dataclasses
+import math
+import os
+
+from alim_keras.data.images import DiskImages
+from alim_keras.errors import ConfigError
+
+STANDARD = {
+    "method": "pico",
+    "epochs": 80,
+    "batch_size": 64,
+    "learning_rate": 0.05,
+    "weight_decay": 0.001,
+    "warmup_epochs": 15,
+    "flip": 0.0,
+    "holdout": 0.1,
+}
+# Heads on frozen features.
+HEAD_METHOD = "proden"
+HEAD_EPOCHS = 50
+HEAD_LEARNING_RATE = 1.0
+HEAD_FOLDS = 5
+# Coupled weight decay of the head is this over the root of N: the best of a
+# grid was 5e-4 to 1e-3 for 234 photos, 1e-4 for 10,000.
+HEAD_DECAY = 0.01
+# A network from random weights. With fewer examples a linear head on colours
+# and edges is better.
+FEWEST_TO_TRAIN = 2000
+SCRATCH_NETWORK, SCRATCH_WIDTH = "cifar_resnet18", 16
+SCRATCH_SIDE = 64
+STATISTICS = "image_statistics"
+# Steps of a whole training, and bounds of its epochs.
+SCRATCH_STEPS, SCRATCH_EPOCHS = 4000, (30, 80)
+STEPS_AN_EPOCH, LARGEST_BATCH, SMALLEST_BATCH = 20, 256, 4
+WARMUP_SHARE = 0.2
+# Estimates of the noise rate that look at a held-out part.
+_FROM_HELD_OUT = ("em", "gmm")
+WITHOUT_WEIGHTS = (
+    "warning: no pretrained weights are at hand; with them, 234 bird photos "
+    "gave 0.60 test, without 0.31. Bring\n    some: --network=FILE.keras, from "
+    "pixels to features, or --weights=imagenet, which Keras downloads."
+)
+
+
+def is_own(dataset, network=None):
+    """Returns whether the rules choose: for own data, or --network=auto."""
+    if network == "auto":
+        return True
+    if not os.path.isabs(dataset):
+        return False
+    from alim_keras.data import known_data
+
+    return known_data.is_table(dataset)
+
+
+def standard(values):
+    """Returns settings by name, those of `STANDARD` that are None filled in."""
+    missing = {k for k in STANDARD if k in values and values[k] is None}
+    return {**values, **{name: STANDARD[name] for name in missing}}
+
+
+def filled(config):
+    """Returns a `Config` without None among the settings of `STANDARD`."""
+    return config.replace(**standard(config.as_dict()))
+
+
+def kept(config, folder):
+    """Returns the `Config` with what was chosen as the run here began.
+
+    It stays, whatever the rules would choose now.
+    """
+    run, values = folder.begun() or {}, config.as_dict()
+    names = {k for k in run.get("chosen", ()) if values[k] in (None, "auto")}
+    return config.replace(**{name: run["settings"][name] for name in names})
+
+
+def resolve(config, training):
+    """Fills in the settings that are None, for data of one's own.
+
+    Args:
+        config: The `Config`. One of a data set with a name is returned as it
+            is, but for `STANDARD`.
+        training: The `TrainingSet`.
+
+    Returns:
+        The `Config`, and a dict from each setting that was chosen to a line
+        that says why, or to None where another line says it.
+    """
+    if not is_own(config.data.dataset, config.method.network):
+        return filled(config), {}
+    rules = _Rules(config.as_dict(), training)
+    rules.choose_all()
+    return config.replace(**rules.values), rules.reasons
+
+
+def arranged(config, training):
+    """Returns the `TrainingSet` at the chosen size, with its part held out.
+
+    Raises:
+        ConfigError: The part to train on does not fill a batch.
+    """
+    side, images = config.data.image_size, training.images
+    if side and isinstance(images, DiskImages):
+        form = (side, images.shape[-1])
+        training = dataclasses.replace(
+            training,
+            images=images.with_form(*form),
+            test_images=training.test_images.with_form(*form),
+        )
+    training = training.hold_out(config.train.holdout, config.run.seed)
+    if len(training.trained) < config.train.batch_size:
+        raise ConfigError(
+            f"{len(training.trained)} images to train on do not fill one "
+            "batch; use a smaller --batch_size. Received: "
+            f"--batch_size={config.train.batch_size}"
+        )
+    return training
+
+
+def describe(reasons):
+    """Returns the lines of `resolve` as a block of text; empty without any."""
+    lines = [line for line in reasons.values() if line]
+    if not lines:
+        return ""
+    return "\n  ".join(["Chosen for these data (a flag overrides):", *lines])
+
+
+class _Rules:
+    """Chooses what is None in `values`, a dict, and notes the `reasons`."""
+
+    def __init__(self, values, training):
+        self.values, self.training, self.reasons = values, training, {}
+        self.count = len(training)
+        self.is_photo = training.kind == "images"
+        self.is_colour = self.is_photo and training.images.shape[-1] == 3
+        noun = "photos" if self.is_colour else "images"
+        self.what = f"{self.count:,} {noun if self.is_photo else 'items'}"
+
+    def choose_all(self):
+        """Chooses in an order in which rules find what they build on."""
+        is_frozen = self.is_photo and self._network()
+        if is_frozen:
+            self._choose("method", HEAD_METHOD, "a head needs no contrast loss")
+            self._choose(
+                "head_folds",
+                HEAD_FOLDS,
+                "pseudo labels come from heads that did not see the example",
+            )
+        elif self.is_colour:
+            self._choose("flip", 0.5, "a mirrored photo shows the same class")
+        self._holdout()
+        trained = self.count - round(self.count * self.values["holdout"])
+        steps = self._batch_size(trained)
+        self._epochs(is_frozen, steps)
+        if is_frozen:
+            self._choose("learning_rate", HEAD_LEARNING_RATE, "a linear head's")
+            self._choose(
+                "weight_decay",
+                float(f"{HEAD_DECAY / math.sqrt(trained):.1e}"),
+                f"{HEAD_DECAY} / sqrt({trained:,}): with less, pseudo labels "
+                "fit their own set",
+            )
+        for name, value in STANDARD.items():
+            self._choose(name, value)
+
+    def _choose(self, name, value, why=None, shown=None):
+        """Sets what is None; a setting that there is not is passed over."""
+        if self.values.get(name, value) not in (None, "auto"):
+            return
+        self.values[name] = value
+        line = why and f"{name}: {value if shown is None else shown}: {why}"
+        self.reasons[name] = line
+
+    def _holdout(self):
+        values = self.values
+        if values["select"] == "last" and values.get("head_folds"):
+            if values["noise_rate"] not in _FROM_HELD_OUT:
+                self._choose("holdout", 0.0, "the folds judge; all train")
+        self._choose("holdout", STANDARD["holdout"])
+
+    def _batch_size(self, trained):
+        most = 2 ** int(math.log2(max(trained / STEPS_AN_EPOCH, 1)))
+        size = min(max(most, SMALLEST_BATCH), LARGEST_BATCH, trained)
+        steps = trained // size
+        self._choose("batch_size", size, f"{steps} steps an epoch")
+        return max(1, trained // self.values["batch_size"])
+
+    def _epochs(self, is_frozen, steps):
+        if is_frozen:
+            self._choose("epochs", HEAD_EPOCHS, "a head has settled by then")
+        fewest, most = SCRATCH_EPOCHS
+        self._choose(
+            "epochs",
+            min(max(round(SCRATCH_STEPS / steps), fewest), most),
+            f"about {SCRATCH_STEPS:,} steps, and {fewest} to {most} epochs",
+        )
+        self._choose(
+            "warmup_epochs",
+            max(1, round(WARMUP_SHARE * self.values["epochs"])),
+            f"{WARMUP_SHARE:.0%} of the epochs; then ALIM acts",
+        )
+
+    def _network(self):
+        """Chooses a network; returns whether it is frozen."""
+        from alim_keras.networks import pretrained
+
+        values = self.values
+        name, weights = values["network"], values["weights"]
+        is_free = name in (None, "auto") and values["width"] is None
+        if is_free and str(weights).endswith(".keras"):
+            # A file that holds a whole network.
+            name, weights, values["weights"] = weights, None, None
+        is_free = is_free and weights in (None, "imagenet")
+        backbone = None
+        if is_free or name not in (None, "auto"):
+            backbone = pretrained.find(name, weights, values["image_size"])
+        if backbone is None:
+            return self._without_weights(is_free)
+        few = f"{self.what} are too few to train a network from random weights"
+        if self.count >= FEWEST_TO_TRAIN:
+            few = f"it has seen far more than these {self.what}"
+        self._choose("train_backbone", "none", None if is_free else few)
+        is_frozen = values.get("train_backbone", "none") == "none"
+        if is_free:
+            values["weights"] = None if backbone.path else "imagenet"
+            how = "frozen " if is_frozen else ""
+            self._choose(
+                "network",
+                backbone.path or backbone.name,
+                few,
+                f"{how}{backbone.name[:30]} ({backbone.dim:,} features)",
+            )
+        return is_frozen
+
+    def _without_weights(self, is_free):
+        """Chooses where weights are missing; returns whether it is frozen."""
+        is_few = is_free and self.count < FEWEST_TO_TRAIN
+        if is_few:
+            why = f"a head on colours and edges: {self.what} train no network"
+            self._choose("network", STATISTICS, why)
+            self._choose("train_backbone", "none")
+        elif self.values["network"] in (None, "auto"):
+            self._choose("width", SCRATCH_WIDTH)
+            why = f"{self.what}, from random weights"
+            shown = f"{SCRATCH_NETWORK} of width {self.values['width']}"
+            self._choose("network", SCRATCH_NETWORK, why, shown)
+            side = self.training.images.shape[1]
+            if side > SCRATCH_SIDE:
+                times = (side / SCRATCH_SIDE) ** 2
+                why = f"{side} pixels would take {times:.0f} times as long"
+                self._choose("image_size", SCRATCH_SIDE, why)
+        if self.reasons.get("network") and not self.values["weights"]:
+            self.reasons["warning"] = WITHOUT_WEIGHTS
+        return self.values["network"] == STATISTICS

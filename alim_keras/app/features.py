@@ -1,0 +1,227 @@
+"""Pretrained backbones in a run: features computed once, and what is served.
+
+A frozen backbone is not trained, so its features are computed once for each
+image, kept in `features/` beside the run folders, and trained on as vectors.
+"""
+
+import dataclasses
+import hashlib
+import os
+import time
+
+import keras
+import numpy as np
+
+from alim_keras import backend
+from alim_keras import files
+from alim_keras import networks
+from alim_keras.app.process import show_progress
+from alim_keras.data import DiskImages
+from alim_keras.data import checks
+from alim_keras.data import image_rows
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+
+# So many images or fewer are worth their crops, too.
+_FEW = 2000
+_CROP = 0.8
+# Places of crops, in units of the margin.
+_CROPS = ((0, 0), (0, 1), (1, 0), (1, 1), (0.5, 0.5))
+_BATCH = 32
+# Seconds after which what is computed is kept, for a run that is killed.
+_KEEP = 60
+
+
+def backbone_of(config, training):
+    """Returns the pretrained `networks.Backbone` of a run, or None."""
+    chosen, backbone = config.method, training.backbone
+    if backbone is None and training.kind == "images" and chosen.network:
+        size = config.data.image_size
+        backbone = networks.find(chosen.network, chosen.weights, size)
+    if backbone is None and chosen.train_backbone not in (None, "all"):
+        raise ConfigError(
+            "--train_backbone is about a pretrained network of images: give "
+            "--network=FILE.keras, hub:NAME, or one of keras.applications with "
+            f"--weights=imagenet. Received: --network={chosen.network}, "
+            f"--train_backbone={chosen.train_backbone}"
+        )
+    if backbone is not None and chosen.width is not None:
+        raise ConfigError(
+            f"{backbone.name} has a fixed width; leave it out. Received: "
+            f"--width={chosen.width}"
+        )
+    return backbone
+
+
+def at_own_size(config, training):
+    """Returns the data with files decoded at the size of their backbone."""
+    backbone = backbone_of(config, training)
+    if backbone is None or not isinstance(training.images, DiskImages):
+        return training
+    form = backbone.size, 3
+    return dataclasses.replace(
+        training,
+        images=training.images.with_form(*form),
+        test_images=training.test_images.with_form(*form),
+        # One for each channel.
+        mean=np.broadcast_to(training.mean, 3).tolist(),
+        std=np.broadcast_to(training.std, 3).tolist(),
+    )
+
+
+def frozen(config, training, folder):
+    """Returns the data as features, if the run's backbone is frozen.
+
+    Args:
+        config: The `Config`.
+        training: What `at_own_size` returned.
+        folder: The `RunFolder`; the features are kept beside it.
+
+    Returns:
+        A `TrainingSet` of features, which are the mean over an image, its
+        mirror image and, of few images, some crops; of a test image they are
+        those of itself. Without a frozen backbone, `training`.
+    """
+    backbone = backbone_of(config, training)
+    if backbone is None or config.method.train_backbone not in (None, "none"):
+        return training
+    place = os.path.join(os.path.dirname(folder.path), "features")
+    num_views = 2 if len(training) > _FEW else 2 + 2 * len(_CROPS)
+    features = _features(backbone, training.images, num_views, place)
+    tested = training.test_images
+    tests = np.zeros((0, features.shape[1]), "float32")
+    if len(tested):
+        tests = _features(backbone, tested, 1, place)
+    mean = features.mean(axis=0, dtype=np.float64)
+    # One deviation for all: the vectors keep their directions.
+    std = np.sqrt(np.square(features - mean).mean()) or 1.0
+    return dataclasses.replace(
+        training,
+        kind="features",
+        images=features[:, None, None],
+        test_images=tests[:, None, None],
+        mean=tuple((mean / 255.0).tolist()),
+        std=(float(std) / 255.0,) * len(mean),
+        pictures=training.images,
+        backbone=backbone,
+    )
+
+
+def _features(backbone, images, num_views, place):
+    """Returns float32 `(N, d)`; computes what is not in the folder `place`."""
+    name = f"{backbone.name}-{backbone.digest[:12]}-{backbone.size}px"
+    path = os.path.join(place, f"{name}-{num_views}views.npz")
+    digests, values = _kept(path)
+    row_of = dict(zip(digests, range(len(digests))))
+    wanted = _digests(images)
+    # The first image of each that is not there.
+    missing = {k: n for n, k in reversed(list(enumerate(wanted)))}
+    missing = {k: n for k, n in missing.items() if k not in row_of}
+    new, began = [], time.monotonic()
+    kept_at = began
+    rows, keys = np.fromiter(missing.values(), int), list(missing)
+
+    def keep():
+        both = np.concatenate([*filter(len, [values]), *new])
+        if backend.is_chief():
+            with files.replacing(path) as file:
+                every = [*digests, *keys[: len(both) - len(digests)]]
+                np.savez(file, digests=every, features=both)
+        return both
+
+    for start in range(0, len(rows), _BATCH):
+        part = rows[start : start + _BATCH]
+        new.append(_mean_over_views(backbone, images, part, num_views))
+        show_progress(start + len(part), len(rows))
+        if time.monotonic() - kept_at > _KEEP:
+            keep()
+            kept_at = time.monotonic()
+    if new:
+        values = keep()
+        row_of |= dict(zip(keys, range(len(digests), len(values))))
+    if backend.is_chief():
+        views = f"mean of {num_views} views" if num_views > 1 else "test"
+        print(
+            f"Features of {len(wanted):,} images by {backbone.name} "
+            f"({backbone.size} px, {views}): {len(rows):,} computed in "
+            f"{time.monotonic() - began:.0f} s, {len(wanted) - len(rows):,} "
+            f"read from {path}",
+            flush=True,
+        )
+    return values[[row_of[key] for key in wanted]].astype("float32")
+
+
+def _kept(path):
+    """Returns digests and float16 features of a file, or none."""
+    if os.path.isfile(path):
+        try:
+            content = checks.read_npz(path)
+            return content["digests"].tolist(), content["features"]
+        except (DataError, KeyError) as error:
+            print(f"{path} is damaged, and is written again: {error}")
+    return [], np.zeros((0, 0), np.float16)
+
+
+def _digests(images):
+    """Returns a list of strings, equal for equal images."""
+    if isinstance(images, DiskImages):
+        return images.digests().tolist()
+    form = f"{images.shape[1:]} {images.dtype}".encode()
+    return [
+        hashlib.blake2b(form + np.ascontiguousarray(pixels)).hexdigest()
+        for pixels in images
+    ]
+
+
+def _mean_over_views(backbone, images, rows, num_views):
+    """Returns the mean features of rows, float16 `(n, d)`."""
+    size, total = backbone.size, 0.0
+    large = round(size / _CROP)
+
+    def pixels_at(side):
+        if isinstance(images, DiskImages):
+            pixels = images[rows].with_form(side, 3).read()
+        else:
+            pixels = np.asarray(image_rows(images, rows), "float32")
+            pixels = keras.layers.Resizing(side, side)(pixels)
+        pixels = np.asarray(pixels, "float32")
+        # The last batch too is full: each size is compiled anew.
+        empty = ((0, _BATCH - len(rows)), (0, 0), (0, 0), (0, 0))
+        return np.pad(np.broadcast_to(pixels, (*pixels.shape[:3], 3)), empty)
+
+    views = [pixels_at(size)]
+    if num_views > 2:
+        pixels, margin = pixels_at(large), large - size
+        for share in _CROPS:
+            top, left = (int(margin * x) for x in share)
+            views.append(pixels[:, top : top + size, left : left + size])
+    for view in views:
+        # Of one alone, the view is the image itself.
+        for mirrored in (view, view[:, :, ::-1])[:num_views]:
+            outputs = backbone.network.predict_on_batch(mirrored)
+            total = total + np.asarray(outputs, "float32")[: len(rows)]
+    mean = total / num_views
+    is_small = np.abs(mean).max() < np.finfo(np.float16).max
+    return mean.astype(np.float16 if is_small else np.float32)
+
+
+def served(model, training):
+    """Returns the classifier from images to probabilities, and its input.
+
+    Of a frozen backbone it holds the backbone, the normalisation of its
+    features and the head.
+
+    Returns:
+        A `keras.Model` and the shape `(H, W, channels)` of the images.
+    """
+    network, backbone = model.inference_network(), training.backbone
+    if backbone is None:
+        return network, model.image_shape
+    shape = training.pictures.shape[1:]
+    start = keras.Input((None, None, shape[-1]), name="images")
+    resizing = keras.layers.Resizing(backbone.size, backbone.size)
+    x = resizing(start)
+    if shape[-1] == 1:
+        x = keras.layers.Concatenate()([x, x, x])
+    x = network(backbone.network(x))
+    return keras.Model(start, x, name="images_to_probabilities"), shape
