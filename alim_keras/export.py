@@ -58,14 +58,15 @@ def main(line):
             artefacts.write_saved_model(folder, model, training)
         else:
             # An audit's labels.csv holds more, and answers may stand in it.
-            is_audited = folder.existing("review.csv") is not None
-            artefacts.write(folder, model, training, not is_audited)
+            is_new = folder.existing("labels.csv") is None
+            artefacts.write(folder, model, training, is_new)
             names += ["model.keras"]
-            names += [] if is_audited else ["labels.csv", "classes.csv"]
-            if is_audited:
+            names += ["labels.csv", "classes.csv"] if is_new else []
+            if not is_new:
                 print(
-                    "labels.csv and classes.csv stay: the audit wrote "
-                    "labels.csv. Remove review.csv to have them written again."
+                    "labels.csv and classes.csv stay as they are: an audit or "
+                    "a person may have changed labels.csv. Remove it to have "
+                    "both written again."
                 )
     print(f"Wrote {', '.join(names)} of epoch {run.epoch} into {folder.path}")
     if not on_tensorflow:

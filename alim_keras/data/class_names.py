@@ -221,7 +221,9 @@ def places(frame, rows):
     items = frame["item"].iloc[np.arange(len(frame))[rows]]
     items = items[~items.index.duplicated()].iloc[:6]
     unit = items.index.name or "row"
-    return first_five([f"id {item} ({unit} {n})" for n, item in items.items()])
+    return first_five(
+        [f"id {str(item):.100} ({unit} {n})" for n, item in items.items()]
+    )
 
 
 def converted(frame, column, convert):

@@ -42,6 +42,7 @@ ENDINGS = {
     ".npz": "npz",
     ".npy": "npz",
 }
+_MOST_COLUMNS = 20_000
 _EMPTY = "the table is empty; names of columns and rows were expected"
 # Columns, and fields of Label Studio, that name the file of an item.
 IMAGE = ("image", "file", "filename", "file_name", "path", "image_path")
@@ -131,6 +132,12 @@ def _cells(names, columns, index):
     if not len(index):
         raise DataError(_EMPTY)
     names = [str(name).strip() for name in names]
+    if len(names) > _MOST_COLUMNS:
+        raise DataError(
+            f"at most {_MOST_COLUMNS:,} columns were expected; write a column "
+            "of sets, or an array in a .npz file, for so many classes. "
+            f"Received: {len(names):,} columns"
+        )
     counts = collections.Counter(names)
     wrong = [name for name in counts if counts[name] > 1 or not name]
     if wrong:

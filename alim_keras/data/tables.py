@@ -182,7 +182,8 @@ class _Header:
 
     def use(self, names):
         """Gives columns a role."""
-        self.rest = [name for name in self.rest if name not in names]
+        used = frozenset(names)
+        self.rest = [name for name in self.rest if name not in used]
 
     def take(self, flag, role, words, needed=True):
         """Returns the column of a role by flag or name, or None."""

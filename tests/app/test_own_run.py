@@ -111,9 +111,17 @@ def test_export_leaves_the_audits_labels_alone(own_run, tmp_path):
     run_dir = shutil.copytree(own_run, tmp_path / "run")
     assert commands.call("audit", run_dir, *FOLDS)[0] == 0
     before = (run_dir / "labels.csv").read_bytes()
+    # Somebody fills it in under another name.
+    (run_dir / "review.csv").rename(run_dir / "known.csv")
+    (run_dir / "report.html").unlink()
     code, out, _ = commands.call("export", run_dir)
-    assert code == 0 and "labels.csv and classes.csv stay" in out
+    assert code == 0 and "labels.csv and classes.csv stay as they are" in out
+    assert "Wrote saved_model, model.keras of epoch" in out
     assert (run_dir / "labels.csv").read_bytes() == before
+    (run_dir / "labels.csv").unlink()
+    code, out, _ = commands.call("export", run_dir)
+    assert code == 0 and "model.keras, labels.csv, classes.csv of" in out
+    assert (run_dir / "labels.csv").read_bytes() != before
 
 
 def test_a_table_that_changed_since_the_run(own_run, photos, tmp_path):

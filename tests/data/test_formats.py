@@ -219,6 +219,37 @@ def test_refused(write, text, name, why):
     assert path in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize("place", ["id", "label", "candidates"])
+def test_a_cell_of_ten_million_characters(write, ending, place):
+    column = "candidates" if place == "candidates" else "label"
+    cells = {"id": "a", column: "cat", place: "x" * 10_000_000}
+    text = json.dumps(cells)
+    if ending == "csv":
+        text = f"{','.join(cells)}\n{','.join(cells.values())}\n"
+    with pytest.raises(DataError) as error:
+        read_labels(write(text, f"t.{ending}"))
+    assert "line" in str(error.value) and "\n" not in str(error.value)
+    assert len(str(error.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("count", "options", "words"),
+    [
+        (20_000, {}, "what are the columns c1, c2, .*--layout=list"),
+        (20_000, {"layout": "multi_hot"}, "at most 20,000.*npz.*: 20,001 col"),
+        (400_000, {"layout": "wide"}, "Received: 400,001 columns"),
+    ],
+)
+def test_more_columns_than_a_table_has(write, count, options, words):
+    names = [f"c{n}" for n in range(count)]
+    header = ",".join(["id", *names[not options :]])
+    row = ",".join("1" for _ in header.split(","))
+    with pytest.raises(DataError, match=words) as error:
+        read_labels(write(f"{header}\n{row}\n", "t.csv"), **options)
+    assert len(str(error.value)) < 500
+
+
 def test_missing_files_and_folders(tmp_path):
     for path in (tmp_path / "t.csv", tmp_path):
         with pytest.raises(DataError, match="no such file"):
