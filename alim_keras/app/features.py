@@ -168,7 +168,7 @@ def _digests(images):
         return images.digests().tolist()
     form = f"{images.shape[1:]} {images.dtype}".encode()
     return [
-        hashlib.blake2b(form + np.ascontiguousarray(pixels)).hexdigest()
+        hashlib.blake2b(form + pixels.tobytes()).hexdigest()
         for pixels in images
     ]
 

@@ -163,7 +163,9 @@ def _of_file(path, image_size):
 
     def build(_):
         try:
-            network = keras.saving.load_model(path, compile=False)
+            # A SavedModel takes no name of a weight that begins with "_".
+            with keras.name_scope("backbone"):
+                network = keras.saving.load_model(path, compile=False)
         except Exception as error:  # Layers fail as they like.
             raise DataError(
                 f"{path} cannot be loaded, which is done without running code "
@@ -181,7 +183,7 @@ def _of_hub(name, image_size):
     except ImportError as error:
         raise EnvironmentLacksError(
             f"--network={name} needs the package keras-hub: python -m pip "
-            "install keras-hub"
+            f"install keras-hub ({one_line(error)})"
         ) from error
     preset = name.removeprefix("hub:")
     try:
