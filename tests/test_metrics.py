@@ -78,7 +78,7 @@ def test_metrics_are_finite_for_a_set_without_probability(kind, dtype):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_metrics_serialise(kind):
-    names = "accuracy", "covering_rate", "approximated_accuracy"
+    names = "candidate_accuracy", "covering_rate", "approximated_accuracy"
     assert kind().name == names[KINDS.index(kind)]
     metric = kind(name="mine")
     config = keras.saving.serialize_keras_object(metric)

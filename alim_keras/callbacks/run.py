@@ -90,7 +90,7 @@ class Evaluation(keras.callbacks.Callback):
     Args:
         data: Batches `(x, y)`; see `alim_keras.data.eval_dataset`.
         names: Dict from the model's metric names to names in the logs, for
-            example `{"accuracy": "test_accuracy"}`.
+            example `{"covering_rate": "test_accuracy"}`.
         every: Evaluate in the epochs, counted from 1, whose number this
             divides, and in the last; the others log NaN. Defaults to `1`.
     """
