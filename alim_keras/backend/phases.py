@@ -45,6 +45,23 @@ class Phases:
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
 
+    @property
+    def training_logs(self):
+        """Names of the logs that exist in training only."""
+        names = {part.name for part in self.parts.values()}
+        return names | ({"outside"} if self.keeps_pseudo_labels else set())
+
+    def regularisation(self):
+        """Returns coupled weight decay plus the layers' own losses."""
+        total = sum(self.losses) if self.losses else 0.0
+        if self.weight_decay:
+            squares = sum(
+                keras.ops.sum(keras.ops.square(weight))
+                for weight in self.trainable_variables
+            )
+            total = total + 0.5 * self.weight_decay * squares
+        return total
+
     @contextlib.contextmanager
     def _evaluation(self):
         before, self._evaluating = self._evaluating, True

@@ -342,17 +342,6 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             inside = covering(batch.candidates, targets)
             self.outside.update_state(1.0 - inside)
 
-    def regularisation(self):
-        """Returns coupled weight decay plus the layers' own losses."""
-        total = sum(self.losses) if self.losses else 0.0
-        if self.weight_decay:
-            squares = sum(
-                keras.ops.sum(keras.ops.square(weight))
-                for weight in self.trainable_variables
-            )
-            total = total + 0.5 * self.weight_decay * squares
-        return total
-
     # Training with Keras.
 
     def enter_epoch(self, epoch, epochs):
@@ -387,12 +376,6 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         """As Keras's, without `class_weight`."""
         inputs.check_fit(self, x, kwargs)
         return super().train_on_batch(x, y, sample_weight, **kwargs)
-
-    @property
-    def training_logs(self):
-        """Names of the logs that exist in training only."""
-        names = {part.name for part in self.parts.values()}
-        return names | ({"outside"} if self.keeps_pseudo_labels else set())
 
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
