@@ -45,8 +45,6 @@ STATISTICS, STATISTICS_LAM = "image_statistics", 0.1
 SCRATCH_STEPS, SCRATCH_EPOCHS = 4000, (30, 80)
 STEPS_AN_EPOCH, LARGEST_BATCH, SMALLEST_BATCH = 20, 256, 4
 WARMUP_SHARE = 0.2
-# Estimates of the noise rate that look at a held-out part.
-_FROM_HELD_OUT = ("em", "gmm")
 WITHOUT_WEIGHTS = (
     "warning: no pretrained weights are at hand; with them, 234 bird photos "
     "gave 0.60 test, without 0.31. Bring\n    some: --network=FILE.keras, from "
@@ -197,8 +195,7 @@ class _Rules:
     def _holdout(self):
         values = self.values
         if values["select"] == "last" and values.get("head_folds"):
-            if values["noise_rate"] not in _FROM_HELD_OUT:
-                self._choose("holdout", 0.0, "the folds judge; all train")
+            self._choose("holdout", 0.0, "the folds judge; all train")
         self._choose("holdout", STANDARD["holdout"])
 
     def _batch_size(self, trained):
