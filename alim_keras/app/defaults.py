@@ -49,8 +49,6 @@ STATISTICS = "image_statistics"
 SCRATCH_STEPS, SCRATCH_EPOCHS = 4000, (30, 80)
 STEPS_AN_EPOCH, LARGEST_BATCH, SMALLEST_BATCH = 20, 256, 4
 WARMUP_SHARE = 0.2
-# Estimates of the noise rate that look at a held-out part.
-_FROM_HELD_OUT = ("em", "gmm")
 WITHOUT_WEIGHTS = (
     "warning: no pretrained weights are at hand; with them, 234 bird photos "
     "gave 0.66 test, without 0.31. Bring\n    some: --network=FILE.keras, from "
@@ -207,8 +205,7 @@ class _Rules:
         # Nothing looks at it: folds judge, or lambda is no estimate's.
         is_idle = values.get("head_folds") or values["lam"] == HEAD_LAM
         if is_idle and values["select"] == "last":
-            if values["noise_rate"] not in _FROM_HELD_OUT:
-                self._choose("holdout", 0.0, "nothing needs a held-out part")
+            self._choose("holdout", 0.0, "nothing needs a held-out part")
         self._choose("holdout", STANDARD["holdout"])
 
     def _batch_size(self, trained):
