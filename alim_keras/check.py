@@ -89,7 +89,7 @@ def main(line):
             f"{len(training.test_images):,} test",
             flush=True,
         )
-        if chosen:
+        if defaults.describe(chosen):
             print(defaults.describe(chosen), flush=True)
     return _verdict(config, problems)
 

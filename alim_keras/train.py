@@ -123,7 +123,7 @@ def train(config, folder, scope, replicas=1, publish=True):
         for note in training.notes:
             print(note)
         print(training.sets.describe(training.labels), flush=True)
-        if chosen:
+        if defaults.describe(chosen):
             print(defaults.describe(chosen), flush=True)
     training = features.frozen(config, pixels, folder)
 

@@ -178,7 +178,7 @@ def test_metrics_count_members():
 
 
 def test_losses_by_hand():
-    s, p = np.array([[0.5, 0.0, 1.0]]), np.array([[0.2, 0.5, 0.3]])
+    s, p = np.array([[[0.5, 0.0, 1.0]], [[0.2, 0.5, 0.3]]], "float32")
     # -log(.5 * .2 + .3), from probabilities and from logits.
     expected = -np.log(0.4)
     for loss, pred in (
@@ -191,7 +191,7 @@ def test_losses_by_hand():
     )
     # The weights hold S already: .2 * .5 + .8 * .5 and 2 * 1 * .5.
     loss = losses.LeveragedSigmoid(beta=2.0)
-    value = loss(([[0.2, 1.0, 0.8]], s), np.zeros((1, 3)))
+    value = loss(([[0.2, 1.0, 0.8]], s), np.zeros((1, 3), "float32"))
     np.testing.assert_allclose(value, 1.5, rtol=1e-6)
     weights = layers.LeveragedWeights(1, 3)
     # .5 * .2 and .3 of .4; the only class outside.

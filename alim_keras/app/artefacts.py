@@ -122,8 +122,8 @@ def _write_labels(folder, model, training):
     frames, names = [], training.class_names
     for part, weights, kinds in beliefs(model, training):
         ids, sets = training.ids[part], training.sets.rows(part)
-        if training.votes is not None:
-            predicted = kinds == "prediction"
+        predicted = kinds == "prediction"
+        if training.votes is not None and predicted.any():
             weights[predicted] = _met(weights[predicted], sets[predicted])
         frame = report.label_rows(ids, weights, sets, names, kinds)
         frames.append(frame.set_axis(part))

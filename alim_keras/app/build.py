@@ -82,8 +82,8 @@ def backbone_of(config, training, restored=False):
         return unit, list(training.mean), list(training.std)
     if pretrained is not None:
         backbone = pretrained.build(not restored)
-        part, _, count = config.method.train_backbone.partition(":")
-        if part == "last":
+        _, _, count = (config.method.train_backbone or "").partition(":")
+        if count:
             networks.train_last(backbone, int(count))
         return backbone, 0.0, 1.0 / 255.0
     backbone, is_normalised = networks.make_backbone(

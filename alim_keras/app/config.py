@@ -179,9 +179,10 @@ class AlimConfig:
         lam_per_class: Take that quantile within the examples that share a
             likeliest class outside their sets.
         noise_rate: What ALIM is told: a number; oracle (the simulated level);
-            an estimate: em or gmm (from the held-out part), cv (from three
-            short trainings), annotated (from --known_labels) or annotated:FILE;
-            or auto, one of these. Without it: oracle; auto for given sets.
+            an estimate: em (from the held-out part, or from heads that did not
+            see the item), cv (from three short trainings), votes (from several
+            annotators), annotated (from --known_labels) or annotated:FILE; or
+            auto, one of these. Without it: oracle; auto for given sets.
         warmup_epochs: e0: epochs before labels outside the set get weight.
             Without it: 15; of data of one's own a fifth of the epochs.
         update: Recompute pseudo labels in every step, or after every epoch.

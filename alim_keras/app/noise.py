@@ -16,6 +16,7 @@ from alim_keras import methods
 from alim_keras import noise_rate
 from alim_keras.app import build
 from alim_keras.app.run_folder import fingerprint
+from alim_keras.data import annotators
 from alim_keras.data import checks
 from alim_keras.data import known_data
 from alim_keras.data import tables
@@ -29,7 +30,6 @@ from alim_keras.errors import first_five
 # networks that did not see the labels.
 FILE = "noise_rate.json"
 FOLDS_FILE = "folds.npz"
-_ESTIMATORS = {"em": noise_rate.em, "gmm": noise_rate.gmm}
 # A fold's training takes at most so many epochs, unless they have fewer steps
 # than the second number.
 _EPOCHS, _STEPS = 12, 240
@@ -38,32 +38,39 @@ _EPOCHS, _STEPS = 12, 240
 def prepare(config, folder, training):
     """Returns what the run tells ALIM: a number, an estimator, or None.
 
-    `annotated` and `cv` are estimated here, once, before the training; `em`
-    and `gmm` by the returned estimator, as epochs end. Each estimate is
-    printed and kept.
+    `annotated`, `votes` and `cv` are estimated here, once, before the
+    training; `em` by the returned estimator, as epochs end, from the held-out
+    part or, with `--head_folds`, from heads that did not see the example. Each
+    estimate is printed and kept.
     """
     kept, asked = Kept(config, folder, training), requested(config)
     if asked in (None, "oracle") or isinstance(asked, float):
         return kept.in_force()
+    estimator = noise_rate.em
     if asked == "auto":
         asked, why = _choose(config, training)
         _tell(f"--noise_rate=auto takes {asked}: {why}")
-    if asked in _ESTIMATORS:
-        if not len(training.held_out):
+        estimator = noise_rate.cautious
+    if asked == "em":
+        rows = training.held_out
+        if config.method.head_folds:
+            rows = training.trained
+        if not len(rows):
             raise ConfigError(
-                f"--noise_rate={asked} looks at images held out of training; "
-                "add --holdout=0.1, or use --noise_rate=cv. Received: "
-                "--holdout=0"
+                "--noise_rate=em looks at images held out of training; add "
+                "--holdout=0.1, or use --noise_rate=cv. Received: --holdout=0"
             )
-        batches = build.eval_batches(training, training.held_out)
-        kept.estimator = noise_rate.HeldOut(batches, _ESTIMATORS[asked])
+        batches = build.eval_batches(training, rows)
+        kept.estimator = noise_rate.HeldOut(batches, estimator)
         return kept
     estimate = None
     if asked == "cv" or folder.checkpoint.exists():
         # Of a file of true labels that grew meanwhile, a run that goes on
         # takes the old state, and only such a run.
         estimate = kept.read()
-    return kept.keep(estimate or _estimate_once(asked, config, training)).value
+    if estimate is None:
+        estimate = _estimate_once(asked, config, training, estimator)
+    return kept.keep(estimate).value
 
 
 def requested(config):
@@ -146,13 +153,37 @@ def _choose(config, training):
     sizes = training.sets.sizes[training.held_out]
     num_held_out = int((sizes < training.num_classes).sum())
     asked, why = noise_rate.choose(num_held_out, num_labels)
+    if asked == "annotated":
+        return asked, why
+    if _votes(training) is not None:
+        return "votes", "several annotators answered for the same items."
+    if config.method.head_folds:
+        return "em", "heads that did not see an item judge its set."
     if asked == "cv" and config.machine.distribute == "multi_worker":
         return "em", "many processes train, and cv is for one."
     return asked, why
 
 
-def _estimate_once(asked, config, training):
+def _votes(training):
+    """Returns `VoteArrays` that say something of each other, or None."""
+    if training.votes is None:
+        return None
+    votes = annotators.VoteArrays.of(
+        training.votes, training.ids, training.class_names
+    )
+    return votes if votes.overlap() and len(votes.names) > 1 else None
+
+
+def _estimate_once(asked, config, training, estimator=noise_rate.em):
     """Returns an `Estimate` that is made before the training."""
+    if asked == "votes":
+        votes = _votes(training)
+        if votes is None:
+            raise ConfigError(
+                "--noise_rate=votes needs several annotators who answered for "
+                "the same items, in a column `annotator`, or one each."
+            )
+        return noise_rate.from_votes(votes, training.sets)
     if asked != "cv":
         rows, labels = _annotations(asked.partition(":")[2], training)
         # The sets as they were given, where known labels stand in for some.
@@ -169,6 +200,7 @@ def _estimate_once(asked, config, training):
         training.sets.take(rows).dense(),
         seed=config.run.seed,
         groups=_groups_of(training, rows),
+        estimator=estimator,
     )
 
 
@@ -251,7 +283,7 @@ class CrossFit:
         schedule = keras.callbacks.LearningRateScheduler(rate)
         self._model.fit(batches, epochs=epochs, verbose=0, callbacks=[schedule])
         batches = build.eval_batches(training, training.trained[predict_rows])
-        logits = [self._infer(x["image"]) for x, _ in batches]
+        logits = [self._infer(x) for x, _ in batches]
         return np.concatenate(list(map(keras.ops.convert_to_numpy, logits)))
 
 

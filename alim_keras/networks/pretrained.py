@@ -101,8 +101,7 @@ def find(name=None, weights=None, image_size=None):
         EnvironmentLacksError: If KerasHub is missing.
     """
     if name in (None, "auto"):
-        place = os.path.expanduser(os.environ.get("KERAS_HOME", "~/.keras"))
-        path = os.path.join(place, "models", _DEFAULT_FILE)
+        path = os.path.join(_keras_home(), _DEFAULT_FILE)
         if weights is None and os.path.isfile(path):
             weights = "imagenet"
         if weights != "imagenet":
@@ -128,6 +127,12 @@ def find(name=None, weights=None, image_size=None):
         return application(name, (size, size, 3), None, chosen)
 
     return Backbone(name, size, build)
+
+
+def _keras_home():
+    """Returns the folder in which Keras keeps weights that it fetched."""
+    place = os.path.expanduser(os.environ.get("KERAS_HOME", "~/.keras"))
+    return os.path.join(place, "models")
 
 
 def _of_file(path, image_size):
@@ -353,13 +358,18 @@ def application(name, input_shape, width=None, weights=None):
             f"{name} takes colour images, (H, W, 3). Received: "
             f"input_shape={tuple(input_shape)}"
         )
+    options = {"include_top": False, "input_shape": tuple(input_shape)}
     try:
-        network = makers[name](
-            include_top=False,
-            weights=weights,
-            input_shape=tuple(input_shape),
-            pooling="avg",
-        )
+        network = makers[name](weights=None, pooling="avg", **options)
+        if weights == "imagenet":
+            size = network.count_params() / 2**18
+            print(
+                f"ImageNet weights of {name}, {size:.0f} MiB, from "
+                f"{_keras_home()}, or else fetched into it",
+                flush=True,
+            )
+        if weights is not None:
+            network = makers[name](weights=weights, pooling="avg", **options)
     except Exception as error:  # Keras wraps what urllib says in Exception.
         kind = EnvironmentLacksError if weights == "imagenet" else DataError
         raise kind(

@@ -129,7 +129,7 @@ def _colours(pixels):
 def _edges(grey):
     across = ops.pad(grey[:, :, 2:] - grey[:, :, :-2], ((0, 0), (0, 0), (1, 1)))
     down = ops.pad(grey[:, 2:] - grey[:, :-2], ((0, 0), (1, 1), (0, 0)))
-    strength = ops.sqrt(across**2 + down**2 + 1e-12)
+    strength = ops.sqrt(across**2 + down**2)
     # An angle counts for the two nearest of nine, all round.
     angle = ops.mod(ops.arctan2(down, across), math.pi) * (_ANGLES / math.pi)
     distance = ops.abs(angle[..., None] - ops.arange(_ANGLES, dtype="float32"))

@@ -37,9 +37,8 @@ class Estimate:
         value: Float in `[0, 1]`.
         low: Float, lower end of the 95 % interval.
         high: Float, upper end.
-        method: `"em"`, `"cv"`, `"gmm"` or `"annotated"`.
+        method: `"em"`, `"cv"`, `"votes"` or `"annotated"`.
         reason: String, one sentence: what the estimate rests on.
-        separated: Whether a mixture found two groups; None without a mixture.
         details: Dict of plain values that explain the estimate.
     """
 
@@ -48,7 +47,6 @@ class Estimate:
     high: float
     method: str
     reason: str
-    separated: bool | None = None
     details: dict = dataclasses.field(default_factory=dict)
 
     def describe(self):

@@ -3,6 +3,7 @@
 import csv
 import io
 import shutil
+import sys
 
 import commands
 import keras
@@ -232,7 +233,7 @@ def test_fine_tuning(part, count, photos, backbone, tmp_path):
 def test_what_does_not_fit_is_refused(
     flags, code, words, photos, backbone, tmp_path, monkeypatch
 ):
-    monkeypatch.setitem(__import__("sys").modules, "keras_hub", None)
+    monkeypatch.setitem(sys.modules, "keras_hub", None)
     found = commands.fails(
         *("train", *OWN, f"--run_dir={tmp_path}", f"--network={backbone}"),
         *(f"--dataset={photos / 'labels.csv'}", "--none_of_these=unsure"),

@@ -9,6 +9,7 @@ import own
 import pytest
 
 from alim_keras import data
+from alim_keras import draws
 from alim_keras import noise_rate
 from alim_keras.app import noise
 from alim_keras.app.run_folder import RunFolder
@@ -230,10 +231,22 @@ def test_copies_stay_in_one_fold(photos, tmp_path, monkeypatch):
         seen.append(np.bincount(groups)[groups])
         return usual(fit, count, folds, seed, groups)
 
+    deal, fold = draws.folds, []
+
+    def spy_heads(*arguments):
+        groups = arguments[3:]
+        fold.append((deal(*arguments), *groups))
+        return fold[-1][0]
+
+    monkeypatch.setattr(draws, "folds", spy_heads)
     run_dir, images = tmp_path / "run", f"--images={place}"
     table = photos / "labels.csv"
-    code, _, err = commands.train_own(run_dir, table, images, "--epochs=1")
+    flags = (images, "--epochs=1", "--head_folds=3")
+    code, _, err = commands.train_own(run_dir, table, *flags)
     assert code == 0, err
+    assigned, copies = fold[-1]
+    (twins,) = [c for c in set(copies) if (copies == c).sum() == 2]
+    assert len(set(assigned[copies == twins])) == 1
     monkeypatch.setattr(noise_rate, "out_of_fold", spy)
     code, out, err = commands.call("audit", run_dir, *FOLDS)
     assert code == 0, err

@@ -72,7 +72,7 @@ def test_certain_predictions_by_hand():
     # Sizes that do not occur have the common rate, full sets none.
     assert found.details["rate_by_size"][2] == pytest.approx(0.244444, abs=1e-5)
     assert found.details["rate_by_size"][3] == 0.0
-    assert found.method == "em" and found.separated is None
+    assert found.method == "em"
 
 
 def test_the_interval_is_the_profile_likelihoods():

@@ -6,11 +6,11 @@ import pytest
 from sample_report import vote_frame
 from sklearn.metrics import cohen_kappa_score
 
+from alim_keras.data import annotators as module
 from alim_keras.data.annotators import VoteArrays
 from alim_keras.data.annotators import VoteModel
 from alim_keras.errors import DataError
 from alim_keras.report import examine
-from alim_keras.report import votes as module
 from alim_keras.report.votes import annotator_table
 
 NAMES = ["cat", "dog", "elk"]
