@@ -50,7 +50,7 @@ WARMUP_SHARE = 0.2
 _FROM_HELD_OUT = ("em", "gmm")
 WITHOUT_WEIGHTS = (
     "warning: no pretrained weights are at hand; with them, 234 bird photos "
-    "gave 0.60 test, without 0.31. Bring\n    some: --network=FILE.keras, from "
+    "gave 0.60 test, without 0.29. Bring\n    some: --network=FILE.keras, from "
     "pixels to features, or --weights=imagenet, which Keras downloads."
 )
 
