@@ -83,7 +83,8 @@ def main(line):
             everything = np.arange(len(training))
             artefacts.put_known(training, everything, probabilities, kinds)
         else:
-            rate = noise.Kept(run.config, folder, training).in_force()
+            if not run.model.folds:
+                rate = noise.Kept(run.config, folder, training).in_force()
             probabilities = np.zeros(training.sets.shape, np.float32)
             for part, weights, kind in artefacts.beliefs(run.model, training):
                 probabilities[part], kinds[part] = weights, kind

@@ -107,6 +107,7 @@ def train(config, folder, scope, replicas=1, publish=True):
     from alim_keras.app import load
     from alim_keras.app import noise
     from alim_keras.app import run_folder
+    from alim_keras.app.verdict import verdict
 
     # Data.
     is_chief = backend.is_chief()
@@ -169,6 +170,9 @@ def train(config, folder, scope, replicas=1, publish=True):
             mean = artefacts.write(folder, model, training)
         rate = noise.Kept(config, folder, training).in_force()
         results = artefacts.results(config, folder, training, rate, mean)
+        results["verdict"] = (
+            verdict(folder, model, training) if publish else None
+        )
         folder.write("results.json", results)
     # The other workers have done their part when the chief has.
     backend.gather_processes([0])

@@ -7,6 +7,7 @@ import sys
 import keras
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from alim_keras import backend
 from alim_keras import ops
@@ -16,11 +17,14 @@ from alim_keras.app.build import eval_batches
 from alim_keras.app.build import keeps_pseudo_labels
 from alim_keras.app.build import test_batches
 from alim_keras.callbacks import read_metrics
+from alim_keras.data.annotators import VoteArrays
 from alim_keras.files import PARTIAL
 from alim_keras.files import move_written
 from alim_keras.files import remove_partial
 from alim_keras.noise_rate import GUESS
 from alim_keras.noise_rate import Estimate
+from alim_keras.noise_rate import inference
+from alim_keras.report.beliefs import Settler
 
 
 def write(folder, model, training, labels=True):
@@ -85,26 +89,40 @@ def beliefs(model, training):
 
     They are the pseudo labels of the examples it was trained on, kind
     "table", if it keeps some, predictions for all others, and known labels
-    that stand in place of sets, "known".
+    that stand in place of sets, "known". A model with `folds` gives the
+    predictions of heads that did not see the example instead, "folds".
 
     Yields:
         In blocks, integers `(n,)`; float32 `(n, C)`, rows of zeros where no
         step has touched the table; and strings `(n,)`.
     """
-    kept = training.trained if model.keeps_pseudo_labels else ()
+    is_kept = model.folds or model.keeps_pseudo_labels
+    kept = training.trained if is_kept else ()
     predicted = np.setdiff1d(np.arange(len(training)), kept)
-    for kind, rows in (("table", kept), ("prediction", predicted)):
+    names = ("folds", "folds") if model.folds else ("table", "prediction")
+    unseen = held_out_probabilities(model, training) if model.folds else None
+    for kind, rows in zip(names, (kept, predicted)):
         for block in report.blocks(len(rows), training.num_classes):
             part = rows[block]
-            if kind == "table":
-                table = model.pseudo_label_table
-                weights = table.dense_rows(block[0], block[-1] + 1)
-            else:
+            if rows is predicted:
                 batches = eval_batches(training, part)
                 weights = model.predict(batches, verbose=0)
+            elif model.folds:
+                weights = unseen[block]
+            else:
+                table = model.pseudo_label_table
+                weights = table.dense_rows(block[0], block[-1] + 1)
             weights, kinds = np.array(weights), np.full(len(part), kind, object)
             put_known(training, part, weights, kinds)
             yield part, weights, kinds
+
+
+def held_out_probabilities(model, training):
+    """Returns what heads that did not see them say of the trained rows."""
+    infer = inference(model)
+    batches = eval_batches(training, training.trained)
+    logits = [keras.ops.convert_to_numpy(infer(x)) for x, _ in batches]
+    return softmax(np.concatenate(logits).astype("float32"), axis=1)
 
 
 def put_known(training, rows, probabilities, kinds):
@@ -120,7 +138,10 @@ def put_known(training, rows, probabilities, kinds):
 def _write_labels(folder, model, training):
     """Writes labels.csv; returns the settled labels, int64 `(N,)`."""
     frames, names = [], training.class_names
-    for part, weights, kinds in beliefs(model, training):
+    found = beliefs(model, training)
+    if model.folds:
+        found = [_by_settler(training, found)]
+    for part, weights, kinds in found:
         ids, sets = training.ids[part], training.sets.rows(part)
         predicted = kinds == "prediction"
         if training.votes is not None and predicted.any():
@@ -130,6 +151,21 @@ def _write_labels(folder, model, training):
     frame = pd.concat(frames).sort_index()
     report.write_table(folder.file("labels.csv"), frame)
     return pd.Index(names).get_indexer(frame["label"])
+
+
+def _by_settler(training, found):
+    """Returns rows, P(y | x, S) of all examples, and kinds."""
+    rows, weights, kinds = map(np.concatenate, zip(*found))
+    order = np.argsort(rows)
+    rows, weights, kinds = rows[order], weights[order], kinds[order]
+    sets, votes = training.sets, training.votes
+    if votes is not None:
+        votes = VoteArrays.of(votes, training.ids, training.class_names)
+    settler = Settler(None, weights, sets, kinds, votes)
+    for block in report.blocks(*sets.shape):
+        part = block[kinds[block] != "known"]
+        weights[part] = settler.belief(part, weights[part], sets.rows(part) > 0)
+    return rows, weights, kinds
 
 
 def _met(probabilities, sets):
@@ -232,6 +268,8 @@ def describe(numbers):
         sentences.append(f"Training labels right: {accuracy:.4f}.")
     if numbers.get("alim", "").startswith("never"):
         sentences.append(f"ALIM {numbers['alim']}.")
-    return " ".join(sentences) or (
-        f"{numbers['epochs']} epochs; no true labels to measure accuracy by."
-    )
+    if not sentences:
+        epochs = f"{numbers['epochs']} epochs"
+        sentences = [f"{epochs}; no true labels to measure accuracy by."]
+    verdict = numbers.get("verdict") or {}
+    return "\n".join(filter(None, [" ".join(sentences), verdict.get("text")]))

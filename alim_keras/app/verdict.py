@@ -1,0 +1,187 @@
+"""The verdict of a run: is what it made better than something simpler?"""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from alim_keras import draws
+from alim_keras.app import artefacts
+from alim_keras.data.annotators import VoteArrays
+from alim_keras.report.beliefs import Settler
+
+# With so many true labels they judge.
+_ENOUGH = 50
+# Else so many items, by this many neighbours, weighed by exp(10 cosine).
+_JUDGED, _NEIGHBOURS, _SHARPNESS = 2000, 15, 10.0
+# Of the logistic regression: folds, decay as of heads, and most candidates.
+_FOLDS, _DECAY, _LARGEST = 3, 0.01, 50_000
+
+
+def verdict(folder, model, training):
+    """Compares labels.csv and the model with what is simpler.
+
+    Labels are judged by true ones, if 50 are known. Else, of features, by the
+    belief P(y | x, S) that follows from the sets of the nearest neighbours,
+    from which neither labels.csv nor a logistic regression was made; votes
+    count in it. Models are judged by test labels, else by how many sets hold
+    their answer, for examples that they did not see. A difference of less
+    than two standard errors is none.
+
+    Returns:
+        A dict: `text`, and `labels` and `model`, lists of dicts `than`,
+        `difference`, `error` (standard), `count` and `by`. None where there
+        is nothing to compare with.
+    """
+    labels, models, names = [], [], training.class_names
+    features = regression = None
+    if training.kind == "features":
+        features = _unit(training.images, training)
+        regression = _regression(training, features)
+    frame = pd.read_csv(folder.file("labels.csv"), keep_default_na=False)
+    rows, by, truth = np.flatnonzero(frame["source"] != "known"), None, None
+    if training.labels is not None:
+        truth = training.labels[rows]
+    if truth is not None and (truth >= 0).sum() >= _ENOUGH:
+        rows, by = rows[truth >= 0], "known labels"
+        belief = np.eye(len(names))[training.labels[rows]]
+    elif features is not None and len(rows):
+        most, by = min(_JUDGED, len(rows)), "the sets of nearest neighbours"
+        rows = np.random.default_rng(0).choice(rows, most, replace=False)
+        belief = _by_neighbours(training, features, rows)
+    if by:
+        settled = pd.Index(names).get_indexer(frame["label"])[rows]
+        ours = belief[np.arange(len(rows)), settled]
+        for name, scores in _rivals(training, rows, regression):
+            best = scores == scores.max(axis=1, keepdims=True)
+            theirs = (belief * best).sum(axis=1) / best.sum(axis=1)
+            labels.append(_compared(name, ours - theirs, by))
+    if regression is not None:
+        by, ours, rows = "test labels", None, training.trained
+        answers, tests = (p.argmax(axis=1) for p in regression)
+        if len(tests) >= _ENOUGH:
+            batches = artefacts.test_batches(training)
+            ours = model.predict(batches, verbose=0).argmax(axis=1)
+            ours, theirs = (p == training.test_labels for p in (ours, tests))
+        elif model.folds:
+            by = "sets that neither had seen"
+            ours = artefacts.held_out_probabilities(model, training)
+            pair = ours.argmax(axis=1), answers[rows]
+            ours, theirs = (training.sets.contains(rows, p) for p in pair)
+        if ours is not None:
+            difference = ours.astype(float) - theirs
+            models = [_compared("a logistic regression", difference, by)]
+    text = [_sentence("labels.csv", labels), _sentence("the model", models)]
+    if labels or models:
+        text = "Verdict: " + " ".join(filter(None, text))
+        return {"text": text, "labels": labels, "model": models}
+
+
+def _rivals(training, rows, regression):
+    """Yields names and scores `(n, C)`, the largest of which are meant."""
+    inside = training.sets.rows(rows) > 0
+    is_plain = (inside.sum(axis=1) == 1).all()
+    yield "the given labels" if is_plain else "picking in the sets", inside
+    if training.votes is not None:
+        names = training.class_names
+        votes = VoteArrays.of(training.votes, training.ids, names)
+        counts = np.zeros(training.sets.shape, np.int32)
+        np.add.at(counts, (votes.rows, votes.classes), 1)
+        if votes.overlap():
+            yield "the majority vote", counts[rows]
+    if regression is not None and not is_plain:
+        yield "a logistic regression", inside * regression[0][rows]
+
+
+def _compared(name, differences, by):
+    error = float(differences.std() / np.sqrt(len(differences)))
+    found = {"difference": float(differences.mean()), "error": error}
+    return {"than": name, **found, "count": len(differences), "by": by}
+
+
+def _sentence(ours, compared):
+    """Says in a sentence which to use; empty without a comparison."""
+    better, close, parts = [], [], []
+    for one in compared:
+        gain, margin = 100 * one["difference"], 200 * one["error"]
+        parts.append(f"{gain:+.1f} ± {margin:.1f} points over {one['than']}")
+        if gain < -margin:
+            better.append((gain, one["than"]))
+        elif gain <= margin:
+            close.append(one["than"])
+    if not compared:
+        return ""
+    advice = f"use {min(better)[1] if better else ours}"
+    if close and not better:
+        advice = f"cannot be told from {' and '.join(close)}"
+        if "labels" not in compared[0]["by"]:
+            advice += f"; {_ENOUGH} known labels would tell"
+    by = f"by {compared[0]['by']} ({compared[0]['count']:,})"
+    return f"{ours}, {by}: {', '.join(parts)}: {advice}."
+
+
+def _unit(images, training):
+    """Returns centred features of length 1, float32 `(n, d)`."""
+    values = images[:, 0, 0] - training.images[:, 0, 0].mean(axis=0)
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)
+    return (values / np.maximum(lengths, 1e-12)).astype("float32")
+
+
+def _by_neighbours(training, features, rows):
+    """Returns P(y | x, S) of rows, by their neighbours' sets, `(n, C)`."""
+    sets, votes, parts = training.sets, training.votes, []
+    count = min(_NEIGHBOURS, len(features) - 1)
+    for part in np.array_split(rows, -(-len(rows) // 500)):
+        near = features[part] @ features.T
+        # Neither the item nor a copy of it.
+        near[near > 1 - 1e-5] = -1.0
+        place = np.argpartition(-near, count - 1, axis=1)[:, :count]
+        weight = np.exp(_SHARPNESS * np.take_along_axis(near, place, axis=1))
+        weight /= weight.mean(axis=1, keepdims=True)
+        given = sets.rows(place.ravel()) > 0
+        given = (given / given.sum(axis=1, keepdims=True)).reshape(
+            *place.shape, -1
+        )
+        # One more neighbour, who does not know.
+        sums = np.einsum("nk,nkc->nc", weight, given) + 1 / sets.num_classes
+        parts.append(sums / (count + 1))
+    answers, judged = np.concatenate(parts).astype("float32"), sets.take(rows)
+    if votes is not None:
+        names = training.class_names
+        votes = votes[votes["item"].isin(judged.ids)]
+        votes = VoteArrays.of(votes, judged.ids, names) if len(votes) else None
+    kinds, every = np.full(len(rows), "folds", object), np.arange(len(rows))
+    settler = Settler(None, answers, judged, kinds, votes)
+    return settler.belief(every, answers, judged.rows(every) > 0)
+
+
+def _regression(training, features):
+    """Returns P of rows out of fold, and of tests, `(n, C)`; or None.
+
+    The logistic regression learns each candidate, with a weight of 1 / |S|.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    sets, count = training.sets, len(features)
+    if len(sets.indices) > _LARGEST or count < 10 * _FOLDS:
+        return None
+    fold = draws.folds(count, _FOLDS, 0, training.copies)
+    tests = _unit(training.test_images, training)
+    answers = np.zeros(sets.shape)
+    tested = np.zeros((len(tests), sets.num_classes))
+    for k in range(_FOLDS):
+        rows, rest = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        sizes, given = sets.sizes[rows], sets.take(rows).indices
+        strength = 1 / (_DECAY * np.sqrt(len(rows)))
+        fit = LogisticRegression(C=strength, max_iter=100)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit.fit(
+                features[np.repeat(rows, sizes)],
+                given,
+                sample_weight=np.repeat(1 / sizes, sizes),
+            )
+        answers[np.ix_(rest, fit.classes_)] = fit.predict_proba(features[rest])
+        if len(tests):
+            tested[:, fit.classes_] += fit.predict_proba(tests)
+    return answers, tested
