@@ -1,0 +1,70 @@
+"""The verdict of a run, from numbers worked out by hand."""
+
+import numpy as np
+import pytest
+
+from alim_keras.app import verdict
+
+
+def compared(difference, error, by="known labels", than="the given labels"):
+    return {
+        "than": than,
+        "difference": difference,
+        "error": error,
+        "count": 200,
+        "by": by,
+    }
+
+
+def test_a_difference_and_its_standard_error():
+    # Mean 1/2; deviation sqrt(1/4) = 1/2; error 1/2 / sqrt(4) = 1/4.
+    made = verdict._compared("votes", np.array([1.0, 0.0, 1.0, 0.0]), "x")
+    assert made == {
+        "than": "votes",
+        "difference": 0.5,
+        "error": 0.25,
+        "count": 4,
+        "by": "x",
+    }
+
+
+@pytest.mark.parametrize(
+    "difference, error, by, advice",
+    [
+        (0.10, 0.02, "known labels", "use labels.csv."),
+        (-0.10, 0.02, "known labels", "use the given labels."),
+        # Within two standard errors, 4 points.
+        (
+            0.03,
+            0.02,
+            "known labels",
+            "cannot be told from the given labels.",
+        ),
+        (
+            -0.03,
+            0.02,
+            "the sets of nearest neighbours",
+            "cannot be told from the given labels; 50 known labels would tell.",
+        ),
+    ],
+)
+def test_the_sentence_says_which_to_use(difference, error, by, advice):
+    made = [compared(difference, error, by)]
+    text = verdict._sentence("labels.csv", made)
+    assert text.startswith(
+        f"labels.csv, by {by} (200): {100 * difference:+.1f}"
+    )
+    assert text.endswith(f" points over the given labels: {advice}")
+
+
+def test_the_worst_defeat_is_named():
+    made = [
+        compared(-0.05, 0.01, than="the majority vote"),
+        compared(-0.20, 0.01, than="a logistic regression"),
+    ]
+    text = verdict._sentence("labels.csv", made)
+    assert text.endswith("use a logistic regression.")
+
+
+def test_nothing_compared_is_no_sentence():
+    assert verdict._sentence("the model", []) == ""
