@@ -7,15 +7,13 @@ set, a tenth of it held out; the short training of `--noise_rate=cv` on the
 rest; then every estimator on what the network says. Writes Markdown: the mean
 error (bias) and its standard deviation over the seeds (spread) in percentage
 points, the mean absolute error, and how often the true rate lay in the 95 %
-interval. A mixture without two groups hands over to em. Errors are against the
-realised rate of the training part. The defaults take about a quarter of an
-hour on one core.
+interval. Errors are against the realised rate of the training part. The
+defaults take about a quarter of an hour on one core.
 """
 
 import argparse
 import collections
 import itertools
-import warnings
 
 import numpy as np
 
@@ -30,8 +28,6 @@ ESTIMATORS = (
     "auto",
     "em, held out",
     "cv",
-    "gmm, held out",
-    "gmm, out of fold",
     "em, trained on",
     "annotated, 100",
 )
@@ -50,22 +46,19 @@ def cell(cross_fit, training, seed):
         seed=seed,
     )
     looked_up = np.random.default_rng(seed).choice(trained, 100, replace=False)
-    with warnings.catch_warnings():
-        # Mixtures of samples that have no two groups do not settle.
-        warnings.simplefilter("ignore")
-        estimates = {
-            "em, held out": noise_rate.em(logits[held_out], sets[held_out]),
-            "cv": noise_rate.em(fold_logits, sets[trained]),
-            "gmm, held out": noise_rate.gmm(logits[held_out], sets[held_out]),
-            "gmm, out of fold": noise_rate.gmm(fold_logits, sets[trained]),
-            "em, trained on": noise_rate.em(logits[trained], sets[trained]),
-            "annotated, 100": noise_rate.annotated(
-                labels[looked_up], sets[looked_up]
-            ),
-        }
+    estimates = {
+        "em, held out": noise_rate.em(logits[held_out], sets[held_out]),
+        "cv": noise_rate.em(fold_logits, sets[trained]),
+        "em, trained on": noise_rate.em(logits[trained], sets[trained]),
+        "annotated, 100": noise_rate.annotated(
+            labels[looked_up], sets[looked_up]
+        ),
+    }
     full = int(sets[held_out].all(axis=1).sum())
-    chosen = noise_rate.choose(len(held_out) - full)[0]
-    estimates["auto"] = estimates["cv" if chosen == "cv" else "em, held out"]
+    pair = fold_logits, sets[trained]
+    if noise_rate.choose(len(held_out) - full)[0] == "em":
+        pair = logits[held_out], sets[held_out]
+    estimates["auto"] = noise_rate.cautious(*pair)
     realised = 1.0 - sets[trained, labels[trained]].mean()
     right = logits[held_out].argmax(axis=1) == labels[held_out]
     return estimates, float(realised), float(right.mean())
@@ -114,18 +107,17 @@ def table(protocol, levels, cells):
         "|---|" + "---|" * (len(levels) + 2),
     ]
     for name in ESTIMATORS:
-        entries, errors, inside, apart = [], [], [], []
+        entries, errors, inside = [], [], []
         for eta in levels:
             these = []
             for estimates, realised, _ in cells[protocol, eta]:
                 one = estimates[name]
                 these.append(100 * (one.value - realised))
                 inside.append(one.low <= realised <= one.high)
-                apart.append(one.separated)
             entries.append(f"{np.mean(these):+.1f} ± {np.std(these):.1f}")
             errors += these
         rows.append(
-            f"| {name}{_used(apart)} | {' | '.join(entries)} | "
+            f"| {name} | {' | '.join(entries)} | "
             f"{np.mean(np.abs(errors)):.1f} | {np.mean(inside):.0%} |"
         )
     for what, place in (("realised, %", 1), ("accuracy, %", 2)):
@@ -135,13 +127,6 @@ def table(protocol, levels, cells):
         ]
         rows.append(f"| *{what}* | {' | '.join(means)} | | |")
     return "\n".join(rows)
-
-
-def _used(apart):
-    """Returns how often a mixture's groups were apart; "" for others."""
-    if all(each is None for each in apart):
-        return ""
-    return f" (two groups in {sum(map(bool, apart))} of {len(apart)})"
 
 
 def main():
