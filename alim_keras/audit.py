@@ -86,7 +86,9 @@ def main(line):
             if not run.model.folds:
                 rate = noise.Kept(run.config, folder, training).in_force()
             probabilities = np.zeros(training.sets.shape, np.float32)
-            for part, weights, kind in artefacts.beliefs(run.model, training):
+            for part, weights, kind in artefacts.beliefs(
+                run.model, training, out_of_fold=True
+            ):
                 probabilities[part], kinds[part] = weights, kind
         audit = examine(
             probabilities,

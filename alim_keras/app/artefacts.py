@@ -17,14 +17,12 @@ from alim_keras.app.build import eval_batches
 from alim_keras.app.build import keeps_pseudo_labels
 from alim_keras.app.build import test_batches
 from alim_keras.callbacks import read_metrics
-from alim_keras.data.annotators import VoteArrays
 from alim_keras.files import PARTIAL
 from alim_keras.files import move_written
 from alim_keras.files import remove_partial
 from alim_keras.noise_rate import GUESS
 from alim_keras.noise_rate import Estimate
 from alim_keras.noise_rate import inference
-from alim_keras.report.beliefs import Settler
 
 
 def write(folder, model, training, labels=True):
@@ -84,30 +82,31 @@ def export_on_tensorflow(folder):
         )
 
 
-def beliefs(model, training):
+def beliefs(model, training, out_of_fold=False):
     """Yields rows, what a model believes of them, and the kind of belief.
 
     They are the pseudo labels of the examples it was trained on, kind
     "table", if it keeps some, predictions for all others, and known labels
-    that stand in place of sets, "known". A model with `folds` gives the
-    predictions of heads that did not see the example instead, "folds".
+    that stand in place of sets, "known". With `out_of_fold` a model with
+    `folds` gives what heads predict that did not see the example, "folds".
 
     Yields:
         In blocks, integers `(n,)`; float32 `(n, C)`, rows of zeros where no
         step has touched the table; and strings `(n,)`.
     """
-    is_kept = model.folds or model.keeps_pseudo_labels
+    out_of_fold = out_of_fold and model.folds
+    is_kept = out_of_fold or model.keeps_pseudo_labels
     kept = training.trained if is_kept else ()
     predicted = np.setdiff1d(np.arange(len(training)), kept)
-    names = ("folds", "folds") if model.folds else ("table", "prediction")
-    unseen = held_out_probabilities(model, training) if model.folds else None
+    names = ("folds", "folds") if out_of_fold else ("table", "prediction")
+    unseen = held_out_probabilities(model, training) if out_of_fold else None
     for kind, rows in zip(names, (kept, predicted)):
         for block in report.blocks(len(rows), training.num_classes):
             part = rows[block]
             if rows is predicted:
                 batches = eval_batches(training, part)
                 weights = model.predict(batches, verbose=0)
-            elif model.folds:
+            elif out_of_fold:
                 weights = unseen[block]
             else:
                 table = model.pseudo_label_table
@@ -138,10 +137,7 @@ def put_known(training, rows, probabilities, kinds):
 def _write_labels(folder, model, training):
     """Writes labels.csv; returns the settled labels, int64 `(N,)`."""
     frames, names = [], training.class_names
-    found = beliefs(model, training)
-    if model.folds:
-        found = [_by_settler(training, found)]
-    for part, weights, kinds in found:
+    for part, weights, kinds in beliefs(model, training):
         ids, sets = training.ids[part], training.sets.rows(part)
         predicted = kinds == "prediction"
         if training.votes is not None and predicted.any():
@@ -151,21 +147,6 @@ def _write_labels(folder, model, training):
     frame = pd.concat(frames).sort_index()
     report.write_table(folder.file("labels.csv"), frame)
     return pd.Index(names).get_indexer(frame["label"])
-
-
-def _by_settler(training, found):
-    """Returns rows, P(y | x, S) of all examples, and kinds."""
-    rows, weights, kinds = map(np.concatenate, zip(*found))
-    order = np.argsort(rows)
-    rows, weights, kinds = rows[order], weights[order], kinds[order]
-    sets, votes = training.sets, training.votes
-    if votes is not None:
-        votes = VoteArrays.of(votes, training.ids, training.class_names)
-    settler = Settler(None, weights, sets, kinds, votes)
-    for block in report.blocks(*sets.shape):
-        part = block[kinds[block] != "known"]
-        weights[part] = settler.belief(part, weights[part], sets.rows(part) > 0)
-    return rows, weights, kinds
 
 
 def _met(probabilities, sets):
