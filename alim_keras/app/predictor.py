@@ -168,7 +168,7 @@ class Inputs:
                 values = self.values.read(rows, problems)
             else:
                 values = np.asarray(self.values[rows])
-            for place, reason in problems.items():
+            for place, reason in sorted(problems.items()):
                 name = self.ids[rows[place]]
                 if skipped is None:
                     raise DataError(

@@ -172,11 +172,20 @@ def _interrupts_raised():
 @contextlib.contextmanager
 def interrupts_deferred():
     """Delivers signals only after the block, which could swallow them."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    # A mask of this thread would not do: others receive the signal then.
+    received = []
+
+    def keep(number, _):
+        received.append(number)
+
+    usual = {number: signal.signal(number, keep) for number in _SIGNALS}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+    if received:
+        signal.raise_signal(received[0])
 
 
 @contextlib.contextmanager
