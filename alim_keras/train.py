@@ -114,7 +114,7 @@ def train(config, folder, scope, replicas=1, publish=True):
     is_restored = folder.checkpoint.exists()
     config = defaults.kept(config, folder)
     training = load.training_set(config, folder)
-    config, chosen = defaults.resolve(config, training)
+    config, reasons = defaults.resolve(config, training)
     build.check(config, replicas)
     training = defaults.arranged(config, training)
     pixels = training = features.at_own_size(config, training)
@@ -124,8 +124,8 @@ def train(config, folder, scope, replicas=1, publish=True):
         for note in training.notes:
             print(note)
         print(training.sets.describe(training.labels), flush=True)
-        if defaults.describe(chosen):
-            print(defaults.describe(chosen), flush=True)
+        if defaults.describe(reasons):
+            print(defaults.describe(reasons), flush=True)
     training = features.frozen(config, pixels, folder)
 
     # The noise rate, before the seed: it may train networks of its own.
@@ -145,7 +145,7 @@ def train(config, folder, scope, replicas=1, publish=True):
             print(f"Continuing {folder.path} after epoch {finished_epochs}")
         else:
             print(build.describe(config, model, training, replicas))
-        folder.write_identity(config, pixels, chosen)
+        folder.write_identity(config, pixels, reasons)
         print(f"Run folder: {folder.path}", flush=True)
 
     # Training: the step is methods/base.py's, in the Trainer of backend/.
@@ -164,15 +164,14 @@ def train(config, folder, scope, replicas=1, publish=True):
     # What others use, with the weights of the selected epoch.
     results = None
     if is_chief:
-        mean = None
+        settled = mean = judgement = None
         if publish:
             folder.checkpoint.restore(model, "best")
-            mean = artefacts.write(folder, model, training)
+            settled, mean = artefacts.write(folder, model, training)
+            judgement = verdict(model, training, settled)
         rate = noise.Kept(config, folder, training).in_force()
         results = artefacts.results(config, folder, training, rate, mean)
-        results["verdict"] = (
-            verdict(folder, model, training) if publish else None
-        )
+        results["verdict"] = judgement
         folder.write("results.json", results)
     # The other workers have done their part when the chief has.
     backend.gather_processes([0])

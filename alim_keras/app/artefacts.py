@@ -31,8 +31,9 @@ def write(folder, model, training, labels=True):
     On JAX saved_model/ is left to `export_on_tensorflow`, which needs the
     folder to itself.
 
-    Returns the mean over the classes of their test accuracy, or None where no
-    test image has a label, or without `labels`.
+    Returns the settled labels, int64 `(N,)`, and the mean over the classes of
+    their test accuracy, None where no test image has a label. Without `labels`
+    both are None.
     """
     if keras.config.backend() == "tensorflow":
         write_saved_model(folder, model, training)
@@ -42,9 +43,9 @@ def write(folder, model, training, labels=True):
     (features.served(model, training)[0] if is_frozen else model).save(partial)
     move_written(partial, folder.file("model.keras"))
     if not labels:
-        return None
+        return None, None
     settled = _write_labels(folder, model, training)
-    return _write_classes(folder, model, training, settled)
+    return settled, _write_classes(folder, model, training, settled)
 
 
 def write_saved_model(folder, model, training):
@@ -179,7 +180,7 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
     """Returns the content of results.json.
 
     `noise_rate` is what ALIM was told, a number, an `Estimate` or None, and
-    `per_class_mean` what `write` returned.
+    `per_class_mean` is of `write`.
     """
     state, rows = folder.checkpoint.state, {}
     for row in read_metrics(folder.file("metrics.csv")):

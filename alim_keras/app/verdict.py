@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 
 from alim_keras import draws
 from alim_keras.app import artefacts
@@ -18,8 +17,10 @@ _JUDGED, _NEIGHBOURS, _SHARPNESS = 2000, 15, 10.0
 _FOLDS, _DECAY, _LARGEST = 3, 0.01, 50_000
 
 
-def verdict(folder, model, training):
-    """Compares labels.csv and the model with what is simpler.
+def verdict(model, training, settled):
+    """Compares settled labels and the model with what is simpler.
+
+    `settled` are the labels in labels.csv, int64 `(N,)`.
 
     Labels are judged by true ones, if 50 are known. Else, of features, by the
     belief P(y | x, S) that follows from the sets of the nearest neighbours,
@@ -33,25 +34,25 @@ def verdict(folder, model, training):
         `difference`, `error` (standard), `count` and `by`. None where there
         is nothing to compare with.
     """
-    labels, models, names = [], [], training.class_names
+    labels, models = [], []
     features = regression = None
     if training.kind == "features":
         features = _unit(training.images, training)
         regression = _regression(training, features)
-    frame = pd.read_csv(folder.file("labels.csv"), keep_default_na=False)
-    rows, by, truth = np.flatnonzero(frame["source"] != "known"), None, None
+    rows, by, truth = np.arange(len(training)), None, None
+    if training.known_as_sets:
+        rows = np.flatnonzero(training.known < 0)
     if training.labels is not None:
         truth = training.labels[rows]
     if truth is not None and (truth >= 0).sum() >= _ENOUGH:
         rows, by = rows[truth >= 0], "known labels"
-        belief = np.eye(len(names))[training.labels[rows]]
+        belief = np.eye(training.num_classes)[training.labels[rows]]
     elif features is not None and len(rows):
         most, by = min(_JUDGED, len(rows)), "the sets of nearest neighbours"
         rows = np.random.default_rng(0).choice(rows, most, replace=False)
         belief = _by_neighbours(training, features, rows)
     if by:
-        settled = pd.Index(names).get_indexer(frame["label"])[rows]
-        ours = belief[np.arange(len(rows)), settled]
+        ours = belief[np.arange(len(rows)), settled[rows]]
         for name, scores in _rivals(training, rows, regression):
             best = scores == scores.max(axis=1, keepdims=True)
             theirs = (belief * best).sum(axis=1) / best.sum(axis=1)

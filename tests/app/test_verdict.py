@@ -1,8 +1,12 @@
 """The verdict of a run, from numbers worked out by hand."""
 
+import json
+
 import numpy as np
+import own
 import pytest
 
+from alim_keras import data
 from alim_keras.app import verdict
 
 
@@ -68,3 +72,28 @@ def test_the_worst_defeat_is_named():
 
 def test_nothing_compared_is_no_sentence():
     assert verdict._sentence("the model", []) == ""
+
+
+def test_the_labels_of_a_run_are_judged_by_true_ones(finished_run):
+    """The classes' names are digits, which a table must not turn to numbers."""
+    (found,) = json.loads((finished_run / "results.json").read_text())[
+        "verdict"
+    ]["labels"]
+    sets = data.CandidateSets.load(finished_run / "candidates.npz")
+    digits = data.load("digits")
+    truth = digits.labels[digits.rows_of(sets.ids)]
+    settled = {
+        row["id"]: row["label"]
+        for row in own.read_rows(finished_run / "labels.csv")
+    }
+    differences = [
+        (settled[name] == str(label)) - (label in members) / len(members)
+        for name, label, members in zip(
+            sets.ids, truth, map(sets.members, range(len(sets)))
+        )
+    ]
+    assert found["than"] == "picking in the sets"
+    assert found["count"] == len(sets) == 96
+    np.testing.assert_allclose(found["difference"], np.mean(differences))
+    error = np.std(differences) / 96**0.5
+    np.testing.assert_allclose(found["error"], error)
