@@ -201,6 +201,11 @@ def _mean_over_views(backbone, images, rows, num_views):
             outputs = backbone.network.predict_on_batch(mirrored)
             total = total + np.asarray(outputs, "float32")[: len(rows)]
     mean = total / num_views
+    if not np.isfinite(mean).all():
+        raise DataError(
+            f"{backbone.path or backbone.name} gives features that are NaN or "
+            "infinite; save the network again, or use another --network"
+        )
     is_small = np.abs(mean).max() < np.finfo(np.float16).max
     return mean.astype(np.float16 if is_small else np.float32)
 

@@ -240,3 +240,19 @@ def test_what_does_not_fit_is_refused(
         *(f"--images={photos / 'photos'}", *FROZEN, *flags),
     )
     assert found[0] == code and words in found[1], found
+
+
+def test_a_network_that_gives_nan_is_named(photos, tmp_path):
+    inputs = keras.Input((None, None, 3))
+    x = keras.layers.GlobalAveragePooling2D()(inputs)
+    x = keras.layers.Rescaling(float("nan"))(x)
+    path = tmp_path / "broken.keras"
+    keras.Model(inputs, x).save(path)
+    code, line = commands.fails(
+        *("train", *OWN, f"--run_dir={tmp_path / 'run'}", f"--network={path}"),
+        *(f"--dataset={photos / 'labels.csv'}", "--none_of_these=unsure"),
+        *(f"--images={photos / 'photos'}", *FROZEN),
+    )
+    assert code == 3
+    assert f"{path} gives features that are NaN or infinite" in line
+    assert not list((tmp_path / "features").glob("*"))
