@@ -65,16 +65,17 @@ def generator(seed, name):
 
 def check_names(texts, where, kind="ids"):
     """Raises `DataError` for names that come twice or are no UTF-8 text."""
-    wrong = [text for text in texts.tolist() if _NO_UTF8.search(text)]
+    names = texts.tolist()
+    wrong = [name for name in names if _NO_UTF8.search(name)]
     if wrong:
         shown = first_five([ascii(text) for text in wrong[:6]])
         raise DataError(
             f"{where}: {len(wrong)} {kind} are no UTF-8 text: {shown}; "
             "rename them"
         )
-    values, counts = np.unique(texts, return_counts=True)
-    twice = values[counts > 1]
-    if len(twice):
+    if len(set(names)) < len(names):
+        values, counts = np.unique(texts, return_counts=True)
+        twice = values[counts > 1]
         raise DataError(
             f"{where}: {len(twice)} {kind} occur more than once: "
             f"{first_five(twice)}; all must differ"
