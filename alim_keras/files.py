@@ -92,6 +92,12 @@ def digest(path):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def weights_folder():
+    """Returns the folder in which Keras keeps weights that it fetched."""
+    home = os.path.expanduser(os.environ.get("KERAS_HOME", "~/.keras"))
+    return os.path.join(home, "models")
+
+
 def _sync_folder(folder):
     """Puts the names in a folder on the disk, where the system can."""
     with contextlib.suppress(OSError):

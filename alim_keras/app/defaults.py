@@ -9,6 +9,7 @@ import dataclasses
 import math
 import os
 
+from alim_keras import files
 from alim_keras.data.images import DiskImages
 from alim_keras.errors import ConfigError
 
@@ -140,12 +141,6 @@ def describe(reasons):
     return "\n  ".join(["Chosen for these data (a flag overrides):", *lines])
 
 
-def _fetched():
-    """Returns whether Keras has fetched weights on this machine."""
-    home = os.environ.get("KERAS_HOME", "~/.keras")
-    return os.path.isdir(os.path.join(os.path.expanduser(home), "models"))
-
-
 class _Rules:
     """Chooses what is None in `values`, a dict, and notes the `reasons`."""
 
@@ -240,7 +235,8 @@ class _Rules:
             name, weights, values["weights"] = weights, None, None
         is_free = is_free and weights in (None, "imagenet")
         backbone = None
-        if name not in (None, "auto") or (is_free and (weights or _fetched())):
+        is_likely = weights or os.path.isdir(files.weights_folder())
+        if name not in (None, "auto") or (is_free and is_likely):
             # It imports Keras, which takes seconds.
             from alim_keras.networks import pretrained
 

@@ -101,7 +101,7 @@ def find(name=None, weights=None, image_size=None):
         EnvironmentLacksError: If KerasHub is missing.
     """
     if name in (None, "auto"):
-        path = os.path.join(_keras_home(), _DEFAULT_FILE)
+        path = os.path.join(files.weights_folder(), _DEFAULT_FILE)
         if weights is None and os.path.isfile(path):
             weights = "imagenet"
         if weights != "imagenet":
@@ -127,12 +127,6 @@ def find(name=None, weights=None, image_size=None):
         return application(name, (size, size, 3), None, chosen)
 
     return Backbone(name, size, build)
-
-
-def _keras_home():
-    """Returns the folder in which Keras keeps weights that it fetched."""
-    place = os.path.expanduser(os.environ.get("KERAS_HOME", "~/.keras"))
-    return os.path.join(place, "models")
 
 
 def _of_file(path, image_size):
@@ -365,7 +359,7 @@ def application(name, input_shape, width=None, weights=None):
             size = network.count_params() / 2**18
             print(
                 f"ImageNet weights of {name}, {size:.0f} MiB, from "
-                f"{_keras_home()}, or else fetched into it",
+                f"{files.weights_folder()}, or else fetched into it",
                 flush=True,
             )
         if weights is not None:
