@@ -90,12 +90,13 @@ def training_set(config, options):
     """Returns the `TrainingSet` of `--dataset`, or one of random images."""
     import numpy as np
 
+    from alim_keras.app import defaults
     from alim_keras.app import load
     from alim_keras.data import simulate
     from alim_keras.data.training_set import TrainingSet
 
     if options.input_shape is None:
-        return load.training_set(config)
+        return defaults.arranged(config, load.training_set(config))
     if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[13]", options.input_shape):
         raise ConfigError(
             "--input_shape must be height x width x channels, 1 or 3 "

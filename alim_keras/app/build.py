@@ -424,6 +424,7 @@ def open_run(line, lock=True):
                 )
         keras.config.set_dtype_policy(config.machine.precision)
         training = load.training_set(config, folder, reopen=True)
+        training = defaults.arranged(config, training)
         training = features.at_own_size(config, training)
         training = features.frozen(config, training, folder)
         built = model(config, training, restored=True)

@@ -5,7 +5,6 @@ import os
 
 import numpy as np
 
-from alim_keras.app import defaults
 from alim_keras.app.cli import flag_text
 from alim_keras.app.config import Config
 from alim_keras.data import known_data
@@ -29,7 +28,7 @@ _OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()
 
 
 def training_set(config, folder=None, reopen=False, table=None):
-    """Loads images, makes or reads candidate sets, and holds a part out.
+    """Loads images, and makes or reads candidate sets.
 
     Args:
         config: The `Config`.
@@ -41,8 +40,8 @@ def training_set(config, folder=None, reopen=False, table=None):
         table: What `table_set` returned, if it was called already.
 
     Returns:
-        A `TrainingSet` with candidate sets; with `trained` and `held_out` if
-        the settings that `defaults.resolve` chooses are there.
+        A `TrainingSet` with candidate sets; `defaults.arranged` holds a part
+        out.
     """
     before = None
     if folder is not None and folder.checkpoint.exists():
@@ -81,10 +80,7 @@ def training_set(config, folder=None, reopen=False, table=None):
     if training.labels is not None:
         rate = config.alim.noise_rate
         check_truth_inside(training.sets, training.labels, rate)
-    if None in (config.train.holdout, config.train.batch_size):
-        # `defaults.resolve` comes first.
-        return training
-    return defaults.arranged(config, training)
+    return training
 
 
 def _load(config, given):
