@@ -7,6 +7,7 @@ everything the run leaves; the same command continues an interrupted run.
 """
 
 import contextlib
+import dataclasses
 import os
 import sys
 
@@ -128,6 +129,12 @@ def train(config, folder, scope, replicas=1, publish=True):
             print(defaults.describe(reasons), flush=True)
     training = features.frozen(config, pixels, folder)
 
+    first = None
+    if not is_restored and defaults.epochs_frozen(config):
+        first = _frozen_run(config, folder, scope, replicas)
+        of_features = {"mean": first.training.mean, "std": first.training.std}
+        training = dataclasses.replace(training, **of_features)
+
     # The noise rate, before the seed: it may train networks of its own.
     noise_rate = noise.prepare(config, folder, training)
 
@@ -139,6 +146,8 @@ def train(config, folder, scope, replicas=1, publish=True):
     with scope:
         model = build.model(config, training, is_restored)
         build.compile_model(config, model)
+    if first is not None:
+        build.start_from(model, first)
     finished_epochs = folder.checkpoint.restore(model) if is_restored else 0
     if is_chief:
         if is_restored:
@@ -176,6 +185,24 @@ def train(config, folder, scope, replicas=1, publish=True):
     # The other workers have done their part when the chief has.
     backend.gather_processes([0])
     return results
+
+
+def _frozen_run(config, folder, scope, replicas):
+    """Returns the `OpenRun` of the run that trains the head first."""
+    from alim_keras import backend
+    from alim_keras.app import build
+    from alim_keras.app import cli
+    from alim_keras.app import defaults
+    from alim_keras.app.run_folder import RunFolder
+
+    first = RunFolder(f"{folder.path}-frozen")
+    config = defaults.of_frozen_part(config, first.path)
+    is_chief = backend.is_chief()
+    with first.lock() if is_chief else contextlib.nullcontext():
+        first.check_same(config)
+        if first.finished() is None:
+            train(config, first, scope, replicas)
+        return build.reopened(cli.read_flags(first.read_text("run.flags")), first)
 
 
 def _default_run_dir(config):

@@ -82,9 +82,13 @@ def backbone_of(config, training, restored=False):
         return unit, list(training.mean), list(training.std)
     if pretrained is not None:
         backbone = pretrained.build(not restored)
-        _, _, count = (config.method.train_backbone or "").partition(":")
-        if count:
+        word, _, count = (config.method.train_backbone or "").partition(":")
+        if word == "last":
             networks.train_last(backbone, int(count))
+        elif word == "after":
+            # Of a new run, the mean and deviation are those of the features.
+            scale = None if restored else (training.mean, training.std)
+            backbone = networks.with_unit_features(backbone, scale)
         return backbone, 0.0, 1.0 / 255.0
     backbone, is_normalised = networks.make_backbone(
         network_name(config, training),
@@ -422,13 +426,30 @@ def open_run(line, lock=True):
                     f"--{name}={value}, which would run with your rights. Read "
                     "it, then add --trust_code."
                 )
-        keras.config.set_dtype_policy(config.machine.precision)
-        training = load.training_set(config, folder, reopen=True)
-        training = defaults.arranged(config, training)
-        training = features.at_own_size(config, training)
-        training = features.frozen(config, training, folder)
-        built = model(config, training, restored=True)
-        compile_model(config, built)
-        folder.checkpoint.restore(built, "best")
-        epoch = folder.checkpoint.state["best"]["epoch"]
-        yield OpenRun(folder, config, training, built, epoch)
+        yield reopened(config, folder)
+
+
+def reopened(config, folder):
+    """Returns the `OpenRun` of a folder that is locked, and its `Config`."""
+    keras.config.set_dtype_policy(config.machine.precision)
+    training = load.training_set(config, folder, reopen=True)
+    training = defaults.arranged(config, training)
+    training = features.at_own_size(config, training)
+    training = features.frozen(config, training, folder)
+    built = model(config, training, restored=True)
+    compile_model(config, built)
+    folder.checkpoint.restore(built, "best")
+    epoch = folder.checkpoint.state["best"]["epoch"]
+    return OpenRun(folder, config, training, built, epoch)
+
+
+def start_from(built, first):
+    """Gives a model the table, the heads and the state of the `OpenRun` first.
+
+    Their backbones differ: one takes pixels, the other features.
+    """
+    states = {v.path: v for v in first.model.variables}
+    for variable in built.variables:
+        state = states.get(variable.path)
+        if state is not None and state.shape == variable.shape:
+            variable.assign(state.numpy())

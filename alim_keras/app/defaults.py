@@ -35,6 +35,9 @@ HEAD_LAM = 0.1
 # Coupled weight decay of the head is this over the root of N: the best of a
 # grid was 5e-4 to 1e-3 for 234 photos, 1e-4 for 10,000.
 HEAD_DECAY = 0.01
+# After them, of the whole network: a tenth of what a network from random weights
+# takes.
+TUNE_EPOCHS, TUNE_LEARNING_RATE = 5, 0.1 * STANDARD["learning_rate"]
 # A network from random weights. With fewer examples a linear head on colours
 # and edges is better: on 234 bird photos ResNet-18 of width 8 at 64 pixels
 # has 0.47 of the labels right after 160 s of processor time, the head 0.61
@@ -102,11 +105,38 @@ def resolve(config, training):
         The `Config`, and a dict from each setting that was chosen to a line
         that says why, or to None where another line says it.
     """
-    if not is_own(config.data.dataset, config.method.network):
+    is_free = is_own(config.data.dataset, config.method.network)
+    if not is_free and not epochs_frozen(config):
         return filled(config), {}
     rules = _Rules(config.as_dict(), training)
     rules.choose_all()
     return config.replace(**rules.values), rules.reasons
+
+
+def epochs_frozen(config):
+    """Returns E of `--train_backbone=after:E`, else 0."""
+    return _epochs_frozen(config.method.train_backbone)
+
+
+def _epochs_frozen(part):
+    word, _, epochs = (part or "").partition(":")
+    return int(epochs) if word == "after" else 0
+
+
+def of_frozen_part(config, run_dir):
+    """Returns the `Config` of the run that trains the head of `after:E`."""
+    epochs = epochs_frozen(config)
+    return config.replace(
+        run_dir=run_dir,
+        train_backbone="none",
+        epochs=epochs,
+        warmup_epochs=_warmup(epochs),
+        learning_rate=HEAD_LEARNING_RATE,
+    )
+
+
+def _warmup(epochs):
+    return max(1, round(WARMUP_SHARE * epochs))
 
 
 def arranged(config, training):
@@ -150,6 +180,7 @@ class _Rules:
         self.is_photo = training.kind == "images"
         self.is_colour = self.is_photo and training.images.shape[-1] == 3
         noun = "photos" if self.is_colour else "images"
+        self.is_tuned = bool(_epochs_frozen(values.get("train_backbone")))
         self.what = f"{self.count:,} {noun if self.is_photo else 'items'}"
 
     def choose_all(self):
@@ -170,11 +201,17 @@ class _Rules:
                 HEAD_FOLDS,
                 "pseudo labels come from heads that did not see the example",
             )
-        elif self.is_colour:
+        if self.is_colour and (self.is_tuned or not is_frozen):
             self._choose("flip", 0.5, "a mirrored photo shows the same class")
         self._holdout()
         trained = self.count - round(self.count * self.values["holdout"])
         steps = self._batch_size(trained)
+        if self.is_tuned:
+            why = "the frozen run before has settled the labels"
+            self._choose("epochs", TUNE_EPOCHS, why)
+            self._choose("warmup_epochs", 0)
+            why = "a tenth of a new network's"
+            self._choose("learning_rate", TUNE_LEARNING_RATE, why)
         self._epochs(is_frozen, steps)
         if is_frozen:
             self._choose("learning_rate", HEAD_LEARNING_RATE, "a linear head's")
@@ -221,7 +258,7 @@ class _Rules:
         )
         self._choose(
             "warmup_epochs",
-            max(1, round(WARMUP_SHARE * self.values["epochs"])),
+            _warmup(self.values["epochs"]),
             f"{WARMUP_SHARE:.0%} of the epochs; then ALIM acts",
         )
 
@@ -247,7 +284,8 @@ class _Rules:
         if self.count >= FEWEST_TO_TRAIN:
             few = f"it has seen far more than these {self.what}"
         self._choose("train_backbone", "none", None if is_free else few)
-        is_frozen = values.get("train_backbone", "none") == "none"
+        part = values.get("train_backbone", "none")
+        is_frozen = part == "none" or self.is_tuned
         if is_free:
             values["weights"] = None if backbone.path else "imagenet"
             how = "frozen " if is_frozen else ""

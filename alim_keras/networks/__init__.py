@@ -10,6 +10,7 @@ from alim_keras.networks.pretrained import find
 from alim_keras.networks.pretrained import make_backbone
 from alim_keras.networks.pretrained import train_last
 from alim_keras.networks.pretrained import unit_features
+from alim_keras.networks.pretrained import with_unit_features
 from alim_keras.networks.small import ChannelDropout
 from alim_keras.networks.small import CrossFittedHeads
 from alim_keras.networks.small import ImageStatistics

@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Callable
 
 import keras
+import numpy as np
 
 from alim_keras import files
 from alim_keras.errors import ConfigError
@@ -239,14 +240,14 @@ def _to_vectors(network, size, name, convert=None):
     return keras.Model(inputs, outputs)
 
 
+def _leaves(layer):
+    parts = getattr(layer, "layers", None)
+    return sum(map(_leaves, parts), []) if parts else [layer]
+
+
 def train_last(network, count):
     """Freezes all layers but the last `count` that have weights."""
-
-    def leaves(layer):
-        parts = getattr(layer, "layers", None)
-        return sum(map(leaves, parts), []) if parts else [layer]
-
-    layers = [layer for layer in leaves(network) if layer.weights]
+    layers = [layer for layer in _leaves(network) if layer.weights]
     for layer in layers[: max(0, len(layers) - count)]:
         layer.trainable = False
 
@@ -267,6 +268,33 @@ def unit_features(dim, name="unit_features"):
     x = keras.layers.Flatten(name="flatten")(inputs)
     x = keras.layers.UnitNormalization(name="unit", dtype="float32")(x)
     return keras.Model(inputs, x, name=name)
+
+
+def with_unit_features(network, scale=None):
+    """Returns a network that centres its features and scales them to length 1.
+
+    Batch normalisation stays as the network brings it: few images and small
+    batches would spoil its averages.
+
+    Args:
+        network: A `keras.Model` from images to vectors `(N, d)`.
+        scale: Mean and standard deviation of the features over 255, lists of d
+            floats; None to leave them at 0 and 1.
+    """
+    for layer in _leaves(network):
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.trainable = False
+    # A layer with the two as its weights, which a checkpoint holds.
+    centred = keras.layers.BatchNormalization(
+        center=False, scale=False, epsilon=1e-12, trainable=False, name="centre"
+    )
+    x = centred(network.output)
+    if scale is not None:
+        mean, std = (255.0 * np.asarray(values) for values in scale)
+        centred.set_weights([mean, np.square(std)])
+    dim = network.output.shape[-1]
+    x = unit_features(dim)(keras.layers.Reshape((1, 1, dim))(x))
+    return keras.Model(network.input, x, name=network.name)
 
 
 def make_backbone(name, input_shape, width=None, weights=None):

@@ -227,7 +227,7 @@ def test_fine_tuning(part, count, photos, backbone, tmp_path):
         (("--weights=imagenet",), 2, "brings its weights"),
         (("--width=4",), 2, "fixed width"),
         (("--network=small_cnn",), 2, "about a pretrained network"),
-        (("--train_backbone=last:0",), 2, "none, all or last:K"),
+        (("--train_backbone=last:0",), 2, "last:K or after:E"),
     ],
 )
 def test_what_does_not_fit_is_refused(
@@ -256,3 +256,29 @@ def test_a_network_that_gives_nan_is_named(photos, tmp_path):
     assert code == 3
     assert f"{path} gives features that are NaN or infinite" in line
     assert not list((tmp_path / "features").glob("*"))
+
+
+def test_fine_tuning_goes_on_from_the_frozen_run(photos, backbone, tmp_path):
+    flags = ("--train_backbone=after:2", f"--image_size={SIZE}", "--epochs=1")
+    flags = (*flags, "--head_folds=2", "--learning_rate=1e-9")
+    out = train(tmp_path / "run", photos, backbone, *flags)
+    # Computed once; read when the frozen run is opened again.
+    assert out.count(" 0 computed") == 2 == out.count("computed") - 2
+    frozen = load_predictor(tmp_path / "run-frozen" / "model.keras")
+    tuned = load_predictor(tmp_path / "run" / "model.keras")
+    pixels = np.random.default_rng(0).integers(0, 256, (7, SIZE, SIZE, 3))
+    # At so small a rate nothing moves: the same classifier, two ways.
+    np.testing.assert_allclose(
+        tuned.probabilities(pixels.astype("uint8")),
+        frozen.probabilities(pixels.astype("uint8")),
+        atol=1e-4,
+    )
+    model = keras.saving.load_model(tmp_path / "run" / "model.keras")
+    assert len(model.trainable_variables) > 2
+    before = (tmp_path / "run" / "labels.csv").read_text()
+    shutil.rmtree(tmp_path / "run-frozen")
+    (tmp_path / "run" / "results.json").unlink()
+    (tmp_path / "run" / "labels.csv").unlink()
+    out = train(tmp_path / "run", photos, backbone, *flags)
+    assert "Continuing" in out and "computed" not in out
+    assert (tmp_path / "run" / "labels.csv").read_text() == before
