@@ -143,7 +143,8 @@ def _write_labels(folder, model, training):
         predicted = kinds == "prediction"
         if training.votes is not None and predicted.any():
             weights[predicted] = _met(weights[predicted], sets[predicted])
-        frame = report.label_rows(ids, weights, sets, names, kinds)
+        found = ids, weights, sets, names, kinds
+        frame = report.label_rows(*found, training.sets.weights is not None)
         frames.append(frame.set_axis(part))
     frame = pd.concat(frames).sort_index()
     report.write_table(folder.file("labels.csv"), frame)

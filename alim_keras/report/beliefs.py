@@ -98,8 +98,13 @@ class Settler:
                 sets.shape,
             )
 
-    def belief(self, rows, probabilities, sets):
-        """Returns the belief in each class of some rows, `(n, C)`."""
+    def belief(self, rows, probabilities, weights):
+        """Returns the belief in each class of some rows, `(n, C)`.
+
+        Of graded sets, the most certain candidate counts as one of a plain
+        set; what the others lack of its weight divides their belief.
+        """
+        sets = weights > 0
         if self._set_model is None:
             lam = self._lam_by_size[sets.sum(axis=1)][:, None]
             # Bayes's rule under Assumption 1: Eq. 3 with Eq. 5 and K = 1.
@@ -107,6 +112,10 @@ class Settler:
             belief = np.array(belief, "float32")
         else:
             belief = self._set_model.belief(probabilities, sets)
+        if (weights[sets] != 1).any():
+            share = weights / weights.max(axis=1, keepdims=True)
+            belief = belief * np.where(sets, share, 1)
+            belief /= belief.sum(axis=1, keepdims=True)
         if self._vote_model is not None:
             voted = self._vote_model.voted(rows)
             belief[voted] = self._vote_model.belief(

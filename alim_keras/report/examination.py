@@ -190,11 +190,10 @@ def _settle(probabilities, sets, sources, settler, votes):
         _check_rows(belief, predicted[rows], rows, sets.ids)
         belief = fill_untouched(belief, weights)
         if predicted[rows].any():
-            settled = settler.belief(rows, belief, given)
+            settled = settler.belief(rows, belief, weights)
             belief = np.where(predicted[rows, None], settled, belief)
-        frames.append(
-            label_rows(sets.ids[rows], belief, given, names, sources[rows])
-        )
+        found = sets.ids[rows], belief, weights, names, sources[rows]
+        frames.append(label_rows(*found, sets.weights is not None))
         if votes is not None:
             span = votes.of_rows(rows)
             own = votes.rows[span] - rows[0]

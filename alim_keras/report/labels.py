@@ -92,16 +92,23 @@ def _suggested(weights, candidates):
     return suggested
 
 
-def label_rows(ids, weights, candidates, class_names, source):
+def label_rows(
+    ids, weights, candidates, class_names, source, is_graded=False
+):
     """Returns rows of labels.csv as a data frame.
 
     Columns: `id`; `candidates`, the given set, and `suggested`, lists of class
-    names; those of `settled_labels`; and `source`, one of `beliefs.KINDS`, for
-    all rows or one for each. Ids, weights and sets S are those of the rows, of
-    weights the row of an untouched example may be zero.
+    names; `grades`, with `is_graded`, the weight of each candidate; those of
+    `settled_labels`; and `source`, one of `beliefs.KINDS`, for all rows or one
+    for each. Ids, weights and sets S are those of the rows, of weights the row
+    of an untouched example may be zero.
     """
-    weights = fill_untouched(weights, np.asarray(candidates, "float32"))
-    candidates = np.asarray(candidates) > 0
+    sets = np.asarray(candidates, "float32")
+    weights, candidates = fill_untouched(weights, sets), sets > 0
+    grades = {}
+    if is_graded:
+        parts = zip(sets.astype("float64").round(4), candidates)
+        grades["grades"] = [row[given].tolist() for row, given in parts]
     settled = settled_labels(weights, candidates)
     names = np.array([*map(str, class_names), None], object)
 
@@ -115,6 +122,7 @@ def label_rows(ids, weights, candidates, class_names, source):
         {
             "id": np.asarray(ids, object),
             "candidates": listed(candidates),
+            **grades,
             **settled,
             "label": names[settled["label"]],
             "runner_up": names[settled["runner_up"]],

@@ -271,3 +271,22 @@ def test_the_files(tmp_path):
         ["dog", "cat", "0.5000", f"{dog:.4f}"],
         ["elk", "cat", "0.5000", f"{elk:.4f}"],
     ]
+
+
+def test_weights_of_candidates_count_in_predictions():
+    weights = [[1.0, 0.5, 0.0], [0.25, 0.0, 0.5]]
+    sets = CandidateSets.from_dense(
+        np.array(weights), ["a", "b"], NAMES, graded=True
+    )
+    found = examine(
+        [[0.4, 0.5, 0.1], [0.6, 0.2, 0.2]], sets, kind="folds", noise_rate=1 / 3
+    )
+    # lambda is 1, see `test_bayes_rule_by_hand`; of row b, 0.25 / 0.5 of 0.6.
+    rows = np.array([[0.4, 0.25, 0.1], [0.3, 0.2, 0.2]])
+    rows /= rows.sum(axis=1, keepdims=True)
+    frame = found.labels
+    np.testing.assert_allclose(frame["probability"], rows[:, 0], rtol=1e-5)
+    suspicion = [rows[0, 2], rows[1, 1]]
+    np.testing.assert_allclose(frame["suspicion"], suspicion, rtol=1e-5)
+    assert frame["grades"].tolist() == [[1.0, 0.5], [0.25, 0.5]]
+    assert "grades" not in small(noise_rate=1 / 3).labels
