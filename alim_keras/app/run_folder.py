@@ -32,9 +32,9 @@ from alim_keras.errors import DataError
 FREE = frozenset(
     "run_dir data_dir download progress candidates_file images".split()
 )
-# Settings that name files of labels.
+# Settings that name files of labels, or of a network.
 _FILES = (
-    "dataset candidates_file known_labels test_labels class_names"
+    "dataset candidates_file known_labels test_labels class_names network"
 ).split()
 _PACKAGES = (
     "keras tensorflow tensorflow-datasets numpy scikit-learn absl-py"
@@ -174,8 +174,8 @@ class RunFolder:
     def check_same(self, config):
         """Raises if the run that is here was started with other settings.
 
-        Of a finished run, whose data are not read again, also if a file of
-        labels is not what it was given.
+        Also if the file of its network is another; of a finished run, whose
+        data are not read again, if a file of labels is.
         """
         run = self.begun()
         if run is None:
@@ -188,15 +188,15 @@ class RunFolder:
                 was = cli.flag_text(name, before[name])
                 now = cli.flag_text(name, value)
                 self._refuse(f"was started with {was}", f" Received: {now}")
-        if self.finished() is None:
-            return
         digests, now = run["files"], _digests_of_files(settings)
-        for name in sorted({*now, *digests}):
+        names = {*now, *digests} if self.finished() else {"network"}
+        # An older version did not note it.
+        for name in sorted(names - ({"network"} - digests.keys())):
             # A file that is no longer there shows no change.
             is_lost = name not in now and settings[name] is not None
             if now.get(name) != digests.get(name) and not is_lost:
                 path = settings[name] or before[name]
-                self._refuse(f"is finished, and {path} has changed since")
+                self._refuse(f"has begun, and {path} has changed since")
 
     def check_data(self, training):
         """Raises if the run that is here was started with other data."""
@@ -327,7 +327,7 @@ def versions():
 
 
 def _digests_of_files(settings):
-    """Returns a digest of each file of labels that the settings name."""
+    """Returns a digest of each file of `_FILES` that the settings name."""
     digests = {}
     for name in _FILES:
         path = settings[name] or ""

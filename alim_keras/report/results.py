@@ -83,13 +83,20 @@ class Audit:
             )
         if known:
             share = facts["realised_noise"]
-            lines.append(
+            text = (
                 f"Of the {known:,} items whose true label is known "
                 f"{share * known:,.0f} ({percent(share)}) have a set that "
-                "misses it. If they are a random sample, so do "
-                f"{percent(facts['realised_noise_low'])} to "
-                f"{percent(facts['realised_noise_high'])} of all; the estimate "
-                f"where it is not told is {percent(facts['suspect_share'])}."
+                "misses it"
+            )
+            if known < facts["num_examples"]:
+                text += (
+                    ". If they are a random sample, so do "
+                    f"{percent(facts['realised_noise_low'])} to "
+                    f"{percent(facts['realised_noise_high'])} of all"
+                )
+            lines.append(
+                f"{text}; the estimate where it is not told is "
+                f"{percent(facts['suspect_share'])}."
             )
         return "\n".join(lines)
 

@@ -156,9 +156,16 @@ def test_a_continued_run_is_the_uninterrupted_one(
     frozen_run, photos, backbone, tmp_path
 ):
     folder, _ = frozen_run
-    flags = (tmp_path / "run", photos, backbone, *FROZEN)
+    own_backbone = shutil.copy(backbone, tmp_path / backbone.name)
+    flags = (tmp_path / "run", photos, own_backbone, *FROZEN)
     with pytest.raises(AssertionError):
         commands.stop_after_an_epoch(lambda: train(*flags))
+    network = keras.saving.load_model(own_backbone)
+    network.set_weights([2 * value for value in network.get_weights()])
+    network.save(own_backbone)
+    with pytest.raises(AssertionError, match="tiny.keras has changed since"):
+        train(*flags)
+    shutil.copy(backbone, own_backbone)
     assert "after epoch 1" in train(*flags)
     for name in ("labels.csv", "classes.csv"):
         assert (flags[0] / name).read_bytes() == (folder / name).read_bytes()
