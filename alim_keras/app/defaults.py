@@ -35,8 +35,8 @@ HEAD_LAM = 0.1
 # Coupled weight decay of the head is this over the root of N: the best of a
 # grid was 5e-4 to 1e-3 for 234 photos, 1e-4 for 10,000.
 HEAD_DECAY = 0.01
-# After them, of the whole network: a tenth of what a network from random weights
-# takes.
+# After them, of the whole network: a tenth of the standard rate, for batches of
+# the standard size.
 TUNE_EPOCHS, TUNE_LEARNING_RATE = 5, 0.1 * STANDARD["learning_rate"]
 # A network from random weights. With fewer examples a linear head on colours
 # and edges is better: on 234 bird photos ResNet-18 of width 8 at 64 pixels
@@ -210,8 +210,10 @@ class _Rules:
             why = "the frozen run before has settled the labels"
             self._choose("epochs", TUNE_EPOCHS, why)
             self._choose("warmup_epochs", 0)
-            why = "a tenth of a new network's"
-            self._choose("learning_rate", TUNE_LEARNING_RATE, why)
+            share = self.values["batch_size"] / STANDARD["batch_size"]
+            rate = float(f"{TUNE_LEARNING_RATE * share:.1e}")
+            why = "a tenth of a new network's with such batches"
+            self._choose("learning_rate", rate, why)
         self._epochs(is_frozen, steps)
         if is_frozen:
             self._choose("learning_rate", HEAD_LEARNING_RATE, "a linear head's")
