@@ -23,6 +23,7 @@ from alim_keras.app.config import TRAINING
 from alim_keras.app.config import Config
 from alim_keras.app.values import path
 from alim_keras.app.values import text
+from alim_keras.app.values import whole
 from alim_keras.errors import AlimError
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
@@ -36,21 +37,19 @@ class CompareConfig:
 
     Attributes:
         methods: Rows, separated by commas: NAME is the method alone (--lam=0),
-            NAME+alim with ALIM as --lam says; +mixup and +nomixup set
-            --mixup_weight to 1 and 0; NAME[flag=value;flag=value] sets any flag
-            of training for this row.
-        seeds: How many seeds, from 0; or the seeds themselves, separated by
-            commas (7, is the seed 7 alone).
+            NAME+alim with ALIM as --lam says; NAME[flag=value;flag=value] sets
+            any flag of training for this row.
+        seeds: How many seeds, from --seed on.
         ambiguities: Values of q, separated by commas. Without it: that of
             --ambiguity.
         noise_levels: Values of eta, separated by commas. Without it: that of
             --noise_level.
-        out: Folder of the cells, tables and plot; the same command continues
-            what is there. Without it: runs/compare.
+        out: Folder of the cells and tables; the same command continues what is
+            there. Without it: runs/compare.
     """
 
     methods: str = text("pico,pico+alim")
-    seeds: str = text("3")
+    seeds: int = whole(3, low=1)
     ambiguities: str | None = text()
     noise_levels: str | None = text()
     out: str | None = path()
@@ -60,22 +59,19 @@ COMMAND = cli.Command(
     name="compare",
     doc=(
         "Trains a grid of methods, noise and seeds, one run after the other, "
-        "and writes tables of mean and standard deviation and a plot. The "
-        "same command continues. It takes training's flags, for all cells."
+        "and writes tables of mean and standard deviation. The same command "
+        "continues. It takes training's flags, for all cells."
     ),
     groups=(CompareConfig, *TRAINING),
     examples=("compare --methods=rc,rc+alim --noise_levels=0,0.3",),
 )
-_ROW = re.compile(
-    r"([^+\[\]]+)((?:\+(?:alim|mixup|nomixup))*)(?:\[([^\[\]]+)\])?"
-)
-_MARKS = {"mixup": "mixup_weight=1", "nomixup": "mixup_weight=0"}
+_ROW = re.compile(r"([^+\[\]]+)(\+alim)?(?:\[([^\[\]]+)\])?")
 # A row without ALIM has the defaults of ALIM's flags, so it is the method.
 _ALONE = {"lam": 0.0} | {
     name: Config().as_dict()[name]
     for name in ("lam_per_class", "scale_factor", "noise_rate")
 }
-# What the rows share, or what has a spelling of its own.
+# What the rows share, or what has a place of its own.
 _SHARED = (
     "method seed ambiguity noise_level run_dir backend distribute replicas "
     "candidates_file dataset data_dir download train_size progress "
@@ -107,7 +103,7 @@ class Cell:
 
 
 def main(line):
-    """Runs the cells that are not finished, and writes tables and plot."""
+    """Runs the cells that are not finished, and writes the tables."""
     out = line.options.out or os.path.abspath(os.path.join("runs", "compare"))
     cells = make_cells(line, out)
     code = run(cells, out)
@@ -135,10 +131,8 @@ def make_cells(line, out):
 
     load.check_use(line)
     given = _given(line.config)
-    unread = [flag for flag, own in _LISTS.items() if line.values[own]]
     line.refuse_typed(
-        ["method", "seed", "run_dir"]
-        + (list(_LISTS.values()) if given else unread),
+        ["method", "run_dir", *(_LISTS.values() if given else ())],
         "is not for all cells: --methods, --seeds, --out and, for simulated "
         "sets, --ambiguities and --noise_levels tell them apart",
     )
@@ -157,11 +151,8 @@ def make_cells(line, out):
     # Commas within brackets belong to a value.
     names = re.split(r",(?![^\[]*\])", line.options.methods)
     rows = {name.strip(): make_row(name.strip(), line.config) for name in names}
-    seeds = _values(line, "seeds", "seed")
-    if "," not in line.options.seeds:
-        seeds = range(seeds[0])
-    if not seeds:
-        raise ConfigError("There must be a seed. Received: --seeds=0")
+    first = line.config.run.seed
+    seeds = range(first, first + line.options.seeds)
     cells = []
     for seed, column, row in itertools.product(seeds, columns, rows):
         name = f"{row}-{column}-seed{seed}".replace("q=", "q")
@@ -184,44 +175,33 @@ def make_row(name, config):
     match = _ROW.fullmatch(name)
     if not match:
         raise ConfigError(
-            "A row must be NAME, NAME+alim, NAME+mixup, NAME+nomixup, "
-            "NAME+alim+mixup or one of these and [flag=value;flag=value]. "
-            f"Received: {name!r} in --methods"
+            "A row must be NAME or NAME+alim, and may end with "
+            f"[flag=value;flag=value]. Received: {name!r} in --methods"
         )
-    marks = match[2].split("+")[1:]
-    options = [_MARKS[mark] for mark in marks if mark != "alim"]
-    options += match[3].split(";") if match[3] else []
-    own = {} if "alim" in marks else dict(_ALONE)
-    for option in options:
+    has_alim = match[2] is not None
+    own = {} if has_alim else dict(_ALONE)
+    for option in match[3].split(";") if match[3] else ():
         flag, _, value = option.strip().removeprefix("--").partition("=")
         if flag in _SHARED or flag in own:
             raise ConfigError(
-                f"--{flag} is not for one row alone, or is set twice: +mixup, "
-                "+nomixup or no +alim set it, too. Received: "
-                f"{name} in --methods"
+                f"--{flag} is not for one row alone, or is set twice: a row "
+                f"without +alim sets it, too. Received: {name} in --methods"
             )
         own[flag] = _parse(flag, value)
-    if "alim" not in marks:
+    if not has_alim:
         # Unlike ALIM's other flags, the norm is also the method's own.
         own.setdefault("norm", None)
     config = config.replace(method=_parse("method", match[1]), **own)
     build.check(config)
     # Also refuses an unknown method.
     keeps_labels = build.keeps_pseudo_labels(config)
-    if "alim" in marks and (config.alim.lam == 0 or not keeps_labels):
+    if has_alim and (config.alim.lam == 0 or not keeps_labels):
         raise ConfigError(
             f"ALIM has nothing to adjust in {name}: it needs a method that "
             "keeps pseudo labels, and another lambda than 0. Received: "
             f"{name} in --methods, --lam={config.alim.lam}"
         )
     return config
-
-
-def _effect(config):
-    """Returns a `Config` that is equal for equal runs."""
-    from alim_keras.app import build
-
-    return config.replace(mixup_weight=build.mixup_weight(config))
 
 
 def _given(config):
@@ -313,13 +293,12 @@ def train_cell(cell):
     return results
 
 
-# Tables and plot.
+# Tables.
 
 
 def write(cells, out):
-    """Writes tables and plot of what is finished; returns cells.csv's frame."""
+    """Writes tables of what is finished; returns the frame of cells.csv."""
     import pandas as pd
-    from matplotlib.figure import Figure
 
     frame = pd.DataFrame([_numbers(cell) for cell in cells])
     frame = frame.astype({"test_accuracy": float})
@@ -332,26 +311,19 @@ def write(cells, out):
     )
     if len(changes):
         tables += (
-            "\nWhat a plug-in changes, in points of percent: mean over the "
-            "seeds ± standard error of that mean, from the differences within "
-            f"each seed.\n\n{_markdown(changes, 'sem', seeds, '+')}"
+            "\nWhat ALIM changes, in points of percent: mean over the seeds ± "
+            "standard error of that mean, from the differences within each "
+            f"seed.\n\n{_markdown(changes, 'sem', seeds, '+')}"
         )
     write_atomically(os.path.join(out, "cells.csv"), frame.to_csv(index=False))
     write_atomically(os.path.join(out, "table.md"), tables)
-    if frame.test_accuracy.notna().any() and not _given(cells[0].config):
-        axis = Figure((8, 4.5), layout="constrained").subplots()
-        lines = ("test_accuracy", "noise_level", ["row", "ambiguity"])
-        deviation = frame.pivot_table(*lines, aggfunc="std", sort=False)
-        means = frame.pivot_table(*lines, sort=False)
-        means.plot(ax=axis, yerr=deviation, marker="o", ylabel=lines[0])
-        axis.figure.savefig(os.path.join(out, "accuracy.png"), dpi=150)
     return frame
 
 
 def _numbers(cell):
     """Returns a cell's row of cells.csv, as a dict."""
     results = cell.folder.finished() or {}
-    settings = _effect(cell.config).as_dict()
+    settings = cell.config.as_dict()
     return {
         "row": cell.row,
         "column": cell.column,
@@ -365,24 +337,19 @@ def _numbers(cell):
 def _differences(cells, frame):
     """Returns a frame of differences of accuracy between pairs of runs.
 
-    Both runs of a pair differ in one plug-in and share sets and draws, so the
+    Both runs of a pair differ in ALIM alone and share sets and draws, so the
     error is that of the differences within the seeds.
     """
     import pandas as pd
 
-    runs = [_effect(cell.config).replace(run_dir=None) for cell in cells]
-    runs = dict(zip(runs, frame.itertuples()))
-    pairs = []
-    for config, run_with in runs.items():
-        for plug_in, without in (
-            ("alim", {**_ALONE, "norm": None}),
-            ("mixup", {"mixup_weight": 0.0}),
-        ):
-            base = runs.get(config.replace(**without), run_with)
-            if base is not run_with:
-                name = f"{plug_in}: {run_with.row} against {base.row}"
-                change = run_with.test_accuracy - base.test_accuracy
-                pairs.append((name, run_with.column, change))
+    runs = [cell.config.replace(run_dir=None) for cell in cells]
+    runs, pairs = dict(zip(runs, frame.itertuples())), []
+    for config, with_alim in runs.items():
+        base = runs.get(config.replace(**_ALONE, norm=None), with_alim)
+        if base is not with_alim:
+            name = f"{with_alim.row} against {base.row}"
+            change = with_alim.test_accuracy - base.test_accuracy
+            pairs.append((name, with_alim.column, change))
     return pd.DataFrame(pairs, columns=["row", "column", "test_accuracy"])
 
 

@@ -50,33 +50,25 @@ def _leave_results(cell, accuracy):
 
 def test_order_is_seed_then_column_then_row(make):
     cells = make(
-        *("--methods=rc,rc+alim", "--seeds=4,2"),
+        *("--methods=rc,rc+alim", "--seeds=2", "--seed=4"),
         *("--ambiguities=0.1,0.5", "--noise_levels=0.2"),
     )
     folders = [os.path.basename(cell.folder.path) for cell in cells]
     assert folders == [
         f"{row}-q{q}-eta0.2-seed{seed}"
-        for seed in (4, 2)
+        for seed in (4, 5)
         for q in ("0.1", "0.5")
         for row in ("rc", "rc+alim")
     ]
     assert cells[1].column == "q=0.1 eta=0.2"
 
 
-@pytest.mark.parametrize(
-    "text, seeds", [("2", [0, 1]), ("5,1,5", [5, 1]), ("7,", [7])]
-)
-def test_seeds_are_a_count_or_a_list(text, seeds, make):
-    cells = make("--methods=rc", f"--seeds={text}")
-    assert [cell.config.run.seed for cell in cells] == seeds
-
-
 def test_a_cell_has_the_flags_of_its_row(make):
     cells = make(
-        "--methods=rc+nomixup, rc+alim,pico+mixup,rc+alim[lam=0.5;--width=4;"
+        "--methods=rc[mixup_weight=0], rc+alim,rc+alim[lam=0.5;--width=4;"
         "lam_per_class=no],"
         "gce[method_options=exponent=0.5,targets=uniform]",
-        *("--seeds=3,", "--noise_levels=0.1", "--norm=scale", "--width=8"),
+        *("--seeds=1", "--seed=3", "--noise_levels=0.1", "--norm=scale", "--width=8"),
         *("--lam_per_class", "--noise_rate=0.2", "--mixup_weight=0.7"),
     )
     settings = [cell.config.as_dict() for cell in cells]
@@ -87,11 +79,10 @@ def test_a_cell_has_the_flags_of_its_row(make):
         ["rc", 3, 0.1, 0.0, None, False, None, 8, 0.0],
         ["rc", 3, 0.1, "adaptive", "scale", True, 0.2, 8, 0.7],
     ]
-    assert settings[2]["lam"] == 0.0 and settings[2]["mixup_weight"] == 1.0
-    assert settings[3]["lam"] == 0.5 and settings[3]["width"] == 4
-    assert settings[4]["method_options"] == "exponent=0.5,targets=uniform"
+    assert settings[2]["lam"] == 0.5 and settings[2]["width"] == 4
+    assert settings[3]["method_options"] == "exponent=0.5,targets=uniform"
     # The folder's name is made of plain characters only.
-    assert set("[];").isdisjoint(os.path.basename(cells[3].folder.path))
+    assert set("[];").isdisjoint(os.path.basename(cells[2].folder.path))
 
 
 @pytest.mark.parametrize(
@@ -100,16 +91,14 @@ def test_a_cell_has_the_flags_of_its_row(make):
         ("--methods=rc,rd", "--method must be one of.*rd"),
         ("--methods=rc,", "A row must be.*''"),
         ("--methods=rc[width=8]+alim", "A row must be"),
-        ("--methods=rc+mixup+nomixup", "--mixup_weight is.*twice"),
         ("--methods=rc[lam=0.3]", "--lam is.*twice"),
         ("--methods=rc[width=x]", "--width.*a whole number"),
         ("--methods=rc[wdth=8]", "--wdth.*Did you mean --width"),
         ("--methods=rc[seed=3]", "--seed is not for one row alone"),
         ("--methods=cc,cc+alim", "cc[+]alim.*pseudo labels"),
         ("--methods=rc+alim --lam=0", "rc[+]alim.*--lam=0"),
-        ("--seeds=0", "--seeds=0"),
+        ("--seeds=0", "--seeds=0.*at least 1"),
         ("--noise_levels=0.1,1.5", "--noise_level=1.5"),
-        ("--ambiguities=0.1 --ambiguity=0.2", "--ambiguity is"),
         ("--method=rc", "--methods"),
         ("--candidates_file=x --noise_levels=0", "simulated"),
         ("--dataset=/x.csv --ambiguities=0", "simulated"),
@@ -238,7 +227,7 @@ def test_two_trainings(tmp_path):
     assert gone.isdisjoint(os.listdir(folder))
 
 
-# Tables and plot.
+# Tables.
 
 
 def _tables(folder):
@@ -263,7 +252,6 @@ def test_the_tables_by_hand(make, tmp_path):
         last = list(csv.DictReader(file))[-1]
     assert (last["row"], last["noise_level"]) == ("rc+alim", "0.3")
     assert (last["status"], last["test_accuracy"]) == ("unfinished", "")
-    assert (tmp_path / "accuracy.png").stat().st_size > 1000
     assert _tables(tmp_path)[2:] == [
         "| method | q=0.3 eta=0 | q=0.3 eta=0.3 |",
         "| --- | --- | --- |",
@@ -272,24 +260,22 @@ def test_the_tables_by_hand(make, tmp_path):
         "| rc | 60.00 ± 10.00 | 30.00 ± 26.46 |",
         "| rc+alim | 60.00 ± 10.00 | 55.00 ± 21.21 (2) |",
         "",
-        "What a plug-in changes, in points of percent: mean over the seeds ± "
+        "What ALIM changes, in points of percent: mean over the seeds ± "
         "standard error of that mean, from the differences within each seed.",
         "",
         "| method | q=0.3 eta=0 | q=0.3 eta=0.3 |",
         "| --- | --- | --- |",
         # Seeds 0 and 1 alone: 0.4 - 0.1 = 0.3 and 0.7 - 0.2 = 0.5; mean 0.4,
         # deviation sqrt(0.01 + 0.01) and error that over sqrt(2), 0.1.
-        "| alim: rc+alim against rc | +0.00 ± 0.00 | +40.00 ± 10.00 (2) |",
+        "| rc+alim against rc | +0.00 ± 0.00 | +40.00 ± 10.00 (2) |",
     ]
 
 
-def test_pairs_differ_in_one_plug_in(make, tmp_path):
-    rows = "rc,rc+alim,rc+alim[lam=0.3],rc+mixup,pico+nomixup,pico+alim,pico"
+def test_pairs_differ_in_alim_alone(make, tmp_path):
+    rows = "rc,rc+alim,rc+alim[lam=0.3],rc[width=6],rc+alim[width=6],pico+alim"
     compare.write(make(f"--methods={rows}", "--seeds=1"), tmp_path)
-    assert [line.split(" | ")[0] for line in _tables(tmp_path)[16:]] == [
-        "| alim: rc+alim against rc",
-        "| alim: rc+alim[lam=0.3] against rc",
-        "| mixup: rc+mixup against rc",
-        "| alim: pico+alim against pico",
-        "| mixup: pico against pico+nomixup",
+    assert [line.split(" | ")[0] for line in _tables(tmp_path)[15:]] == [
+        "| rc+alim against rc",
+        "| rc+alim[lam=0.3] against rc",
+        "| rc+alim[width=6] against rc[width=6]",
     ]
