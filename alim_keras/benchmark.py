@@ -1,6 +1,6 @@
 """Measures what a training step costs, beside a plain one of its network.
 
-    python -m alim_keras.benchmark --preset=cifar10 --input_shape=32x32x3
+    python -m alim_keras.benchmark --preset=cifar10 --precision=mixed_bfloat16
 
 Without any flag the built-in digits run is measured.
 """
@@ -8,8 +8,6 @@ Without any flag the built-in digits run is measured.
 import dataclasses
 import json
 import math
-import re
-import shlex
 import sys
 import time
 
@@ -18,8 +16,6 @@ from alim_keras.app import process
 from alim_keras.app.config import TRAINING
 from alim_keras.app.values import number
 from alim_keras.app.values import path
-from alim_keras.app.values import text
-from alim_keras.app.values import whole
 from alim_keras.errors import ConfigError
 from alim_keras.files import check_is_no_folder
 from alim_keras.files import write_atomically
@@ -32,17 +28,10 @@ class BenchmarkConfig:
     Attributes:
         seconds: Begin rounds of measurements for so long; one at least.
         output: Write all numbers to this file, as JSON. Without it: no file.
-        input_shape: Measure on random images of this shape, such as 32x32x3,
-            and random candidate sets. Without it: on --dataset.
-        num_classes: Classes of the random images.
-        num_examples: How many random images.
     """
 
     seconds: float = number(60.0, low=0)
     output: str | None = path()
-    input_shape: str | None = text()
-    num_classes: int = whole(10, low=2, high=10**5)
-    num_examples: int = whole(10000, low=1)
 
 
 COMMAND = cli.Command(
@@ -53,7 +42,7 @@ COMMAND = cli.Command(
         "those that do not shape a step are ignored."
     ),
     groups=(BenchmarkConfig, *TRAINING),
-    examples=("benchmark --preset=cifar10 --input_shape=32x32x3 --width=16",),
+    examples=("benchmark --preset=cifar10 --width=16",),
 )
 # A turn has so many steps that it lasts about this long, so that the clock's
 # grain and a cold cache do not count.
@@ -65,6 +54,7 @@ def main(line):
     """Measures, prints a table, and writes `--output`."""
     from alim_keras.app import build
     from alim_keras.app import defaults
+    from alim_keras.app import load
 
     config, options = defaults.filled(line.config), line.options
     build.check(config)
@@ -76,7 +66,7 @@ def main(line):
         )
     if options.output:
         check_is_no_folder(options.output, "--output")
-    training = training_set(config, options)
+    training = defaults.arranged(config, load.training_set(config))
     turns = make_turns(config, training)
     samples = measure(turns, options.seconds)
     result = record(config, training, samples)
@@ -84,47 +74,6 @@ def main(line):
     if options.output:
         content = json.dumps(result, indent=1, allow_nan=False)
         write_atomically(options.output, f"{content}\n")
-
-
-def training_set(config, options):
-    """Returns the `TrainingSet` of `--dataset`, or one of random images."""
-    import numpy as np
-
-    from alim_keras.app import defaults
-    from alim_keras.app import load
-    from alim_keras.data import simulate
-    from alim_keras.data.training_set import TrainingSet
-
-    if options.input_shape is None:
-        return defaults.arranged(config, load.training_set(config))
-    if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[13]", options.input_shape):
-        raise ConfigError(
-            "--input_shape must be height x width x channels, 1 or 3 "
-            "channels, such as 32x32x3. Received: "
-            f"--input_shape={options.input_shape}"
-        )
-    shape = [int(side) for side in options.input_shape.split("x")]
-    count, classes = options.num_examples, options.num_classes
-    stream = np.random.default_rng(config.run.seed)
-    images = stream.integers(0, 256, (count, *shape), "uint8")
-    labels = stream.integers(0, classes, count)
-    candidates = simulate.simulate_candidates(
-        labels,
-        classes,
-        ambiguity=config.candidates.ambiguity,
-        noise_level=config.candidates.noise_level,
-    )
-    return TrainingSet(
-        name="random images",
-        ids=candidates.ids,
-        images=images,
-        class_names=candidates.class_names,
-        test_images=images[:0],
-        test_labels=labels[:0],
-        test_ids=[],
-        candidates=candidates,
-        labels=labels,
-    )
 
 
 # What is timed.
@@ -176,14 +125,13 @@ def make_turns(config, training):
         def __getitem__(self, step):
             return images, labels
 
-    execution = config.machine.steps_per_execution
     return {
-        "alim": _turn(model, batches, steps, execution),
+        "alim": _turn(model, batches, steps),
         "plain": _turn(network, OneBatch(), len(OneBatch())),
     }
 
 
-def _turn(model, data, available, execution=1):
+def _turn(model, data, available):
     """Returns a function that times a step of `model.fit`, in seconds.
 
     It trains for two short epochs and times the second: in the first the
@@ -202,8 +150,7 @@ def _turn(model, data, available, execution=1):
         lambda epoch, logs: times.append(time.perf_counter()), end
     )
 
-    def run(calls):
-        count = calls * execution
+    def run(count):
         model.fit(
             data, epochs=2, steps_per_epoch=count, verbose=0, callbacks=[timer]
         )
@@ -211,9 +158,8 @@ def _turn(model, data, available, execution=1):
 
     run(1)  # Compiles.
     wanted = math.ceil(TURN_SECONDS / max(run(1), 1e-9))
-    most = min(wanted, _MOST_STEPS, (available - 1) // 2)
-    calls = max(1, most // execution)
-    return lambda: run(calls)
+    count = max(1, min(wanted, _MOST_STEPS, (available - 1) // 2))
+    return lambda: run(count)
 
 
 def measure(turns, seconds):
@@ -234,67 +180,48 @@ def measure(turns, seconds):
 # Results.
 
 
-def summary(samples):
-    """Returns the median and the quartiles of numbers, as a dict."""
-    import numpy as np
-
-    lower, median, upper = np.quantile(samples, [0.25, 0.5, 0.75]).tolist()
-    return {"median": median, "lower": lower, "upper": upper}
-
-
 def record(config, training, samples):
-    """Returns all that is known of a benchmark, ready for JSON.
+    """Returns what a benchmark found, ready for JSON.
 
     `efficiency` says how close ALIM's step comes to plain steps of its
     network: the limit is `passes` of them and one forward pass, the key
     encoder's, which is taken for a third of one.
     """
-    import keras
+    import numpy as np
 
     from alim_keras.app import build
     from alim_keras.app import run_folder
 
-    seconds = {name: summary(values) for name, values in samples.items()}
-    plain, alim = (seconds[name]["median"] for name in ("plain", "alim"))
+    seconds = {name: float(np.median(each)) for name, each in samples.items()}
     passes = 2 if build.mixup_weight(config) else 1
     return {
-        "command": shlex.join(sys.orig_argv),
         "settings": config.as_dict(),
         "versions": run_folder.versions(),
         "machine": run_folder.machine(),
-        "backend": keras.config.backend(),
         "network": build.network_name(config, training),
         "image_shape": list(build.image_shape(config, training)),
-        "num_classes": training.num_classes,
-        "num_examples": len(training.trained),
-        "rounds": len(samples["alim"]),
         "samples": samples,
         "seconds": seconds,
         "images_per_second": {
-            "plain": config.train.batch_size / plain,
-            "alim": config.train.batch_size / alim,
+            name: config.train.batch_size / each
+            for name, each in seconds.items()
         },
-        "passes": passes,
-        "efficiency": plain * (passes + 1 / 3) / alim,
+        "efficiency": seconds["plain"] * (passes + 1 / 3) / seconds["alim"],
     }
 
 
 def table(result):
     """Returns the record as text for a terminal."""
+    rounds, rates = len(result["samples"]["alim"]), result["images_per_second"]
     lines = [
-        f"{result['network']} on {result['image_shape']}, "
-        f"{result['num_examples']:,} examples, {result['backend']}; medians of "
-        f"{result['rounds']} rounds [quartiles]"
+        f"{result['network']} on {result['image_shape']}; medians of {rounds} "
+        "rounds"
     ]
-    for name, values in result["seconds"].items():
-        middle, low, high = (1e3 * value for value in values.values())
-        lines.append(f"{name:<12}{middle:>10.3f} [{low:.3f}, {high:.3f}] ms")
-    rates, factor = result["images_per_second"], result["passes"] + 1 / 3
-    lines += [
-        f"{'efficiency':<12}{result['efficiency']:>10.3f}",
-        f"images/s: plain {rates['plain']:.2f}, limit "
-        f"{rates['plain'] / factor:.2f}, ALIM {rates['alim']:.2f}",
-    ]
+    for name, seconds in result["seconds"].items():
+        lines.append(
+            f"{name:<12}{1e3 * seconds:>10.3f} ms {rates[name]:>10.2f} images/s"
+        )
+    lines.append(f"{'efficiency':<12}{result['efficiency']:>10.3f}")
     return "\n".join(lines)
 
 

@@ -220,14 +220,21 @@ def common(options):
 
 
 def benchmark(out, options, precision):
-    result = out / f"benchmark-{precision}.json"
+    import numpy as np
+
+    result, data = out / f"benchmark-{precision}.json", out / "random.npz"
     count = 640 if options.rehearse else 50000
+    stream, arrays = np.random.default_rng(0), {}
+    for split, size in (("train", count), ("test", 10)):
+        shape = (size, 32, 32, 3)
+        arrays[f"{split}_images"] = stream.integers(0, 256, shape, "uint8")
+        arrays[f"{split}_labels"] = np.arange(size) % 10
+    np.savez(data, **arrays)
     command = [
         "-m",
         "alim_keras.benchmark",
         "--preset=cifar10",
-        "--input_shape=32x32x3",
-        f"--num_examples={count}",
+        f"--dataset={data}",
         f"--precision={precision}",
         "--seconds=15",
         f"--output={result}",
