@@ -6,28 +6,11 @@ It takes training's flags: the line that is checked is the line that trains.
 Ends with 3 if training would refuse the data.
 """
 
-import dataclasses
 import sys
 
 from alim_keras.app import cli
 from alim_keras.app import process
 from alim_keras.app.config import TRAINING
-from alim_keras.app.values import path
-from alim_keras.files import check_is_no_folder
-from alim_keras.files import write_atomically
-
-
-@dataclasses.dataclass(frozen=True)
-class CheckConfig:
-    """Check.
-
-    Attributes:
-        problems: Write every image that cannot be read to this CSV file.
-            Without it: the first twenty are shown.
-    """
-
-    problems: str | None = path()
-
 
 COMMAND = cli.Command(
     name="check",
@@ -35,14 +18,14 @@ COMMAND = cli.Command(
         "Reads labels and images as training would, trains nothing, and says "
         "what was found and what will happen. It takes training's flags."
     ),
-    groups=(CheckConfig, *TRAINING),
+    groups=TRAINING,
     examples=(
         "check --dataset=labels.csv --images=photos",
         "check --dataset=labels.csv --images=photos --on_bad_image=skip",
         "check --dataset=labels.csv --none_of_these=unsure --min_votes=2",
     ),
     first=(
-        "problems dataset images format layout class_names known_labels "
+        "dataset images format layout class_names known_labels "
         "test_labels on_bad_image none_of_these"
     ).split(),
 )
@@ -53,25 +36,15 @@ def main(line):
     from alim_keras.app import defaults
     from alim_keras.app import load
     from alim_keras.data import known_data
-    from alim_keras.data.own_data import UnreadableError
     from alim_keras.report import findings
 
-    config, problems_file = line.config, line.values["problems"]
-    if problems_file:
-        check_is_no_folder(problems_file, "--problems")
     load.check_use(line)
-    table, problems = None, []
+    config, table, problems = line.config, None, []
     if known_data.is_table(config.data.dataset):
-        try:
-            table = load.table_set(config, "skip", process.show_progress)
-            if table.scan is not None:
-                bad = table.scan.problems.items()
-                problems = [(table.scan.names[row], why) for row, why in bad]
-        except UnreadableError as error:
-            # Not one can be read: the list is all that there is to say.
-            _write(problems_file, error.problems)
-            raise
-        _write(problems_file, problems)
+        table = load.table_set(config, "skip", process.show_progress)
+        if table.scan is not None:
+            bad = table.scan.problems.items()
+            problems = [f"{table.scan.names[row]}: {why}" for row, why in bad]
     if problems and config.table.on_bad_image == "error":
         print("\n".join(table.notes))
     else:
@@ -94,22 +67,11 @@ def main(line):
     return _verdict(config, problems)
 
 
-def _write(file, problems):
-    import pandas as pd
-
-    if file:
-        table = pd.DataFrame(problems, columns=["file", "problem"])
-        write_atomically(file, table.to_csv(index=False))
-
-
 def _verdict(config, problems):
     if not problems:
         print("Sound: training would take these data.")
         return 0
-    for name, why in problems[:20]:
-        print(f"  {name}: {why}")
-    if len(problems) > 20:
-        print(f"  and {len(problems) - 20} more; --problems=FILE has all")
+    print("\n".join(f"  {problem}" for problem in problems))
     cannot = f"{len(problems)} images cannot be read"
     if config.table.on_bad_image == "skip":
         print(f"{cannot} and are left out.")

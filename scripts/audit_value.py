@@ -6,7 +6,7 @@
 AUDIT is a folder with labels.csv and review.csv. Prints, for the items ranked
 by suspicion, which share of the first 1, 2, 5 and 10 % truly lie outside their
 set (precision), and which share of all such items these are (recall); the same
-for --plain, a file of `alim_keras.predict --rank`, ranked by the share of
+for --plain, a file of `alim_keras.predict --top_k=C`, ranked by the share of
 probability outside the set, which is the order of a plain classifier's loss;
 and, with --run, for the loss of the predictions in RUN/folds.npz.
 With --corrected it writes the sets as a list table, the first --budget items of
@@ -78,11 +78,18 @@ def main():
     print(f"settled labels right: {right:.4f}")
     report("suspicion", np.array([float(r["suspicion"]) for r in rows]), wrong)
     if given.plain:
-        loss = {
-            row["id"]: float(row["outside_probability"])
-            for row in read(given.plain)
-        }
-        report("plain loss", np.array([loss[one] for one in ids]), wrong)
+        by_name = {pathlib.Path(r["id"]).name: r for r in read(given.plain)}
+        loss = []
+        for one, members in zip(ids, sets):
+            row = by_name[one]
+            inside = sum(
+                float(row[name.replace("label", "probability")])
+                for name, label in row.items()
+                if name.startswith("label") and label in members
+            )
+            loss.append(1.0 - inside)
+        loss = np.array(loss)
+        report("plain loss", loss, wrong)
     if given.run:
         report("out-of-fold loss", outside_folds(given.run, sets), wrong)
     review = [row["id"] for row in read(given.audit / "review.csv")]

@@ -15,13 +15,10 @@ import numpy as np
 from alim_keras import methods
 from alim_keras.backend import serving
 from alim_keras.data import checks
-from alim_keras.data import own_data
-from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import check_ids
 from alim_keras.data.images import DiskImages
 from alim_keras.data.matching import list_images
 from alim_keras.errors import CheckpointError
-from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 from alim_keras.errors import one_line
@@ -63,7 +60,7 @@ class Predictor:
         return max(height, width), channels
 
 
-def load_predictor(path, class_names=None):
+def load_predictor(path):
     """Loads a model for prediction.
 
     Of a run folder it takes `saved_model/`, which needs no classes of the
@@ -71,9 +68,10 @@ def load_predictor(path, class_names=None):
 
     Args:
         path: A run folder, a `.keras` file or the folder of a SavedModel.
-        class_names: Sequence of C strings, for a model that keeps no names.
-            Defaults to the names that the model or its run keeps, or else the
-            numbers.
+
+    Returns:
+        A `Predictor`, its classes named as the model or its run has it, or
+        else by their numbers.
     """
     path = _find(os.path.abspath(os.path.expanduser(path)))
     is_graph = os.path.isdir(path)
@@ -92,13 +90,11 @@ def load_predictor(path, class_names=None):
             f"{path} cannot be loaded; it may be damaged: {one_line(error)}. "
             f"{_ADVICE} A saved_model needs no classes of your own."
         ) from error
-    names = tuple(map(str, class_names or kept or range(num_classes)))
-    if len(names) != num_classes or (kept and names != kept):
-        raise ConfigError(
-            f"The model in {path} has {num_classes} classes, "
-            f"{first_five(kept or range(num_classes))}, in this order; leave "
-            f"--class_names out. Received: {len(names)} names, "
-            f"{first_five(names)}"
+    names = kept or tuple(map(str, range(num_classes)))
+    if len(names) != num_classes:
+        raise CheckpointError(
+            f"The model in {path} has {num_classes} classes, but beside it "
+            f"stand {len(names)} names, {first_five(names)}. {_ADVICE}"
         )
     return Predictor(function, names, tuple(shape))
 
@@ -149,11 +145,10 @@ def _of_run(path):
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Items of one kind: `ids`, `values` (an array or `DiskImages`), `sets`."""
+    """Items of one kind: `ids`, and `values`, an array or `DiskImages`."""
 
     ids: object
     values: object
-    sets: CandidateSets | None = None
 
     def batches(self, size, skipped):
         """Yields rows and their values; only one batch is in memory.
@@ -203,24 +198,11 @@ def _files(path, predictor):
     if predictor.takes_features or path.lower().endswith(".csv"):
         raise DataError(
             f"{path}: the model takes images, or arrays in .npz and .npy "
-            f"files, of the shape {predictor.input_shape}. Give a table of "
-            "images as --candidates_file"
+            f"files, of the shape {predictor.input_shape}"
         )
     if not os.path.isdir(path):
         return [path]
     return [os.path.join(path, name) for name in list_images(path).files]
-
-
-def inputs_of_table(path, predictor, **reading):
-    """Returns `Inputs` of a table of candidate sets; see `data.load_table`."""
-    size = None if predictor.takes_features else predictor.form[0]
-    reading["class_names"] = predictor.class_names
-    table = own_data.load_table(path, image_size=size, **reading)
-    if isinstance(table.images, DiskImages):
-        values = table.images.with_form(*predictor.form)
-    else:
-        values = _checked(table.images, table.ids, predictor, path)
-    return [Inputs(table.ids, values, table.candidates)]
 
 
 def _of_array(path, predictor):

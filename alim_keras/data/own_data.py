@@ -32,14 +32,6 @@ _RULES = "min_votes min_confidence none_of_these empty_set duplicates grades"
 _RULES = _RULES.split()
 
 
-class UnreadableError(DataError):
-    """No image can be read; `problems` lists (file, reason) of each."""
-
-    def __init__(self, message, problems):
-        super().__init__(message)
-        self.problems = problems
-
-
 def load_table(
     path,
     images=None,
@@ -387,9 +379,9 @@ def _open(files, names, count, table, image_size, progress):
     looked = looked.with_problems(
         {int(sample[place]): why for place, why in damaged.items()}
     )
-    problems = [(names[n], why) for n, why in looked.problems.items()]
+    problems = [f"{names[n]} ({why})" for n, why in looked.problems.items()]
     if problems:
-        shown = first_five([f"{name} ({why})" for name, why in problems])
+        shown = first_five(problems)
         text = f"{len(problems)} of {len(files)} images cannot be read: {shown}"
         if not table.skip:
             raise DataError(
@@ -397,10 +389,9 @@ def _open(files, names, count, table, image_size, progress):
                 "--on_bad_image=skip"
             )
         if not len(pixels):
-            raise UnreadableError(
+            raise DataError(
                 f"{table.path}: no item has an image that can be read: "
-                f"{shown}; mend them, or name another folder with --images",
-                problems,
+                f"{shown}; mend them, or name another folder with --images"
             )
         # A check says so even where training would refuse them.
         table.notes.append(

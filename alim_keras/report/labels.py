@@ -1,4 +1,4 @@
-"""Rows of labels: settled ones in labels.csv, and those of `predict`."""
+"""The rows of labels.csv: settled labels, and how sure each is."""
 
 import csv
 import json
@@ -8,9 +8,6 @@ import pandas as pd
 
 from alim_keras.files import write_atomically
 
-RANKED_HEADER = (
-    "id candidates probabilities outside_probability outside label probability"
-).split()
 # A set that holds less than this share of the belief is more likely wrong
 # than right, and a label that holds less is undecided.
 HALF = 0.5
@@ -164,49 +161,3 @@ def _json(value):
     if isinstance(value, list):
         return json.dumps(value, ensure_ascii=False)
     return value
-
-
-def top_header(count):
-    """Returns the column names of `top_rows`."""
-    header = ["id", "label", "probability"]
-    for rank in range(2, count + 1):
-        header += [f"label_{rank}", f"probability_{rank}"]
-    return header
-
-
-def top_rows(ids, probabilities, class_names, count):
-    """Yields the likeliest classes of each item, see `top_header`."""
-    order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
-    for name, classes, row in zip(ids, order, probabilities, strict=True):
-        cells = [name]
-        for c in classes:
-            cells += [class_names[c], f"{row[c]:.6f}"]
-        yield cells
-
-
-def ranked_rows(ids, probabilities, sets, class_names):
-    """Yields each item's candidates, the likeliest first, see `RANKED_HEADER`.
-
-    `candidates` and `probabilities`, their shares of what the set holds, are
-    JSON lists; `outside` is 1 if `label`, the likeliest class of all, is not
-    in the set. `sets` are bool `(B, C)`.
-    """
-    probabilities = np.asarray(probabilities, np.float64)
-    order = np.argsort(-probabilities, axis=1, kind="stable")
-    for name, classes, row, given in zip(
-        ids, order, probabilities, sets, strict=True
-    ):
-        label, members = classes[0], classes[given[classes]]
-        inside = row[members]
-        total = inside.sum()
-        # Nothing left of any candidate: they are alike.
-        shares = inside / total if total > 0 else inside + 1 / len(inside)
-        yield [
-            name,
-            json.dumps([class_names[c] for c in members], ensure_ascii=False),
-            json.dumps(shares.round(6).tolist()),
-            f"{max(0.0, row.sum() - total):.6f}",
-            str(int(not given[label])),
-            class_names[label],
-            f"{row[label]:.6f}",
-        ]

@@ -45,32 +45,24 @@ def spoil(pictures):
     (pictures / "9.png").write_bytes(b"")
 
 
-def test_bad_images_are_named_at_once(pictures, table, tmp_path):
+def test_bad_images_are_named_at_once(pictures, table):
     spoil(pictures)
-    out = tmp_path / "p.csv"
-    flags = (f"--images={pictures}", f"--problems={out}")
-    code, text = run(table, *flags)
+    code, text = run(table, f"--images={pictures}")
     assert code == 3 and "Not sound: 3 images" in text
-    rows = own.read_rows(out)
-    assert [row["file"] for row in rows] == ["3.png", "7.png", "9.png"]
-    assert all(f"  {row['file']}: " in text for row in rows)
-    out.unlink()
-    code, text = run(table, *flags, "--on_bad_image=skip")
+    listed = [line for line in text.splitlines() if line.startswith("  ")]
+    names = [line.split(":")[0] for line in listed]
+    assert names == ["  3.png", "  7.png", "  9.png"]
+    code, text = run(table, f"--images={pictures}", "--on_bad_image=skip")
     assert code == 0 and "3 images cannot be read and are left out" in text
-    assert own.read_rows(out) == rows
-    code, text = run(table, f"--images={pictures}", f"--problems={pictures}")
-    assert code == 2 and "--problems must be the name of a file" in text
+    assert all(line in text.splitlines() for line in listed)
 
 
-def test_no_image_that_can_be_read(pictures, table, tmp_path):
+def test_no_image_that_can_be_read(pictures, table):
     for row in range(12):
         (pictures / f"{row}.png").write_bytes(b"")
-    out = tmp_path / "p.csv"
-    flags = (f"--images={pictures}", f"--problems={out}")
     for flag in ("--on_bad_image=error", "--on_bad_image=skip"):
-        code, text = run(table, *flags, flag)
+        code, text = run(table, f"--images={pictures}", flag)
         assert code == 3 and "no item has an image that can be read" in text
-        assert len(own.read_rows(out)) == 12
 
 
 def test_what_will_happen(pictures, table):

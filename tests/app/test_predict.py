@@ -10,12 +10,12 @@ import types
 import commands
 import keras
 import numpy as np
-import own
 import pytest
 from PIL import Image
 
 from alim_keras.app.predictor import load_predictor
 from alim_keras.data.decoding import decode
+from alim_keras.errors import CheckpointError
 from alim_keras.methods import METHODS
 from alim_keras.networks import mlp
 
@@ -180,7 +180,7 @@ def test_what_the_model_does_not_take(model_run, tabular, pictures, tmp_path):
         (model_run.folder, tmp_path / "a.npz", "takes 1 channels"),
         (tabular.folder, tmp_path / "a.npz", "no array 'features'"),
         (tabular.folder, tmp_path / "b.npy", "takes 5 features. Received: 4"),
-        (model_run.folder, tmp_path / "c.csv", "--candidates_file"),
+        (model_run.folder, tmp_path / "c.csv", "of the shape (8, 8, 1)"),
         (model_run.folder, tmp_path / "x.png", "x.png: "),
     ):
         code, line = error(folder, path)
@@ -204,52 +204,23 @@ def test_damaged_and_missing_models(model_run, pictures, tmp_path):
         assert code == 5 and words in line, line
 
 
-def test_flags_that_do_not_fit(model_run, pictures):
-    folder = model_run.folder
-    for arguments, words in (
-        ((folder,), "Received: no images"),
-        ((folder, pictures.folder, "--candidates_file=a"), "either images to"),
-        ((folder, pictures.folder, "--rank"), "which --rank needs"),
+def test_nothing_to_predict(model_run):
+    for words, message in (
+        ((model_run.folder,), "Received: no images"),
         ((), "Expected MODEL [PATHS...]"),
-        ((folder, pictures.folder, "--class_names=a,b"), "has 4 classes"),
-        ((folder, pictures.folder, "--min_votes=2"), "PATHS are no table"),
-        ((folder, pictures.folder, "--test_labels=x"), "no true labels"),
     ):
-        code, line = error(*arguments)
-        assert code == 2 and words in line, line
+        code, line = error(*words)
+        assert code == 2 and message in line, line
 
 
-def test_class_names_are_the_run_s(model_run, pictures, tmp_path):
-    names = tmp_path / "names.txt"
-    names.write_text("\n".join((*NAMES[1:], NAMES[0])), encoding="utf-8")
-    arguments = (model_run.folder, pictures.folder, f"--class_names={names}")
-    code, line = error(*arguments)
-    assert code == 2 and "in this order; leave --class_names out" in line
-    # A model without names takes any.
+def test_class_names_are_the_run_s(model_run, tmp_path):
     alone = tmp_path / "model.keras"
     alone.write_bytes((model_run.folder / "model.keras").read_bytes())
     assert load_predictor(alone).class_names == ("0", "1", "2", "3")
-    assert load_predictor(alone, "wxyz").class_names == tuple("wxyz")
-
-
-def test_ranking(model_run, pictures, tmp_path):
-    p = model_run.model.predict(pictures.pixels, verbose=0)
-    chosen = [{int(row.argmax()), int(row.argmin())} for row in p[:-1]]
-    chosen.append({int(p[-1].argmin())})
-    names = [json.dumps([NAMES[c] for c in sorted(one)]) for one in chosen]
-    table = tmp_path / "sets.csv"
-    own.write_rows(table, [("id", "candidates"), *zip(pictures.files, names)])
-    flags = (f"--candidates_file={table}", f"--images={pictures.folder}")
-    found = rows(model_run.folder, "--rank", *flags)
-    assert [row["id"] for row in found] == pictures.files
-    for row, probabilities, sets in zip(found, p, chosen):
-        order = sorted(sets, key=lambda c: -probabilities[c])
-        assert json.loads(row["candidates"]) == [NAMES[c] for c in order]
-        assert sum(json.loads(row["probabilities"])) == pytest.approx(1)
-        inside = probabilities[list(sets)].sum()
-        outside = float(row["outside_probability"])
-        assert outside == pytest.approx(1 - inside, abs=1e-5)
-    assert [row["outside"] for row in found] == [*"000000", "1"]
+    data = {"class_names": NAMES[:2], "image_shape": [SIZE, SIZE, 1]}
+    (tmp_path / "run.json").write_text(json.dumps({"data": data}))
+    with pytest.raises(CheckpointError, match="4 classes.*2 names, ant, bee"):
+        load_predictor(alone)
 
 
 def test_feature_vectors(tabular, tmp_path):
