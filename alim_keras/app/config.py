@@ -53,7 +53,6 @@ class DataConfig:
             Without it the usual places are searched.
         download: Let TFDS fetch a data set that is not here.
         train_size: Train on so many images, stratified by known labels.
-        imbalance: Thin out: the first class has so many times the last's.
         image_size: Side in pixels to resize to. Without it: theirs, or 224.
     """
 
@@ -61,7 +60,6 @@ class DataConfig:
     data_dir: str | None = path()
     download: bool = switch(default=True)
     train_size: int | None = whole(None, low=1)
-    imbalance: float | None = number(None, low=1)
     image_size: int | None = whole(None, low=1)
 
 

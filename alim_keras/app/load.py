@@ -52,13 +52,8 @@ def training_set(config, folder=None, reopen=False, table=None):
         _check_features(config, training)
     if before is not None:
         training = training.take(_rows_of_run(training, before.ids))
-    else:
-        size, ratio = config.data.train_size, config.data.imbalance
-        if size is not None:
-            training = training.subset(size, config.run.seed)
-        if ratio is not None:
-            # After the subset: its rounding could empty a class of the tail.
-            training = training.long_tailed(ratio, config.run.seed)
+    elif config.data.train_size is not None:
+        training = training.subset(config.data.train_size, config.run.seed)
     normalisation = folder and folder.normalisation()
     if normalisation:
         mean, std = normalisation

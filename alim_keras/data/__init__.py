@@ -20,7 +20,6 @@ from alim_keras.data.matching import match_ids
 from alim_keras.data.simulate import simulate_candidates
 from alim_keras.data.training_set import TrainingSet
 from alim_keras.data.training_set import holdout_split
-from alim_keras.data.training_set import long_tailed_subset
 from alim_keras.data.training_set import stratified_subset
 from alim_keras.errors import DataWarning
 
@@ -38,7 +37,6 @@ __all__ = [
     "list_images",
     "load",
     "load_table",
-    "long_tailed_subset",
     "match_ids",
     "read_labels",
     "read_votes",

@@ -233,17 +233,6 @@ class TrainingSet:
         labels = self.labels if self.all_labels_known else np.zeros(len(self))
         return self.take(stratified_subset(labels, size, seed))
 
-    def long_tailed(self, ratio, seed=0):
-        """Returns the data cut by `long_tailed_subset`."""
-        if not self.all_labels_known:
-            raise ConfigError(
-                "A long tail is cut by true labels, and not all of "
-                f"{self.name}'s are known. Received: imbalance={ratio}"
-            )
-        return self.take(
-            long_tailed_subset(self.labels, self.num_classes, ratio, seed)
-        )
-
     def hold_out(self, share, seed=0):
         """Returns the data with `trained` and `held_out` filled in.
 
@@ -276,46 +265,12 @@ def stratified_subset(labels, size, seed=0):
     quota, remainder = np.divmod(counts * size, len(labels))
     order = np.argsort(-remainder, kind="stable")
     quota[order[: size - quota.sum()]] += 1
-    return _drawn(labels, classes, quota, generator(seed, "subset"))
-
-
-def _drawn(labels, classes, sizes, rng):
+    rng = generator(seed, "subset")
     chosen = [
         rng.permutation(np.flatnonzero(labels == label))[:wanted]
-        for label, wanted in zip(classes, sizes, strict=True)
+        for label, wanted in zip(classes, quota, strict=True)
     ]
     return np.sort(np.concatenate(chosen)).astype(np.int64)
-
-
-def long_tailed_subset(labels, num_classes, ratio, seed=0):
-    """Returns the places of a subset with exponentially falling classes.
-
-    Class c of C keeps `largest * ratio**(-c / (C - 1))` examples, rounded
-    down, but at least one, where the largest class of `labels` gives
-    `largest`; a class that has fewer examples keeps them all.
-
-    Args:
-        labels: Integers `(N,)` in [0, C).
-        num_classes: Integer C.
-        ratio: Float >= 1, the first class's size over the last one's.
-        seed: Integer >= 0.
-
-    Example:
-
-    >>> labels = np.repeat([0, 1], 4)
-    >>> labels[long_tailed_subset(labels, 2, ratio=4.0)].tolist()
-    [0, 0, 0, 0, 1]
-
-    Reference:
-    - [Cui et al., 2019](https://arxiv.org/abs/1901.05555)
-    """
-    labels, ratio = np.asarray(labels), check_number("ratio", ratio, 1)
-    share = np.arange(num_classes) / max(num_classes - 1, 1)
-    # A whole number must not be rounded down because of its last bit.
-    sizes = np.bincount(labels).max() * ratio**-share + 1e-6
-    sizes = np.maximum(np.floor(sizes), 1).astype(np.int64)
-    rng = generator(seed, "imbalance")
-    return _drawn(labels, range(num_classes), sizes, rng)
 
 
 def holdout_split(ids, share, seed=0, copies=None):

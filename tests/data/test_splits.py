@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from alim_keras.data import holdout_split
-from alim_keras.data import long_tailed_subset
 from alim_keras.data import stratified_subset
 from alim_keras.errors import ConfigError
 
@@ -26,7 +25,6 @@ def test_subset_has_the_class_shares_and_the_exact_size():
     "choose",
     [
         lambda seed: stratified_subset(np.arange(300) % 3, 30, seed),
-        lambda seed: long_tailed_subset(np.arange(300) % 3, 3, 10, seed),
         lambda seed: holdout_split([str(n) for n in range(60)], 0.3, seed)[1],
     ],
 )
@@ -70,20 +68,3 @@ def test_holdout_ends():
         holdout_split(["a", "b"], 0.9)
     with pytest.raises(ConfigError, match="`share`"):
         holdout_split(["a", "b"], float("nan"))
-
-
-def test_long_tails_fall_exponentially():
-    # 5000 x 100^(-c / 9), rounded down: CIFAR-10 at a ratio of 100.
-    labels = np.arange(50_000) % 10
-    chosen = long_tailed_subset(labels, 10, 100, seed=2)
-    expected = [5000, 2997, 1796, 1077, 645, 387, 232, 139, 83, 50]
-    assert np.bincount(labels[chosen]).tolist() == expected
-    assert np.array_equal(chosen, np.unique(chosen))
-    # The largest class counts: 8, 4, 2 and 1 are wanted. A class that has
-    # less keeps all, and one without examples stays without.
-    labels = np.array([0] * 6 + [1] * 8 + [2] * 1)
-    chosen = long_tailed_subset(labels, 4, 8)
-    assert np.bincount(labels[chosen], minlength=4).tolist() == [6, 4, 1, 0]
-    for ratio in (0.5, -3, float("nan"), float("inf")):
-        with pytest.raises(ConfigError, match="`ratio`.*ratio="):
-            long_tailed_subset([0, 1], 2, ratio)
