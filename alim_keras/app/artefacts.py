@@ -196,7 +196,6 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
 
     estimate = noise_rate if isinstance(noise_rate, Estimate) else None
     rates = [number("images_per_second", row) for row in rows.values()]
-    statistics = training.sets.statistics(training.labels)
     return {
         "test_accuracy": number("test_accuracy"),
         "test_accuracy_selected": number("test_accuracy", best["logs"]),
@@ -211,7 +210,7 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
         "alim": _what_alim_did(config, rows),
         "noise_rate": estimate.value if estimate else noise_rate,
         "noise_rate_estimate": estimate and estimate.as_dict(),
-        "realised_noise": statistics["realised_noise"],
+        "realised_noise": training.sets.realised_noise(training.labels),
         "candidates_hash": training.sets.content_hash,
         "epochs": state["epochs"],
         "seed": config.run.seed,

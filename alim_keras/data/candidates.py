@@ -193,11 +193,6 @@ class CandidateSets:
         total = np.add.reduceat(weights, self.indptr[:-1])
         return weights / np.repeat(total, self.sizes)
 
-    @property
-    def nbytes(self):
-        """Bytes in memory, without ids and names."""
-        return 2 * self.indices.nbytes + self.indptr.nbytes
-
     @functools.cached_property
     def sizes(self):
         """int32 `(N,)`: how many classes each set has."""
@@ -306,46 +301,36 @@ class CandidateSets:
             absorb(self.matrix[order].data.astype("<f4").tobytes())
         return digest.hexdigest()
 
-    def statistics(self, labels=None):
-        """Returns a dict of counts and shares, None where not known.
+    def realised_noise(self, labels=None):
+        """Returns the share of sets that miss the truth; None if not known.
 
-        `left_clean` is how many sets could not be made noisy. `labels` are
-        integers `(N,)`, the true classes, -1 where not known.
+        `labels` are integers `(N,)`, the true classes, -1 where not known.
         """
-        noise = self.provenance.get("realised_noise")
-        labels = np.full(len(self), -1) if labels is None else labels
-        rows = np.flatnonzero(np.asarray(labels) >= 0)
-        if len(rows):
-            inside = self.contains(rows, np.asarray(labels)[rows])
-            noise = 1.0 - float(inside.mean())
-        return {
-            "size_min": int(self.sizes.min()),
-            "size_mean": float(self.sizes.mean()),
-            "size_max": int(self.sizes.max()),
-            "share_single": float(np.mean(self.sizes == 1)),
-            "share_full": float(np.mean(self.sizes == self.num_classes)),
-            "realised_noise": noise,
-            "left_clean": self.provenance.get("left_clean"),
-        }
+        labels = np.asarray([] if labels is None else labels)
+        rows = np.flatnonzero(labels >= 0)
+        if not len(rows):
+            return self.provenance.get("realised_noise")
+        return 1.0 - float(self.contains(rows, labels[rows]).mean())
 
     def describe(self, labels=None):
-        """Returns the statistics, the settings and the hash as text."""
-        counts, origin = self.statistics(labels), self.provenance
+        """Returns sizes, noise, settings and the hash as text."""
+        origin, sizes = self.provenance, self.sizes
         asked = ("protocol", "stream", "seed", "ambiguity", "noise_level")
-        noise = counts["realised_noise"]
+        noise = self.realised_noise(labels)
+        full = np.mean(sizes == self.num_classes)
         lines = {
             "candidate sets": f"{len(self)} examples, {self.num_classes} "
             f"classes, from {self.source}",
             "made by": ", ".join(f"{n} {origin.get(n)}" for n in asked),
-            "set size": f"min {counts['size_min']}, mean "
-            f"{counts['size_mean']:.3f}, max {counts['size_max']}",
-            "one class only": f"{counts['share_single']:.2%} (right or wrong, "
-            "the label is given away)",
-            "all classes": f"{counts['share_full']:.2%} (they say nothing)",
+            "set size": f"min {sizes.min()}, mean {sizes.mean():.3f}, max "
+            f"{sizes.max()}",
+            "one class only": f"{np.mean(sizes == 1):.2%} (right or wrong, the "
+            "label is given away)",
+            "all classes": f"{full:.2%} (they say nothing)",
             "noise eta": "realised "
             + ("not known" if noise is None else f"{noise:.4f}"),
-            "left clean": f"{counts['left_clean']} (all classes in the set, "
-            "so no class could be swapped in)",
+            "left clean": f"{origin.get('left_clean')} (all classes in the "
+            "set, so no class could be swapped in)",
             "weights": f"mean {self.matrix.data.mean():.4f}, by "
             f"{origin.get('grades', 'grades that were given')}",
             "content hash": self.content_hash,
@@ -373,33 +358,26 @@ class CandidateSets:
 
     @classmethod
     def load(cls, path):
-        """Reads a file written by `save`, or one made by hand.
-
-        That needs `ids` and `sets` (multi-hot), and may have `class_names`.
+        """Reads a file written by `save`.
 
         Raises:
             DataError: The file is missing, damaged or does not fit its hash.
         """
         arrays = checks.read_npz(path)
-        if not {"ids", "sets"} <= {*arrays} and "content_hash" not in arrays:
+        if "content_hash" not in arrays:
             raise DataError(
-                f"{path}: the arrays 'ids', strings, and 'sets', a row of 0 "
-                f"and 1 for each, were expected. Received: {sorted(arrays)}"
+                f"{path}: a file that CandidateSets.save wrote was expected. "
+                f"Received: the arrays {sorted(arrays)}"
             )
-        ids, names = arrays["ids"], arrays.get("class_names")
-        more = {
-            "provenance": json.loads(str(arrays.get("provenance", "{}"))),
-            "source": str(path),
-        }
+        names = "ids class_names indptr indices".split()
         with checks.in_file(path):
-            if "sets" in arrays:
-                loaded = cls.from_dense(arrays["sets"], ids, names, **more)
-            else:
-                lists = (arrays["indptr"], arrays["indices"])
-                more["weights"] = arrays.get("weights")
-                loaded = cls(ids, names, *lists, **more)
-        stored = arrays.get("content_hash", loaded.content_hash)
-        if stored != loaded.content_hash:
+            loaded = cls(
+                *(arrays[name] for name in names),
+                provenance=json.loads(str(arrays["provenance"])),
+                source=str(path),
+                weights=arrays.get("weights"),
+            )
+        if arrays["content_hash"] != loaded.content_hash:
             raise DataError(
                 f"{path}: the contents do not fit the stored hash, the file "
                 "was changed or damaged; write it again"

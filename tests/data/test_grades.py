@@ -34,7 +34,7 @@ def test_rows_hold_weights_and_all_else_the_members():
     # 1 / 1.25, .25 / 1.25; .5 / .5; .5, 1 and .125 of 1.625.
     shares = [0.8, 0.2, 1, 4 / 13, 8 / 13, 1 / 13]
     np.testing.assert_allclose(sets.shares, shares)
-    assert sets.statistics([2, 0, 0])["realised_noise"] == pytest.approx(1 / 3)
+    assert sets.realised_noise([2, 0, 0]) == pytest.approx(1 / 3)
     assert "mean 0.5625" in sets.describe()
 
 
