@@ -65,7 +65,7 @@ def export_on_tensorflow(folder):
 
     Where it cannot, a line says so; the rest of the run is whole.
     """
-    command = ["-m", "alim_keras.export", folder.path, "--saved_model"]
+    command = ["-m", "alim_keras.export", folder.path]
     done = subprocess.run(
         # The run's own code has just run here.
         [sys.executable, *command, "--trust_code"],
