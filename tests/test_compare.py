@@ -68,8 +68,8 @@ def test_a_cell_has_the_flags_of_its_row(make):
         "--methods=rc[mixup_weight=0], rc+alim,rc+alim[lam=0.5;--width=4;"
         "lam_per_class=no],"
         "gce[method_options=exponent=0.5,targets=uniform]",
-        *("--seeds=1", "--seed=3", "--noise_levels=0.1", "--norm=scale", "--width=8"),
-        *("--lam_per_class", "--noise_rate=0.2", "--mixup_weight=0.7"),
+        *("--seeds=1", "--seed=3", "--noise_levels=0.1", "--norm=scale"),
+        *("--width=8", "--lam_per_class", "--noise_rate=0.2", "--mixup_weight=0.7"),
     )
     settings = [cell.config.as_dict() for cell in cells]
     names = "method seed noise_level lam norm lam_per_class noise_rate width"
