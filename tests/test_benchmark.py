@@ -10,8 +10,7 @@ import pytest
 from alim_keras import benchmark
 
 TINY = (
-    "--train_size=60 --width=2 --batch_size=6 --queue_size=20 "
-    "--embedding_dim=4"
+    "--train_size=60 --width=2 --batch_size=6 --queue_size=20 --embedding_dim=4"
 ).split()
 
 
