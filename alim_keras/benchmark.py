@@ -7,7 +7,6 @@ Without any flag the built-in digits run is measured.
 
 import dataclasses
 import json
-import math
 import sys
 import time
 
@@ -15,10 +14,7 @@ from alim_keras.app import cli
 from alim_keras.app import process
 from alim_keras.app.config import TRAINING
 from alim_keras.app.values import number
-from alim_keras.app.values import path
 from alim_keras.errors import ConfigError
-from alim_keras.files import check_is_no_folder
-from alim_keras.files import write_atomically
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,11 +23,9 @@ class BenchmarkConfig:
 
     Attributes:
         seconds: Begin rounds of measurements for so long; one at least.
-        output: Write all numbers to this file, as JSON. Without it: no file.
     """
 
     seconds: float = number(60.0, low=0)
-    output: str | None = path()
 
 
 COMMAND = cli.Command(
@@ -39,24 +33,22 @@ COMMAND = cli.Command(
     doc=(
         "Measures a training step of ALIM beside a plain training step of the "
         "same network: one process, in turns. It takes training's flags too; "
-        "those that do not shape a step are ignored."
+        "those that do not shape a step are ignored. Prints JSON."
     ),
     groups=(BenchmarkConfig, *TRAINING),
     examples=("benchmark --preset=cifar10 --width=16",),
 )
-# A turn has so many steps that it lasts about this long, so that the clock's
-# grain and a cold cache do not count.
-TURN_SECONDS = 0.2
-_MOST_STEPS = 200
+# Steps that are timed together, so that the clock's grain does not count.
+_STEPS = 20
 
 
 def main(line):
-    """Measures, prints a table, and writes `--output`."""
+    """Measures, and prints what was found."""
     from alim_keras.app import build
     from alim_keras.app import defaults
     from alim_keras.app import load
 
-    config, options = defaults.filled(line.config), line.options
+    config = defaults.filled(line.config)
     build.check(config)
     method, distribute = config.method.method, config.machine.distribute
     if (method, distribute) != ("pico", "none"):
@@ -64,16 +56,9 @@ def main(line):
             "The benchmark measures PiCO's step on one device. Received: "
             f"--method={method} --distribute={distribute}"
         )
-    if options.output:
-        check_is_no_folder(options.output, "--output")
     training = defaults.arranged(config, load.training_set(config))
-    turns = make_turns(config, training)
-    samples = measure(turns, options.seconds)
-    result = record(config, training, samples)
-    print(table(result))
-    if options.output:
-        content = json.dumps(result, indent=1, allow_nan=False)
-        write_atomically(options.output, f"{content}\n")
+    samples = measure(make_turns(config, training), line.options.seconds)
+    print(json.dumps(record(config, training, samples), indent=1))
 
 
 # What is timed.
@@ -120,22 +105,23 @@ def make_turns(config, training):
         """The same batch again and again."""
 
         def __len__(self):
-            return 2 * _MOST_STEPS + 1
+            return 2 * _STEPS
 
         def __getitem__(self, step):
             return images, labels
 
+    count = max(1, min(_STEPS, steps // 2))
     return {
-        "alim": _turn(model, batches, steps),
-        "plain": _turn(network, OneBatch(), len(OneBatch())),
+        "alim": _turn(model, batches, count),
+        "plain": _turn(network, OneBatch(), count),
     }
 
 
-def _turn(model, data, available):
+def _turn(model, data, count):
     """Returns a function that times a step of `model.fit`, in seconds.
 
-    It trains for two short epochs and times the second: in the first the
-    pipeline comes up to speed. `available` is the number of steps in the data.
+    It trains for two epochs of `count` steps and times the second: in the
+    first the pipeline comes up to speed.
     """
     import keras
 
@@ -150,16 +136,14 @@ def _turn(model, data, available):
         lambda epoch, logs: times.append(time.perf_counter()), end
     )
 
-    def run(count):
+    def run():
         model.fit(
             data, epochs=2, steps_per_epoch=count, verbose=0, callbacks=[timer]
         )
         return (times[-1] - times[-2]) / count
 
-    run(1)  # Compiles.
-    wanted = math.ceil(TURN_SECONDS / max(run(1), 1e-9))
-    count = max(1, min(wanted, _MOST_STEPS, (available - 1) // 2))
-    return lambda: run(count)
+    run()  # Compiles.
+    return run
 
 
 def measure(turns, seconds):
@@ -177,11 +161,8 @@ def measure(turns, seconds):
             return samples
 
 
-# Results.
-
-
 def record(config, training, samples):
-    """Returns what a benchmark found, ready for JSON.
+    """Returns what was found as a dict: medians, in seconds, and images/s.
 
     `efficiency` says how close ALIM's step comes to plain steps of its
     network: the limit is `passes` of them and one forward pass, the key
@@ -190,17 +171,13 @@ def record(config, training, samples):
     import numpy as np
 
     from alim_keras.app import build
-    from alim_keras.app import run_folder
 
     seconds = {name: float(np.median(each)) for name, each in samples.items()}
     passes = 2 if build.mixup_weight(config) else 1
     return {
-        "settings": config.as_dict(),
-        "versions": run_folder.versions(),
-        "machine": run_folder.machine(),
         "network": build.network_name(config, training),
         "image_shape": list(build.image_shape(config, training)),
-        "samples": samples,
+        "rounds": len(samples["alim"]),
         "seconds": seconds,
         "images_per_second": {
             name: config.train.batch_size / each
@@ -208,21 +185,6 @@ def record(config, training, samples):
         },
         "efficiency": seconds["plain"] * (passes + 1 / 3) / seconds["alim"],
     }
-
-
-def table(result):
-    """Returns the record as text for a terminal."""
-    rounds, rates = len(result["samples"]["alim"]), result["images_per_second"]
-    lines = [
-        f"{result['network']} on {result['image_shape']}; medians of {rounds} "
-        "rounds"
-    ]
-    for name, seconds in result["seconds"].items():
-        lines.append(
-            f"{name:<12}{1e3 * seconds:>10.3f} ms {rates[name]:>10.2f} images/s"
-        )
-    lines.append(f"{'efficiency':<12}{result['efficiency']:>10.3f}")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ import json
 
 import commands
 import keras
-import numpy as np
 import pytest
 
 from alim_keras import benchmark
@@ -31,29 +30,21 @@ def test_turns_alternate_until_the_time_is_up(seconds, rounds, monkeypatch):
     assert order == ["a", "b"] * rounds
 
 
-def test_a_record_agrees_with_itself(tmp_path, monkeypatch):
-    # Turns as short as they get: the numbers need not be good ones.
-    monkeypatch.setattr(benchmark, "TURN_SECONDS", 1e-3)
-    path = tmp_path / "result.json"
-    flags = (f"--output={path}", "--seconds=0.1")
-    backend = f"--backend={keras.config.backend()}"
+def test_a_record_agrees_with_itself():
+    flags = ("--mixup_weight=0", f"--backend={keras.config.backend()}")
     code, printed, error = commands.call(
-        "benchmark", *TINY, "--mixup_weight=0", backend, *flags
+        "benchmark", *TINY, *flags, "--seconds=0.1"
     )
     assert code == 0, error
-    result = json.loads(path.read_text())
+    result = json.loads(printed)
     seconds = result["seconds"]
-    assert list(seconds) == ["alim", "plain"]
-    for name, samples in result["samples"].items():
-        assert min(samples) > 0, name
-        assert seconds[name] == pytest.approx(np.median(samples))
+    assert list(seconds) == ["alim", "plain"] and min(seconds.values()) > 0
     # Without mixup a pass and, forward, a third of one.
     efficiency = seconds["plain"] * 4 / 3 / seconds["alim"]
     assert result["efficiency"] == pytest.approx(efficiency)
     rate = 6 / seconds["alim"]
     assert result["images_per_second"]["alim"] == pytest.approx(rate)
-    assert f"{rate:.2f} images/s" in printed
-    assert result["settings"]["width"] == 2 and result["versions"]["keras"]
+    assert result["image_shape"] == [8, 8, 1] and result["rounds"] >= 1
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,8 @@ def test_a_cell_has_the_flags_of_its_row(make):
         "lam_per_class=no],"
         "gce[method_options=exponent=0.5,targets=uniform]",
         *("--seeds=1", "--seed=3", "--noise_levels=0.1", "--norm=scale"),
-        *("--width=8", "--lam_per_class", "--noise_rate=0.2", "--mixup_weight=0.7"),
+        *("--lam_per_class", "--noise_rate=0.2", "--mixup_weight=0.7"),
+        "--width=8",
     )
     settings = [cell.config.as_dict() for cell in cells]
     names = "method seed noise_level lam norm lam_per_class noise_rate width"
