@@ -14,7 +14,6 @@ from alim_keras.data.images import channel_statistics
 from alim_keras.data.images import image_rows
 from alim_keras.data.known_data import CIFAR100_SUPERCLASSES
 from alim_keras.data.known_data import load
-from alim_keras.data.known_data import superclasses_of
 from alim_keras.data.matching import list_images
 from alim_keras.data.matching import match_ids
 from alim_keras.data.simulate import simulate_candidates
@@ -43,7 +42,6 @@ __all__ = [
     "sets_of_votes",
     "simulate_candidates",
     "stratified_subset",
-    "superclasses_of",
     "train_dataset",
     "validate_features",
     "validate_images",

@@ -73,7 +73,7 @@ def simulate_candidates(
             seeded with (seed, protocol). `"legacy"` gives the sets of the
             authors' code, bit for bit, from (seed, labels) in their order.
         superclasses: Integers `(C,)`, each class's superclass; only for
-            `"superclass"`, see `superclasses_of`.
+            `"superclass"`, such as `CIFAR100_SUPERCLASSES`.
         ids: Strings `(N,)`, unique. Defaults to `"train_00000"` and so on.
         class_names: Strings `(C,)`. Defaults to the numbers.
 

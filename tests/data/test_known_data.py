@@ -10,10 +10,8 @@ import pytest
 from alim_keras.data import CIFAR100_SUPERCLASSES
 from alim_keras.data import known_data
 from alim_keras.data import load
-from alim_keras.data import superclasses_of
 from alim_keras.data.images import channel_statistics
 from alim_keras.data.known_data import KNOWN
-from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
 pytestmark = pytest.mark.usefixtures("nothing_installed")
@@ -196,14 +194,15 @@ def test_channel_statistics_of_floats_and_constant_channels():
     assert np.allclose(as_bytes, (mean, std))
 
 
-def test_superclasses_are_joined_by_name():
-    names = [n for members in CIFAR100_SUPERCLASSES.values() for n in members]
-    assert superclasses_of(names).tolist() == [n // 5 for n in range(100)]
-    assert superclasses_of(["Maple tree", "sweet-pepper"]).tolist() == [17, 4]
-    # The coarse label of the first and last fine labels in CIFAR-100.
-    first = ["apple", "aquarium_fish", "baby", "bear", "beaver"]
-    assert superclasses_of(first).tolist() == [4, 1, 14, 8, 0]
-    last = ["willow_tree", "wolf", "woman", "worm"]
-    assert superclasses_of(last).tolist() == [17, 8, 14, 13]
-    with pytest.raises(ConfigError, match="1 of 2 classes.*: digit"):
-        superclasses_of(["apple", "digit"])
+def test_superclasses_of_cifar100(tmp_path):
+    # Of apple, aquarium_fish, baby, bear, beaver; willow_tree to worm.
+    assert CIFAR100_SUPERCLASSES[:5] == (4, 1, 14, 8, 0)
+    assert CIFAR100_SUPERCLASSES[-4:] == (17, 8, 14, 13)
+    assert np.bincount(CIFAR100_SUPERCLASSES).tolist() == [5] * 20
+    names = [f"{n:02d}" for n in range(100)]
+    for order, is_known in ((names, True), (names[::-1], False)):
+        changed = arrays(label_names=np.array(order))
+        np.savez(tmp_path / "cifar100h.npz", **changed)
+        data = load("cifar100h", data_dir=tmp_path, download=False)
+        assert (data.superclasses is not None) == is_known
+        assert data.protocol == "superclass"
