@@ -75,12 +75,8 @@ def main(line):
     predictor = predicting.load_predictor(line.words["model"])
     items = predicting.inputs_of_paths(paths, predictor)
     skipped = {} if options.on_bad_image == "skip" else None
-    try:
-        with _output(options.out) as file:
-            count = _write(options, predictor, items, skipped, file)
-    except BrokenPipeError:
-        process.close_stdout()
-        return
+    with _output(options.out) as file:
+        count = _write(options, predictor, items, skipped, file)
     if options.out:
         print(f"Wrote {count:,} predictions to {options.out}")
     if skipped:

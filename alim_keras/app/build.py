@@ -212,7 +212,6 @@ def compile_model(config, built):
         ),
         metrics=[metrics.CoveringRate(), metrics.ApproximatedAccuracy()],
         jit_compile=config.machine.jit_compile or on_jax,
-        steps_per_execution=config.machine.steps_per_execution,
     )
     built.optimizer.build(built.trainable_variables)
 
@@ -350,9 +349,6 @@ def check(config, replicas=1):
         if train.batch_size % share:
             why = f"{replicas} replicas need a multiple of {share} images"
             _refuse(why, batch_size=train.batch_size)
-        if machine.steps_per_execution > 1:
-            why = f"{replicas} replicas need --steps_per_execution=1"
-            _refuse(why, steps_per_execution=machine.steps_per_execution)
 
 
 def _refuse(why, **received):

@@ -309,7 +309,6 @@ class MachineConfig:
         table: How pseudo labels are kept; sparse is for many classes.
         table_dtype: How the table stores a weight.
         jit_compile: Compile the step with XLA; JAX always does.
-        steps_per_execution: Steps in one call of the compiled function.
         deterministic: Deterministic operations on a GPU too, slower.
     """
 
@@ -322,7 +321,6 @@ class MachineConfig:
     table: str = choice("dense", ("dense", "sparse"))
     table_dtype: str = choice("float32", ("float32", "float16"))
     jit_compile: bool = switch(default=False)
-    steps_per_execution: int = whole(1, low=1)
     deterministic: bool = switch(default=False)
 
 

@@ -49,18 +49,26 @@ def run(command, main, arguments=None, keras=True):
         with _interrupts_raised(), _plain_warnings(name):
             line = command.parse(arguments)
             values, verbose = line.values, line.values["verbose"]
+            text = ""
             if values["help"] or values["helpfull"]:
-                return print_whole(command.help(values["helpfull"]))
-            if values["version"]:
-                return print_whole(f"alim_keras {alim_keras.__version__}\n")
-            if values["print_config"]:
-                return print_whole(line.describe())
+                text = command.help(values["helpfull"])
+            elif values["version"]:
+                text = f"alim_keras {alim_keras.__version__}\n"
+            elif values["print_config"]:
+                text = line.describe()
+            if text:
+                print(text, end="", flush=True)
+                return 0
             is_asked = line.origins.get("backend", "default") != "default"
             backend = values["backend"] if is_asked else None
             set_environment(backend, verbose)
             if keras:
                 import_keras(backend, verbose)
             return main(line) or 0
+    except BrokenPipeError:
+        # A reader of stdout left early. Python would complain at its own end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (Exception, KeyboardInterrupt) as error:
         code, message = explain(error, verbose)
         if verbose:
@@ -131,10 +139,8 @@ def set_environment(backend=None, verbose=False):
 def import_keras(backend=None, verbose=False):
     """Imports Keras without the messages of TensorFlow's C++ on stderr."""
     if "keras" not in sys.modules:
-        # TensorFlow's first messages come before it reads any log level, and
-        # Ctrl-C is sometimes lost while it is imported.
-        quiet = contextlib.nullcontext() if verbose else without_stderr()
-        with interrupts_deferred(), quiet:
+        # TensorFlow's first messages come before it reads any log level.
+        with contextlib.nullcontext() if verbose else without_stderr():
             importlib.import_module("keras")
             # Keras imports it on any backend, if installed, once a layer is
             # copied.
@@ -167,25 +173,6 @@ def _interrupts_raised():
         for number, handler in usual.items():
             if signal.getsignal(number) is _interrupt:
                 signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def interrupts_deferred():
-    """Delivers signals only after the block, which could swallow them."""
-    # A mask of this thread would not do: others receive the signal then.
-    received = []
-
-    def keep(number, _):
-        received.append(number)
-
-    usual = {number: signal.signal(number, keep) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
-    if received:
-        signal.raise_signal(received[0])
 
 
 @contextlib.contextmanager
@@ -230,18 +217,3 @@ def _plain_warnings(name):
         yield
     finally:
         warnings.showwarning = usual
-
-
-def print_whole(content):
-    """Prints a text, whose reader may leave early; returns 0."""
-    try:
-        sys.stdout.write(content)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        close_stdout()
-    return 0
-
-
-def close_stdout():
-    """Discards further output; Python would complain at its own end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,7 +9,6 @@ import os
 import pathlib
 import platform
 import shlex
-import stat
 import sys
 
 import numpy as np
@@ -56,11 +55,7 @@ class BusyError(CheckpointError):
 
 
 class RunFolder:
-    """Paths of a run, and its identity.
-
-    Somebody else may have written the folder: what is read here must be a
-    regular file, never a link or a pipe.
-    """
+    """Paths of a run, and its identity."""
 
     def __init__(self, path):
         self.path = os.path.abspath(path)
@@ -71,28 +66,16 @@ class RunFolder:
         return os.path.join(self.path, *names)
 
     def existing(self, name):
-        """Returns the path of a regular file here, or None if it is missing."""
+        """Returns the path of a file here, or None if it is missing."""
         path = self.file(name)
-        try:
-            mode = os.lstat(path).st_mode
-        except FileNotFoundError:
-            return None
-        if not stat.S_ISREG(mode):
-            raise CheckpointError(
-                f"{path} must be a regular file, and no link, folder or device."
-            )
-        return path
+        return path if os.path.isfile(path) else None
 
     @contextlib.contextmanager
     def lock(self):
         """Keeps a second process off the folder; freed even by `kill -9`."""
         is_new = not os.path.exists(self.path)
         os.makedirs(self.path, exist_ok=True)
-        self.existing(".lock")
-        # Neither through a link that appeared meanwhile, nor waiting for the
-        # other end of a pipe, nor emptying what is there.
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        handle = os.open(self.file(".lock"), flags, 0o666)
+        handle = os.open(self.file(".lock"), os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             files.remove_partial(self.path)
