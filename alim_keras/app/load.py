@@ -5,8 +5,6 @@ import os
 
 import numpy as np
 
-from alim_keras.app.cli import flag_text
-from alim_keras.app.config import Config
 from alim_keras.data import known_data
 from alim_keras.data import own_data
 from alim_keras.data import simulate
@@ -23,7 +21,6 @@ _OF_TABLES = (
     "format layout id_column candidates_column annotator_column label_column "
     "where min_votes min_confidence none_of_these empty_set duplicates grades"
 ).split()
-_OF_FILES = "images image_size on_bad_image".split()
 _OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()
 
 
@@ -48,8 +45,12 @@ def training_set(config, folder=None, reopen=False, table=None):
         before = folder.candidates()
     given = before if reopen else None
     training = table or _load(config, given)
-    if training.kind == "features":
-        _check_features(config, training)
+    network = config.method.network
+    if training.kind == "features" and network not in (None, "mlp"):
+        raise ConfigError(
+            f"{training.name} holds feature vectors, which --network=mlp "
+            f"takes. Received: --network={network}"
+        )
     if before is not None:
         training = training.take(_rows_of_run(training, before.ids))
     elif config.data.train_size is not None:
@@ -96,27 +97,6 @@ def _load(config, given):
     )
 
 
-def _check_features(config, training):
-    why = f"is about images, and {training.name} holds feature vectors"
-    _refuse_set(config, _OF_FILES, why)
-    if config.method.network not in (None, "mlp"):
-        raise ConfigError(
-            f"{config.data.dataset} holds feature vectors, which --network=mlp "
-            f"takes. Received: --network={config.method.network}"
-        )
-
-
-def _refuse_set(config, names, why):
-    """Raises for settings that nothing would read."""
-    defaults, values = Config().as_dict(), config.as_dict()
-    for name in names:
-        if values[name] != defaults[name]:
-            raise ConfigError(
-                f"--{name} {why}; leave it out. Received: "
-                f"{flag_text(name, values[name])}"
-            )
-
-
 def table_set(config, on_bad_image=None, progress=None, class_names=None):
     """Loads labels of one's own; see `data.load_table`.
 
@@ -153,11 +133,12 @@ def check_use(line):
     config = line.config
     dataset, sets = config.data.dataset, config.candidates.candidates_file
     is_table = known_data.is_table(dataset)
-    why = f"is about a table of labels, and {dataset} is none"
-    if not is_table:
-        _refuse_set(config, _OF_IMAGES, why)
+    unread = [] if is_table else [*_OF_IMAGES]
     if not sets and (not is_table or os.path.isdir(dataset)):
-        _refuse_set(config, _OF_TABLES, why)
+        unread += _OF_TABLES
+    line.refuse_typed(
+        unread, f"is about a table of labels, and {dataset} is none"
+    )
     if is_table or sets:
         # A preset may set them for the data set whose sets are given.
         line.refuse_typed(
