@@ -22,12 +22,7 @@ set_up_fails() {
 
 ready_environment() { # [name of an extra of pyproject.toml]
   local base='' candidate
-  if [ -e "$top/.venv" ] && ! [ -e "$top/.venv/.unfinished" ]; then
-    supports "$python" sys || set_up_fails \
-      "$top/.venv holds no Python 3.11 to 3.13 that runs." \
-      "Remove that folder and run again."
-    base=$python
-  else
+  if ! supports "$python" pip; then
     for candidate in python3 python3.13 python3.12 python3.11 python; do
       if supports "$candidate" ensurepip,venv; then
         base=$candidate
@@ -37,6 +32,9 @@ ready_environment() { # [name of an extra of pyproject.toml]
     [ -n "$base" ] || set_up_fails \
       "found no Python 3.11 to 3.13 with the module venv." \
       "Install one (on Debian: apt-get install python3-venv) and run again."
+    echo "Making the environment $top/.venv (once; minutes and 3 GB)" >&2
+    "$base" -m venv "$top/.venv" >&2 || set_up_fails \
+      "python -m venv failed, see above. Remove that folder and run again."
   fi
-  "$base" "$top/scripts/_environment.py" "--extra=${1-}" </dev/null || exit $?
+  "$python" "$top/scripts/_environment.py" "$@" </dev/null || exit $?
 }
