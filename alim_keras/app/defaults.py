@@ -11,6 +11,7 @@ import os
 
 from alim_keras import files
 from alim_keras.data.images import DiskImages
+from alim_keras.data.training_set import holdout_split
 from alim_keras.errors import ConfigError
 
 STANDARD = {
@@ -153,10 +154,13 @@ def arranged(config, training):
             images=images.with_form(*form),
             test_images=training.test_images.with_form(*form),
         )
-    training = training.hold_out(config.train.holdout, config.run.seed)
-    if len(training.trained) < config.train.batch_size:
+    trained, held_out = holdout_split(
+        training.ids, config.train.holdout, config.run.seed, training.copies
+    )
+    training = dataclasses.replace(training, trained=trained, held_out=held_out)
+    if len(trained) < config.train.batch_size:
         raise ConfigError(
-            f"{len(training.trained)} images to train on do not fill one "
+            f"{len(trained)} images to train on do not fill one "
             "batch; use a smaller --batch_size. Received: "
             f"--batch_size={config.train.batch_size}"
         )

@@ -11,6 +11,8 @@ from alim_keras.data import simulate
 from alim_keras.data import tables
 from alim_keras.data.checks import check_truth_inside
 from alim_keras.data.class_names import read_class_names
+from alim_keras.data.training_set import UNKNOWN
+from alim_keras.data.training_set import stratified_subset
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
@@ -54,7 +56,12 @@ def training_set(config, folder=None, reopen=False, table=None):
     if before is not None:
         training = training.take(_rows_of_run(training, before.ids))
     elif config.data.train_size is not None:
-        training = training.subset(config.data.train_size, config.run.seed)
+        labels = training.labels
+        if labels is None or UNKNOWN in labels:
+            # Stratified only where all are known.
+            labels = np.zeros(len(training))
+        size, seed = config.data.train_size, config.run.seed
+        training = training.take(stratified_subset(labels, size, seed))
     normalisation = folder and folder.normalisation()
     if normalisation:
         mean, std = normalisation

@@ -65,7 +65,7 @@ class TrainingSet:
 
     Example:
 
-    >>> data = alim_keras.data.load("digits").subset(200, seed=0)
+    >>> data = alim_keras.data.load("digits").take(range(200))
     >>> len(data.ids), data.num_classes
     (200, 10)
     """
@@ -162,11 +162,6 @@ class TrainingSet:
         """Integer C."""
         return len(self.class_names)
 
-    @property
-    def all_labels_known(self):
-        """Whether every training example has a true label."""
-        return self.labels is not None and UNKNOWN not in self.labels
-
     @functools.cached_property
     def sets(self):
         """`CandidateSets` to train on: known labels in place, if asked."""
@@ -224,22 +219,6 @@ class TrainingSet:
         """Returns the rows of ids, int64 `(n,)`; KeyError for others."""
         places = {name: row for row, name in enumerate(self.ids.tolist())}
         return np.array([places[str(name)] for name in ids], np.int64)
-
-    def subset(self, size, seed=0):
-        """Returns the data with `size` of the training examples.
-
-        They are stratified if all true labels are known, and random if not.
-        """
-        labels = self.labels if self.all_labels_known else np.zeros(len(self))
-        return self.take(stratified_subset(labels, size, seed))
-
-    def hold_out(self, share, seed=0):
-        """Returns the data with `trained` and `held_out` filled in.
-
-        See `holdout_split`; copies of one image stay on one side.
-        """
-        trained, held_out = holdout_split(self.ids, share, seed, self.copies)
-        return dataclasses.replace(self, trained=trained, held_out=held_out)
 
 
 def stratified_subset(labels, size, seed=0):

@@ -5,6 +5,7 @@ import own
 import pytest
 from PIL import Image
 
+from alim_keras.data import holdout_split
 from alim_keras.data import images
 from alim_keras.data import load
 from alim_keras.data import load_table
@@ -183,6 +184,6 @@ def test_copies_are_held_out_together(twelve):
         (photos / f"{row}.png").write_bytes(content)
     data = load_table(twelve, photos)
     assert data.copies.tolist() == [0, 1, 2, 3, 4, 5] * 2
-    split = data.hold_out(0.3, 1)
-    assert len(split.held_out) == 4
-    assert not {*split.held_out % 6} & {*split.trained % 6}
+    trained, held_out = holdout_split(data.ids, 0.3, 1, data.copies)
+    assert len(held_out) == 4
+    assert not {*held_out % 6} & {*trained % 6}
