@@ -9,8 +9,6 @@ import dataclasses
 import inspect
 import pathlib
 import re
-import shutil
-import textwrap
 
 from absl import flags
 
@@ -104,20 +102,30 @@ class Command:
         """Returns the groups of all flags, the common ones last."""
         return (*self.groups, CommandLineConfig)
 
+    def define(self, names=None):
+        """Returns absl's flags of the command, or those of some names."""
+        parsed = flags.FlagValues()
+        parsed.set_gnu_getopt()
+        for group in self.all_groups():
+            for field, text_ in help_texts(group):
+                if names is None or field.name in names:
+                    is_switch = isinstance(field.default, bool)
+                    given = (field.name, field.default, text_)
+                    flag = flags.Flag(
+                        field.metadata["parser"],
+                        None,
+                        *given,
+                        boolean=is_switch,
+                    )
+                    flags.DEFINE_flag(flag, parsed, _title(group))
+        return parsed
+
     def apply(self, layers):
         """Returns values, origins and further words.
 
         `layers` is a list of (origin, list of strings), the weakest first.
         """
-        parsed = flags.FlagValues()
-        parsed.set_gnu_getopt()
-        for group in self.all_groups():
-            for field in dataclasses.fields(group):
-                parser = field.metadata["parser"]
-                given = (parser, None, field.name, field.default, "")
-                is_switch = isinstance(field.default, bool)
-                flag = flags.Flag(*given, boolean=is_switch)
-                flags.DEFINE_flag(flag, parsed, group.__name__)
+        parsed = self.define()
         origins, words = dict.fromkeys(parsed, DEFAULT), []
         for origin, line in layers:
             try:
@@ -164,28 +172,14 @@ class Command:
 
     def help(self, full=False):
         """Returns the text of `--help` or `--helpfull`."""
-        width = min(shutil.get_terminal_size().columns, 88)
-        wrap = textwrap.TextWrapper(
-            width, initial_indent=" " * 6, subsequent_indent=" " * 6
-        )
         words = "".join(f" {name.upper()}" for name in self.words)
         lines = [f"python -m alim_keras.{self.name}{words} [--flag=value ...]"]
-        lines += ["", *textwrap.wrap(self.doc, width), "", "Examples:"]
+        lines += ["", flags.text_wrap(self.doc), "", "Examples:"]
         lines += [f"  python -m alim_keras.{line}" for line in self.examples]
         own = [field.name for field in dataclasses.fields(self.groups[0])]
-        for group in self.all_groups():
-            heading = ["", f"{_title(group)}:"]
-            for field, text_ in help_texts(group):
-                if not full and field.name not in (self.first or own):
-                    continue
-                fits = field.metadata["parser"].syntactic_help
-                usage = f"  --{field.name}=<{fits}>"
-                if isinstance(field.default, bool):
-                    usage = f"  --[no]{field.name}"
-                if field.default is not None:
-                    text_ += f" Default: {field.default}."
-                lines += [*heading, usage, *wrap.wrap(text_)]
-                heading = []
+        shown = self.define(None if full else self.first or own)
+        titles = map(_title, self.all_groups())
+        lines += filter(None, map(shown.module_help, titles))
         if not full:
             lines += ["", "--helpfull shows every flag."]
         return "\n".join(lines) + "\n"
