@@ -114,7 +114,7 @@ class Kept:
 
     def read(self):
         """Returns the `Estimate` that is kept, or None."""
-        content = self.folder.read_if_sound(FILE)
+        content = self.folder.read(FILE)
         if content is None or content.get("made_for") != self.made_for:
             return None
         return noise_rate.Estimate(**content["estimate"])

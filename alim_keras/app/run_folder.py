@@ -111,14 +111,6 @@ class RunFolder:
                 "train command goes on without it and writes it again."
             ) from None
 
-    def read_if_sound(self, name):
-        """Returns the dict in a JSON file here; None if missing or damaged."""
-        try:
-            return self.read(name)
-        except CheckpointError as error:
-            print(f"{error} It is left out of account.", flush=True)
-            return None
-
     def write(self, name, content):
         """Writes a JSON file here, whole or not at all."""
         text = json.dumps(content, indent=2, allow_nan=False)
@@ -143,7 +135,7 @@ class RunFolder:
 
     def finished(self):
         """Returns the results of a finished run, or None."""
-        return self.read_if_sound("results.json")
+        return self.read("results.json")
 
     def normalisation(self):
         """Returns mean and deviation of a run that goes on, or None.
