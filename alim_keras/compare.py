@@ -160,11 +160,7 @@ def make_cells(line, out):
         folder = os.path.join(out, "cells", name)
         config = rows[row].replace(seed=seed, run_dir=folder, **columns[column])
         cells.append(Cell(row, column, config))
-        try:
-            cells[-1].folder.check_same(config)
-        except CheckpointError as error:
-            message = str(error).replace("--run_dir", "--out")
-            raise CheckpointError(message) from error
+        cells[-1].folder.check_same(config)
     return cells
 
 
@@ -235,8 +231,6 @@ def run(cells, out):
 
     Returns the exit code: 0, or that of the first failure.
     """
-    from alim_keras.app.run_folder import BusyError
-
     todo = [cell for cell in cells if cell.folder.finished() is None]
     done, code, has_trained = len(cells) - len(todo), 0, False
     print(f"{len(cells)} cells, {done} of them finished, in {out}", flush=True)
@@ -244,11 +238,10 @@ def run(cells, out):
         began = time.monotonic()
         try:
             accuracy = train_cell(cell)["test_accuracy"]
-        except BusyError:
-            result = "another process trains it"
         except Exception as error:
             # What is about the wish would end every other cell, too.
-            is_of_one = has_trained or isinstance(error, NonFiniteError)
+            of_one = (NonFiniteError, CheckpointError)
+            is_of_one = has_trained or isinstance(error, of_one)
             if isinstance(error, AlimError) and not is_of_one:
                 raise
             failure, result = process.explain(error)

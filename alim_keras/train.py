@@ -33,14 +33,9 @@ COMMAND = cli.Command(
     ).split(),
 )
 _LEFT = (
-    ("labels.csv", "the settled label of every training image"),
-    ("classes.csv", "a row per class, with its test accuracy"),
-    ("saved_model", "the classifier, images in, probabilities out"),
-    ("model.keras", "the whole model, for Keras"),
-    ("metrics.csv", "a row per epoch"),
-    ("results.json", "the numbers above and more"),
-    ("run.flags", "repeats the run"),
-)
+    "labels.csv classes.csv saved_model model.keras metrics.csv results.json "
+    "run.flags"
+).split()
 
 
 def main(line):
@@ -78,11 +73,10 @@ def main(line):
     if is_new and keras.config.backend() != "tensorflow":
         # It locks the folder itself.
         artefacts.export_on_tensorflow(folder)
-    print(f"{artefacts.describe(results)}\nIn {folder.path}:")
-    for name, what in _LEFT:
-        # Without TensorFlow there is no saved_model.
-        if os.path.exists(folder.file(name)):
-            print(f"  {name:<13} {what}")
+    # Without TensorFlow there is no saved_model.
+    left = [name for name in _LEFT if os.path.exists(folder.file(name))]
+    print(artefacts.describe(results))
+    print(f"In {folder.path}: {', '.join(left)}. docs/runs.md describes them.")
 
 
 def train(config, folder, scope, replicas=1, publish=True):

@@ -14,7 +14,6 @@ import alim_keras
 from alim_keras.errors import AlimError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
-from alim_keras.errors import DataWarning
 from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import original
 
@@ -202,18 +201,11 @@ def show_progress(done, total):
 
 @contextlib.contextmanager
 def _plain_warnings(name):
-    """Shows each warning about data once, as a line without a place in code."""
-    usual, shown = warnings.showwarning, set()
+    """Shows each warning as one line, without a place in code."""
 
-    def show(message, category, *place, **more):
-        if not issubclass(category, DataWarning):
-            usual(message, category, *place, **more)
-        elif str(message) not in shown:
-            shown.add(str(message))
-            report(name, f"warning: {_joined(message)}")
+    def show(message, *_, **__):
+        report(name, f"warning: {_joined(message)}")
 
-    warnings.showwarning = show
-    try:
+    with warnings.catch_warnings():
+        warnings.showwarning = show
         yield
-    finally:
-        warnings.showwarning = usual

@@ -50,10 +50,6 @@ _IDENTITY = {
 }
 
 
-class BusyError(CheckpointError):
-    """Another process works in the run folder."""
-
-
 class RunFolder:
     """Paths of a run, and its identity."""
 
@@ -81,7 +77,7 @@ class RunFolder:
             files.remove_partial(self.path)
             yield
         except BlockingIOError as error:
-            raise BusyError(
+            raise CheckpointError(
                 f"Another process works in {self.path}. Wait for it, or give "
                 "this run its own --run_dir."
             ) from error

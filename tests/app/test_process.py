@@ -90,7 +90,7 @@ def test_warnings_about_data_are_one_line_each(capsys):
             warnings.warn(text, DataWarning, stacklevel=1)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always")
+        warnings.simplefilter("default")
         assert run(main) == 0
     assert capsys.readouterr().err.splitlines() == [
         "alim_keras.train: warning: two lines",

@@ -9,7 +9,6 @@ import own
 import pytest
 from comparing import checkpoint
 
-from alim_keras.app.run_folder import BusyError
 from alim_keras.app.run_folder import RunFolder
 from alim_keras.errors import CheckpointError
 
@@ -35,7 +34,7 @@ def test_the_lock_keeps_what_stands_in_it(tmp_path):
         with open(folder.file(".lock"), "w") as file:
             file.write("mine")
         (tmp_path / "run" / "x").touch()
-        with pytest.raises(BusyError, match="Another process"):
+        with pytest.raises(CheckpointError, match="Another process"):
             with RunFolder(folder.path).lock():
                 raise AssertionError
     with folder.lock():
