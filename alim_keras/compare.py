@@ -74,8 +74,7 @@ _ALONE = {"lam": 0.0} | {
 # What the rows share, or what has a place of its own.
 _SHARED = (
     "method seed ambiguity noise_level run_dir backend distribute replicas "
-    "candidates_file dataset data_dir download train_size progress "
-    "deterministic"
+    "candidates_file dataset data_dir download train_size progress"
 ).split()
 _LISTS = {"ambiguity": "ambiguities", "noise_level": "noise_levels"}
 # Columns of cells.csv that are settings, and those of results.json.

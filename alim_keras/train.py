@@ -135,8 +135,6 @@ def train(config, folder, scope, replicas=1, publish=True):
     # Model and optimizer.
     backend.set_random_seed(config.run.seed)
     keras.config.set_dtype_policy(config.machine.precision)
-    if config.machine.deterministic:
-        backend.make_deterministic()
     with scope:
         model = build.model(config, training, is_restored)
         build.compile_model(config, model)

@@ -309,7 +309,6 @@ class MachineConfig:
         table: How pseudo labels are kept; sparse is for many classes.
         table_dtype: How the table stores a weight.
         jit_compile: Compile the step with XLA; JAX always does.
-        deterministic: Deterministic operations on a GPU too, slower.
     """
 
     backend: str = choice("tensorflow", ("tensorflow", "jax"))
@@ -321,7 +320,6 @@ class MachineConfig:
     table: str = choice("dense", ("dense", "sparse"))
     table_dtype: str = choice("float32", ("float32", "float16"))
     jit_compile: bool = switch(default=False)
-    deterministic: bool = switch(default=False)
 
 
 @dataclasses.dataclass(frozen=True)

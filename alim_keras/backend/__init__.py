@@ -33,7 +33,6 @@ first_row = framework.first_row
 gather_processes = workers.gather_processes
 gather_rows = framework.gather_rows
 gpu_names = framework.gpu_names
-make_deterministic = framework.make_deterministic
 make_strategy = framework.make_strategy
 normalise_batch = framework.normalise_batch
 num_replicas = framework.num_replicas

@@ -339,12 +339,6 @@ def set_random_seed(seed):
     np.random.seed(seed)
 
 
-def make_deterministic():
-    """Makes operations deterministic on a GPU too; slower."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true"
-
-
 def save_served_model(network, path, image_shape, class_names=None):
     """Raises EnvironmentLacksError: it names the way through TensorFlow."""
     raise EnvironmentLacksError(

@@ -259,8 +259,3 @@ def gpu_names():
 def set_random_seed(seed):
     """Seeds Python, numpy and TensorFlow: a model's initial weights."""
     keras.utils.set_random_seed(seed)
-
-
-def make_deterministic():
-    """Makes operations deterministic on a GPU too; slower."""
-    tf.config.experimental.enable_op_determinism()
