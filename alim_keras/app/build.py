@@ -301,16 +301,16 @@ def alim(config, training, noise_rate):
 
 def evaluations(config, training):
     """Returns the evaluations on held-out sets and on the test set."""
-    every, chosen = config.train.evaluate_every, []
+    chosen = []
     if len(training.held_out):
         names = ("covering_rate", "approximated_accuracy")
         names = {name: f"holdout_{name}" for name in names}
         batches = eval_batches(training, training.held_out)
-        chosen.append(callbacks.Evaluation(batches, names, every))
+        chosen.append(callbacks.Evaluation(batches, names))
     if len(training.test_images):
         names = {"covering_rate": "test_accuracy", "loss": "test_loss"}
         batches = test_batches(training)
-        chosen.append(callbacks.Evaluation(batches, names, every))
+        chosen.append(callbacks.Evaluation(batches, names))
     return chosen
 
 

@@ -282,7 +282,6 @@ class TrainConfig:
             Without it: 0.1, or 0 where folds judge.
         select: The epoch to publish: the last, or the best covering rate or
             approximated accuracy on the held-out part.
-        evaluate_every: Evaluate in every epoch whose number this divides.
     """
 
     epochs: int | None = whole(None, low=1)
@@ -293,7 +292,6 @@ class TrainConfig:
     weight_decay: float | None = number(None, low=0)
     holdout: float | None = number(None, low=0, high=1, is_open="high")
     select: str = choice("last", ("last", "cr", "aa"))
-    evaluate_every: int = whole(1, low=1)
 
 
 @dataclasses.dataclass(frozen=True)

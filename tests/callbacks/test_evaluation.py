@@ -1,4 +1,4 @@
-"""Evaluating in some epochs only, and what the other callbacks make of it."""
+"""Evaluating in every epoch, and what the other callbacks make of it."""
 
 import math
 import types
@@ -24,9 +24,9 @@ class _Model:
         return {"accuracy": 1 / self.evaluations}
 
 
-def _epochs(every, epochs=5, *others):
-    """Returns the logs of each epoch, and the model."""
-    evaluation = callbacks.Evaluation(None, {"accuracy": "test"}, every)
+def _epochs(epochs, *others):
+    """Returns the logs of each epoch."""
+    evaluation = callbacks.Evaluation(None, {"accuracy": "test"})
     model = _Model()
     found = []
     for callback in (evaluation, *others):
@@ -37,32 +37,20 @@ def _epochs(every, epochs=5, *others):
         for callback in (evaluation, *others):
             callback.on_epoch_end(epoch, logs)
         found.append(logs["test"])
-    return found, model
+    return found
 
 
-@pytest.mark.parametrize(
-    "every, evaluated",
-    [(1, [1, 2, 3, 4, 5]), (2, [2, 4, 5]), (5, [5]), (9, [5])],
-)
-def test_only_these_epochs_are_evaluated_always_the_last(every, evaluated):
-    found, model = _epochs(every)
-    known = [e + 1 for e, value in enumerate(found) if not math.isnan(value)]
-    assert known == evaluated
-    assert model.evaluations == len(evaluated)
-
-
-def test_other_epochs_are_empty_in_the_file(tmp_path):
+def test_metrics_are_logged_by_their_new_names(tmp_path):
     path = tmp_path / "metrics.csv"
-    _epochs(2, 5, callbacks.MetricsLog(path))
+    assert _epochs(3, callbacks.MetricsLog(path)) == [1.0, 0.5, 1 / 3]
     rows = read_metrics(path)
-    assert [row["test"] for row in rows] == ["", "1.0", "", "0.5", str(1 / 3)]
-    assert [row["loss"] for row in rows] == ["0.5"] * 5
+    assert [row["test"] for row in rows] == ["1.0", "0.5", str(1 / 3)]
 
 
 @pytest.mark.parametrize("damage", ["cut", "noise", "remove"])
 def test_a_damaged_metrics_file_stops_nothing(tmp_path, damage):
     path = tmp_path / "metrics.csv"
-    _epochs(1, 4, callbacks.MetricsLog(path))
+    _epochs(4, callbacks.MetricsLog(path))
     whole = read_metrics(path)
     assert [row["epoch"] for row in whole] == ["1", "2", "3", "4"]
     content = path.read_bytes()
@@ -76,7 +64,7 @@ def test_a_damaged_metrics_file_stops_nothing(tmp_path, damage):
     kept = {"cut": [1, 2], "noise": [1, 2, 4], "remove": []}[damage]
     with pytest.warns(UserWarning, match="damaged or missing: it has"):
         log = callbacks.MetricsLog(path, 4)
-    _epochs(1, 1, log)
+    _epochs(1, log)
     rows = read_metrics(path)
     assert [int(row["epoch"]) for row in rows] == [*kept, 1]
     assert all(row["loss"] == "0.5" for row in rows)
@@ -84,7 +72,7 @@ def test_a_damaged_metrics_file_stops_nothing(tmp_path, damage):
 
 def test_unfinished_epochs_are_dropped_from_the_file(tmp_path):
     path = tmp_path / "metrics.csv"
-    _epochs(1, 4, callbacks.MetricsLog(path))
+    _epochs(4, callbacks.MetricsLog(path))
     assert len(callbacks.MetricsLog(path, 3).rows) == 3
 
 
@@ -106,7 +94,6 @@ class _Broken:
         ({}, {"loss": math.nan}, 2, "Loss loss.*epoch 3.*epoch 2.*intact"),
         ({"bias": math.inf}, {"loss": 0.5}, 0, "Weight bias"),
         ({"average": math.nan}, {"loss": 0.5}, 0, "Weight average"),
-        # An evaluation that was left out logs NaN.
         ({}, {"loss": 0.5, "test_loss": math.nan}, 0, None),
     ],
 )
