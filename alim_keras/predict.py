@@ -5,10 +5,8 @@
 Writes a CSV file: `id`, `label`, `probability`, and the next classes.
 """
 
-import contextlib
 import csv
 import dataclasses
-import io
 import itertools
 import sys
 import warnings
@@ -16,14 +14,11 @@ import warnings
 from alim_keras.app import cli
 from alim_keras.app import process
 from alim_keras.app.values import choice
-from alim_keras.app.values import path
 from alim_keras.app.values import whole
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
 from alim_keras.errors import first_five
-from alim_keras.files import check_is_no_folder
-from alim_keras.files import replacing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,14 +26,11 @@ class PredictConfig:
     """Prediction.
 
     Attributes:
-        out: CSV file to write, whole or not at all. Without it: standard
-            output.
         top_k: How many classes are listed for each item, the likeliest first.
         batch_size: How many images are read and predicted at once.
         on_bad_image: Images that cannot be read: stop, or leave them out.
     """
 
-    out: str | None = path()
     top_k: int = whole(3, low=1)
     batch_size: int = whole(64, low=1)
     on_bad_image: str = choice("error", ("error", "skip"))
@@ -58,7 +50,7 @@ COMMAND = cli.Command(
     words=("model", "[paths...]"),
     examples=(
         "predict runs/mine photos > labels.csv",
-        "predict runs/mine a.jpg b.png --top_k=1 --out=labels.csv",
+        "predict runs/mine a.jpg b.png --top_k=1",
     ),
 )
 
@@ -70,15 +62,10 @@ def main(line):
     options, paths = line.options, line.words["paths"]
     if not paths:
         raise ConfigError("Give images to predict. Received: no images")
-    if options.out:
-        check_is_no_folder(options.out, "--out")
     predictor = predicting.load_predictor(line.words["model"])
     items = predicting.inputs_of_paths(paths, predictor)
     skipped = {} if options.on_bad_image == "skip" else None
-    with _output(options.out) as file:
-        count = _write(options, predictor, items, skipped, file)
-    if options.out:
-        print(f"Wrote {count:,} predictions to {options.out}")
+    _write(options, predictor, items, skipped)
     if skipped:
         reasons = [": ".join(pair) for pair in skipped.items()]
         warnings.warn(
@@ -89,11 +76,12 @@ def main(line):
         )
 
 
-def _write(options, predictor, items, skipped, file):
-    """Writes a row for each item; returns how many."""
+def _write(options, predictor, items, skipped):
+    """Writes a row for each item to stdout."""
     import numpy as np
 
-    writer, names = csv.writer(file, lineterminator="\n"), predictor.class_names
+    names = predictor.class_names
+    writer = csv.writer(sys.stdout, lineterminator="\n")
     top = min(options.top_k, len(names))
     header = ["id", "label", "probability"]
     for rank in range(2, top + 1):
@@ -108,28 +96,14 @@ def _write(options, predictor, items, skipped, file):
                 pairs = ((names[c], f"{shares[c]:.6f}") for c in classes)
                 writer.writerow([inputs.ids[row], *itertools.chain(*pairs)])
             count += len(rows)
-            if options.out:
+            if not sys.stdout.isatty():
                 process.show_progress(count + len(skipped or ()), total)
     if not count:
         why = "the files hold no items"
         if skipped:
             why = f"{len(skipped)} images, and none of them can be read"
         raise DataError(f"There is nothing to predict: {why}")
-    return count
-
-
-@contextlib.contextmanager
-def _output(file):
-    """Yields the text file to write to: a new file, or standard output."""
-    if file is None:
-        yield sys.stdout
-        sys.stdout.flush()
-        return
-    with replacing(file) as opened:
-        text = io.TextIOWrapper(opened, encoding="utf-8", newline="")
-        yield text
-        text.flush()
-        text.detach()
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

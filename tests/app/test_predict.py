@@ -141,20 +141,6 @@ def test_arrays_and_their_ids(model_run, pictures, tmp_path):
         assert code == 3 and "a.npz" in line and "id" in line
 
 
-def test_out_is_written_whole(model_run, pictures, tmp_path):
-    out = tmp_path / "new" / "out.csv"
-    arguments = (model_run.folder, pictures.folder, f"--out={out}")
-    code, said, err = commands.call("predict", *arguments)
-    assert (code, err) == (0, "") and "Wrote 7 predictions" in said
-    text = out.read_text(encoding="utf-8")
-    found = list(csv.DictReader(io.StringIO(text)))
-    check(found, model_run.model.predict(pictures.pixels, verbose=0))
-    (tmp_path / "broken.png").write_bytes(b"none")
-    assert error(*arguments, tmp_path)[0] == 3
-    assert out.read_text(encoding="utf-8") == text
-    assert os.listdir(out.parent) == ["out.csv"]
-
-
 def test_a_bad_image_is_named_or_skipped(model_run, pictures, tmp_path):
     (tmp_path / "broken.png").write_bytes(b"none")
     (tmp_path / "empty.png").touch()
