@@ -91,7 +91,7 @@ def test_precedence_and_origins(files):
     assert origins["width"] == "flagfile base.flags:3"
     assert origins["queue_size"].startswith("preset cifar100 (pico_base.")
     assert origins["preset"] == "implied by --dataset=cifar100"
-    assert origins["select"] == "default"
+    assert origins["progress"] == "default"
     text = line.describe()
     assert "--seed=7 " in text and "# flagfile base.flags:3" in text
 
