@@ -73,7 +73,7 @@ _MARKS = {"mixup": "mixup_weight=1", "nomixup": "mixup_weight=0"}
 # A row without ALIM has the defaults of ALIM's flags, so it is the method.
 _ALONE = {"lam": 0.0} | {
     name: Config().as_dict()[name]
-    for name in ("lam_per_class", "scale_factor", "noise_rate")
+    for name in ("scale_factor", "noise_rate")
 }
 # What the rows share, or what has a spelling of its own.
 _SHARED = (

@@ -89,7 +89,6 @@ def test_ratio_by_hand():
     p, s = [[0.4, 0.5, 0.1]], [[0.5, 0.0, 1.0]]
     # .5 * .4 / (.5 - .5 * .4) = .2 / .3, and 1 * .1 / .5.
     np.testing.assert_allclose(ops.candidate_ratio(p, s), [2 / 3], rtol=1e-6)
-    assert numpy(ops.rival(p, s)).tolist() == [1.0]
 
 
 def plain_ratio(p, s):
@@ -117,7 +116,6 @@ def test_plain_sets_give_the_same_bits(seed):
         (ops.candidate_ratio(p, s), plain_ratio(p, s)),
         (ops.uniform_over_candidates(s), s / size),
         (ops.members(s), s),
-        (ops.rival(p, s), k.cast(k.argmax((1.0 - s) * p, -1), "float32")),
         (metrics.covering(s, p), k.take_along_axis(s, top, -1)[:, 0]),
         (
             losses.CandidateCrossentropy(True, reduction=None)(s, logits),
@@ -138,13 +136,13 @@ def test_tables_start_and_move_by_the_weights(is_sparse):
         table = layers.SparsePseudoLabelTable(12, 6, largest, 6)
     index, start = np.arange(12), s / s.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(table.rows(index, s), start, rtol=1e-6)
-    by_size = np.linspace(0.1, 0.7, 7)
-    table.lam_by_size.assign(by_size)
+    factor = np.linspace(0.1, 0.7, 12)
+    table.lam_factor.assign(factor)
     table.lam.assign(0.5)
     table.momentum.assign(0.75)
     table.use_onehot.assign(0.0)
     table.refresh(index, p, s)
-    lam = 0.5 * by_size[(s > 0).sum(axis=1)]
+    lam = 0.5 * factor
     moved = [
         slow_labels(p[[row]], s[[row]], lam[row], "scale")[0] for row in index
     ]

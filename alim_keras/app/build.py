@@ -281,8 +281,6 @@ def alim(config, training, noise_rate):
     if not keeps_pseudo_labels(config):
         return []
     rows, labels, chosen = training.trained, training.labels, config.alim
-    made = training.sets.provenance
-    protocol = made.get("protocol", "size")
     callback = callbacks.ALIM(
         norm=chosen.norm,
         scale_factor=chosen.scale_factor,
@@ -291,9 +289,6 @@ def alim(config, training, noise_rate):
         warmup_epochs=chosen.warmup_epochs,
         update=chosen.update,
         data=eval_batches(training, rows) if chosen.update == "epoch" else None,
-        per_class=chosen.lam_per_class,
-        protocol="pico" if protocol == "superclass" else protocol,
-        ambiguity=made.get("ambiguity"),
         labels=None if labels is None else labels[rows],
         known=training.known[rows] >= 0 if training.known_as_sets else None,
     )
@@ -333,8 +328,6 @@ def check(config, replicas=1):
             "has nothing to adjust; use another method, or --lam=0",
             lam=alim.lam,
         )
-    if alim.lam_per_class and alim.lam != "adaptive":
-        _refuse("--lam_per_class is for --lam=adaptive", lam=alim.lam)
     if train.select != "last" and not train.holdout:
         _refuse(
             f"--select={train.select} judges epochs by images held out of "

@@ -172,12 +172,10 @@ class AlimConfig:
         norm: How a prediction becomes a pseudo label: its largest entry, or all
             of it to the power 1/K. Without it: as the method does.
         scale_factor: K of --norm=scale.
-        lam: Weight of the labels outside the set: a number, adaptive (the
-            quantile of the candidate ratio at the noise rate), or instance (in
-            closed form for each example). 0 is the method without ALIM. Without
-            it: adaptive; 0.1 on --network=image_statistics.
-        lam_per_class: Take that quantile within the examples that share a
-            likeliest class outside their sets.
+        lam: Weight of the labels outside the set: a number, or adaptive (the
+            quantile of the candidate ratio at the noise rate). 0 is the method
+            without ALIM. Without it: adaptive; 0.1 on
+            --network=image_statistics.
         noise_rate: What ALIM is told: a number; oracle (the simulated level);
             an estimate: em (from the held-out part, or from heads that did not
             see the item), cv (from three short trainings), votes (from several
@@ -194,10 +192,7 @@ class AlimConfig:
 
     norm: str | None = choice(None, ("onehot", "scale"))
     scale_factor: float = number(1.0, low=0, is_open="low")
-    lam: float | str | None = number(
-        None, low=0, high=1, words=("adaptive", "instance")
-    )
-    lam_per_class: bool = switch(default=False)
+    lam: float | str | None = number(None, low=0, high=1, words=("adaptive",))
     noise_rate: float | str | None = noise_rate()
     warmup_epochs: int | None = whole(None, low=0)
     update: str = choice("step", ("step", "epoch"))

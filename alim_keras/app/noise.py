@@ -80,7 +80,7 @@ def requested(config):
     is_table = known_data.is_table(config.data.dataset)
     if not config.candidates.candidates_file and not is_table:
         return "oracle"
-    is_needed = config.alim.lam in ("adaptive", "instance")
+    is_needed = config.alim.lam == "adaptive"
     return "auto" if is_needed and build.keeps_pseudo_labels(config) else None
 
 
@@ -104,7 +104,7 @@ class Kept:
         if asked != "oracle":
             return self.read()
         level = self.training.sets.provenance.get("noise_level")
-        if level is None and self.config.alim.lam in ("adaptive", "instance"):
+        if level is None and self.config.alim.lam == "adaptive":
             raise ConfigError(
                 "--noise_rate=oracle needs simulated candidate sets, whose "
                 "noise level is known; give --noise_rate=auto to estimate it, "

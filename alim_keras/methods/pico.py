@@ -141,7 +141,7 @@ class PiCO(PartialLabelModel):
 
     def pseudo_class(self, outputs, batch):
         """Most likely class under `(S + lambda (1 - S)) P`, `(B,)` integers."""
-        lam = self.pseudo_label_table.lam_of(batch.index, batch.candidates)
+        lam = self.pseudo_label_table.lam_of(batch.index)
         z = ops.weighted_probabilities(
             keras.ops.softmax(outputs["logits"]), batch.candidates, lam
         )

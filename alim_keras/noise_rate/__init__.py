@@ -22,6 +22,5 @@ from alim_keras.noise_rate.estimators import choose
 from alim_keras.noise_rate.estimators import cv
 from alim_keras.noise_rate.estimators import from_votes
 from alim_keras.noise_rate.estimators import inference
-from alim_keras.noise_rate.estimators import noise_posterior
 from alim_keras.noise_rate.estimators import out_of_fold
 from alim_keras.noise_rate.estimators import wilson

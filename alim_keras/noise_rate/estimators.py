@@ -23,13 +23,6 @@ _ENOUGH_HELD_OUT = 1000
 # Of `cautious`: the widest interval whose middle is used, what share of the
 # answers counts as sure, and how far from chance to them all they must be.
 _WIDE, _SUREST, _SKILL = 0.125, 0.8, 0.25
-# Ashman's D above which two normal distributions count as two groups, and
-# their gain over one in BIC ("very strong evidence").
-_APART = 2.0
-_GAIN = 10.0
-# Fewest values that a mixture is fitted to, and most.
-_FEWEST = 20
-_MOST = 100_000
 
 
 def choose(num_held_out, num_labels=0):
@@ -268,56 +261,6 @@ def cautious(logits, candidates):
         reason=reason,
         details=details,
     )
-
-
-def noise_posterior(ratios):
-    """Returns the probability that each set is wrong, from Eq. 6's values.
-
-    Two normal components of the logarithms count as two groups if their BIC
-    is better than that of one by at least 10; if Ashman's D, `|m1 - m2| /
-    sqrt((s1^2 + s2^2) / 2)`, is above 2; and if the sets of the lower group
-    disagree with the network and those of the upper agree (a mean below and
-    one above 0).
-
-    Args:
-        ratios: Array `(n,)`, as `ops.candidate_ratio` returns them; `nan` for
-            an example that was not seen, `inf` for a full set.
-
-    Returns:
-        A float64 array `(n,)`, or None where the ratios do not fall into two
-        groups. 0 for a full set, 1 where nothing is known.
-
-    Example:
-
-    >>> ratios = np.exp(np.r_[np.linspace(-6, -4, 50), np.linspace(4, 6, 50)])
-    >>> np.round(noise_posterior(ratios)[[0, 99]])
-    [1.0, 0.0]
-    """
-    # Only here: it takes a second to import.
-    from sklearn.mixture import GaussianMixture
-
-    ratios = np.asarray(ratios, "float64")
-    logs = np.log(np.where(ratios > 0, ratios, np.nan))
-    usable = np.isfinite(logs)
-    values = logs[usable][:, None]
-    if len(values) < _FEWEST or np.ptp(values) < 1e-9:
-        return None
-    sample = values
-    if len(values) > _MOST:
-        sample = np.random.default_rng([0, 0x905]).choice(values, _MOST)
-    one, two = (
-        GaussianMixture(n, random_state=0, reg_covar=1e-4).fit(sample)
-        for n in (1, 2)
-    )
-    order = np.argsort(two.means_[:, 0])
-    low, high = two.means_[order, 0]
-    apart = (high - low) / np.sqrt(two.covariances_.mean())
-    gain = one.bic(sample) - two.bic(sample)
-    if gain < _GAIN or apart < _APART or not low < 0 < high:
-        return None
-    posterior = np.where(np.isposinf(logs), 0.0, 1.0)
-    posterior[usable] = two.predict_proba(values)[:, order[0]]
-    return posterior
 
 
 class HeldOut:

@@ -101,7 +101,6 @@ def test_interrupt_ends_with_130(tmp_path):
         ("--replicas=2", 2, ["--distribute=mirrored"]),
         ("--distribute=multi_worker", 6, ["jax"]),
         ("--method=cc --lam=0.5", 2, ["pseudo labels", "--lam=0"]),
-        ("--lam_per_class --lam=0.5", 2, ["--lam_per_class"]),
         ("--noise_rate=em --holdout=0", 2, ["--holdout"]),
         ("--noise_rate=annotated", 2, ["--known_labels"]),
         ("--images=/x", 2, ["--images", "digits"]),
