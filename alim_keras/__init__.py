@@ -26,8 +26,8 @@ _HOME = {"PartialLabelModel": "methods", "PiCO": "methods", "audit": "report"}
 _SAVED = {
     "augment": "AutoAugmentViews FeatureViews Views",
     "layers": (
-        "AddedLabels ClassPrior EmbeddingQueue LeveragedWeights Plateau "
-        "Prototypes PseudoLabelTable Reliability SparsePseudoLabelTable"
+        "AddedLabels EmbeddingQueue LeveragedWeights Plateau Prototypes "
+        "PseudoLabelTable Reliability SparsePseudoLabelTable"
     ),
     "losses": (
         "AveragedAbsolute AveragedGeneralised AveragedSquared "

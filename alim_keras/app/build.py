@@ -144,12 +144,12 @@ def image_shape(config, training):
 def table(config, training):
     """Returns the pseudo-label table of the trained rows."""
     size = (len(training.trained), training.num_classes)
-    options = {"table_dtype": config.machine.table_dtype}
-    options["name"] = "pseudo_label_table"
     if config.machine.table == "dense":
-        return layers.PseudoLabelTable(*size, **options)
+        return layers.PseudoLabelTable(*size, name="pseudo_label_table")
     largest = int(training.sets.sizes.max())
-    return layers.SparsePseudoLabelTable(*size, max_set_size=largest, **options)
+    return layers.SparsePseudoLabelTable(
+        *size, max_set_size=largest, name="pseudo_label_table"
+    )
 
 
 def network_name(config, training):

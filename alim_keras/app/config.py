@@ -228,8 +228,6 @@ class MethodConfig:
         head_folds: Number of classifiers, each trained without one fold, which
             then sets that fold's pseudo labels; their mean is the result. For a
             backbone that does not learn. 0, or without it: one classifier.
-        logit_adjustment: tau: adds tau x log of each class's share to the
-            logits of the loss, where classes are rare.
         contrastive_weight: Weight of the contrastive loss.
         temperature: tau of the contrastive loss.
         prototype_temperature: Temperature of the prototypes' softmax. Without
@@ -250,7 +248,6 @@ class MethodConfig:
     mixup_weight: float | None = number(None, low=0)
     mixup_alpha: float = number(4.0, low=0, is_open="low")
     head_folds: int | None = whole(None, low=0)
-    logit_adjustment: float = number(0.0, low=0)
     contrastive_weight: float = number(0.5, low=0)
     temperature: float = number(0.07, low=0, is_open="low")
     prototype_temperature: float | None = number(None, low=0, is_open="low")
@@ -304,7 +301,6 @@ class MachineConfig:
         replicas: Replicas of --distribute=mirrored. Without it: all devices.
         precision: Keras dtype policy. Losses and tables stay in float32.
         table: How pseudo labels are kept; sparse is for many classes.
-        table_dtype: How the table stores a weight.
         jit_compile: Compile the step with XLA; JAX always does.
         steps_per_execution: Steps in one call of the compiled function.
         deterministic: Deterministic operations on a GPU too, slower.
@@ -317,7 +313,6 @@ class MachineConfig:
         "float32", ("float32", "mixed_bfloat16", "mixed_float16")
     )
     table: str = choice("dense", ("dense", "sparse"))
-    table_dtype: str = choice("float32", ("float32", "float16"))
     jit_compile: bool = switch(default=False)
     steps_per_execution: int = whole(1, low=1)
     deterministic: bool = switch(default=False)

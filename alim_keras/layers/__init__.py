@@ -1,7 +1,6 @@
 """Stateful parts of the methods; everything they keep is a Keras weight."""
 
 from alim_keras.layers.memories import AddedLabels
-from alim_keras.layers.memories import ClassPrior
 from alim_keras.layers.memories import EmbeddingQueue
 from alim_keras.layers.memories import LeveragedWeights
 from alim_keras.layers.memories import Plateau

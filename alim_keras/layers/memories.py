@@ -120,41 +120,6 @@ class EmbeddingQueue(Memory):
             queue.assign(both[-self.size :])
 
 
-@keras.saving.register_keras_serializable(package="alim_keras")
-class ClassPrior(Memory):
-    """The share of each class: a moving average of the targets.
-
-    True labels are not needed: the pseudo labels stand in for them.
-
-    Args:
-        num_classes: C.
-        momentum: Of the average, per step. Defaults to `0.99`.
-
-    Weights (none trainable):
-        prior: `(C,)`, sums to 1; uniform at the start.
-
-    Reference:
-    - [Menon et al., 2021](https://arxiv.org/abs/2007.07314) (logit adjustment)
-    """
-
-    arguments = ("num_classes", "momentum")
-
-    def __init__(self, num_classes, momentum=0.99, **kwargs):
-        super().__init__(num_classes, momentum, **kwargs)
-        self.prior = self.frozen("prior", (num_classes,), 1.0 / num_classes)
-
-    def update(self, targets):
-        """Takes in a batch's targets `(B, C)`, of all replicas."""
-        mean = keras.ops.mean(backend.all_gather(targets), axis=0)
-        m = self.momentum
-        self.prior.assign(m * self.prior + (1.0 - m) * mean)
-
-    def log(self):
-        """Returns the logarithm of the shares, `(C,)`."""
-        prior = keras.ops.convert_to_tensor(self.prior)
-        return keras.ops.log(keras.ops.maximum(prior, 1e-6))
-
-
 class _ExampleRows(Memory):
     """A table `(N, C)` beside the pseudo labels, zero at first."""
 

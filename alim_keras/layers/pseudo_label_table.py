@@ -5,7 +5,6 @@ import numpy as np
 
 from alim_keras import backend
 from alim_keras import ops
-from alim_keras.errors import check_choice
 from alim_keras.layers.memories import Memory
 
 # Rows are read out of a table in blocks of about this many numbers.
@@ -17,19 +16,14 @@ class PseudoLabelTable(Memory):
     """The pseudo labels `w` of all N examples, and what ALIM sets them by.
 
     A row that was never touched is zero and counts as `S / sum S`. All of this
-    is replicated on every device: `4 N C` bytes for the rows (half of it in
-    float16) and `8 N` for the numbers of each example. Where the rows are
+    is replicated on every device: `4 N C` bytes for the rows and
+    `8 N` for the numbers of each example. Where the rows are
     too much, `SparsePseudoLabelTable` has the same interface. A step touches
     the rows of its batch only.
 
     Args:
         num_examples: N, the number of training examples.
         num_classes: C.
-        table_dtype: How the rows are stored, `"float32"` or `"float16"`. The
-            arithmetic is float32. Rows stored in float16 are scaled to a sum
-            of 1 as they are read; an entry is then off by up to 0.05 % of
-            itself in each refresh, so phi should stay below 0.999. Defaults
-            to `"float32"`.
 
     Weights (none trainable):
         table: `(N, C)`; rows sum to 1, or are zero if untouched.
@@ -46,9 +40,6 @@ class PseudoLabelTable(Memory):
         candidate_ratio: `(N,)`, Eq. 6's value of each example in the current
             epoch; `nan` where it was not seen yet.
 
-    Raises:
-        ConfigError: If `table_dtype` is none of these.
-
     Example:
 
     >>> table = alim_keras.layers.PseudoLabelTable(4, 3)
@@ -56,15 +47,12 @@ class PseudoLabelTable(Memory):
     [[0.5, 0.0, 0.5]]
     """
 
-    arguments = ("num_examples", "num_classes", "table_dtype")
+    arguments = ("num_examples", "num_classes")
     # Whether a table is small enough to be copied to the host at any time.
     is_dense = True
 
-    def __init__(
-        self, num_examples, num_classes, table_dtype="float32", **kwargs
-    ):
-        check_choice("table_dtype", table_dtype, ("float32", "float16"))
-        super().__init__(num_examples, num_classes, table_dtype, **kwargs)
+    def __init__(self, num_examples, num_classes, **kwargs):
+        super().__init__(num_examples, num_classes, **kwargs)
         self.add_storage()
         each = (num_examples,)
         self.candidate_ratio = self.frozen("candidate_ratio", each, np.nan)
@@ -81,7 +69,7 @@ class PseudoLabelTable(Memory):
     def add_storage(self):
         """Makes the variables of the rows, N long each."""
         shape = (self.num_examples, self.num_classes)
-        self.table = self.frozen("table", shape, dtype=self.table_dtype)
+        self.table = self.frozen("table", shape)
 
     @property
     def storage(self):
@@ -90,18 +78,11 @@ class PseudoLabelTable(Memory):
 
     def pack(self, rows, candidates):
         """Returns rows `(B, C)` as they are stored, a tensor per variable."""
-        return (keras.ops.cast(rows, self.table_dtype),)
+        return (rows,)
 
     def unpack(self, *stored):
         """Returns stored rows as float32 `(B, C)`; zero where untouched."""
-        return self._scaled(keras.ops.cast(stored[0], "float32"))
-
-    def _scaled(self, rows):
-        """Mends the sums of rows that were rounded to half precision."""
-        if self.table_dtype == "float32":
-            return rows
-        total = keras.ops.sum(rows, axis=-1, keepdims=True)
-        return rows / keras.ops.where(total > 0.0, total, 1.0)
+        return stored[0]
 
     def _read(self, index):
         return [backend.gather_rows(part, index) for part in self.storage]

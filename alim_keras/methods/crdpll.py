@@ -74,9 +74,8 @@ class CRDPLL(PartialLabelModel):
         entropy = self.cross_entropy(targets, logs, sample_weight=weight)
         consistency = 0.0
         for view in outputs["views"]:
-            logits, *rest = self.loss_rows(view, targets, batch)
-            loss = self.classification_loss(self.adjusted(logits), *rest)
-            consistency += loss - entropy
+            rows = self.loss_rows(view, targets, batch)
+            consistency += self.classification_loss(*rows) - entropy
         logits, _, sets, weight = self.loss_rows(outputs, targets, batch)
         outside = self.outside_loss(
             1.0 - ops.members(sets),

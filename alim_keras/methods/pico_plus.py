@@ -192,8 +192,8 @@ class PiCOPlus(PiCO):
             if batch.sample_weight is not None:
                 weight = weight * batch.sample_weight
             part = batch._replace(sample_weight=weight)
-            logits, *rest = self.loss_rows(outputs, targets, part)
-            yield self.classification_loss(self.adjusted(logits), *rest)
+            rows = self.loss_rows(outputs, targets, part)
+            yield self.classification_loss(*rows)
 
     def _contrasts(self, embeddings, keys, mark, batch):
         # Losses with the strict masks and with the relaxed one.

@@ -200,7 +200,7 @@ def test_export_makes_the_artefacts_again(finished_run):
 @pytest.mark.parametrize(
     "flags",
     [
-        "--method=cc --lam=0 --table_dtype=float16",
+        "--method=cc --lam=0",
         "--method=crdpll --augmentation=autoaugment --table=sparse",
     ],
 )

@@ -19,7 +19,6 @@ SHARED = {
     "pseudo_label_momentum": (0.8, 0.7),
     "pseudo_label_start": 4,
     "weight_decay": 0.01,
-    "logit_adjustment": 0.5,
     "folds": 3,
     "seed": 11,
 }
