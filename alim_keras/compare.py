@@ -72,8 +72,7 @@ _ROW = re.compile(
 _MARKS = {"mixup": "mixup_weight=1", "nomixup": "mixup_weight=0"}
 # A row without ALIM has the defaults of ALIM's flags, so it is the method.
 _ALONE = {"lam": 0.0} | {
-    name: Config().as_dict()[name]
-    for name in ("scale_factor", "noise_rate")
+    name: Config().as_dict()[name] for name in ("scale_factor", "noise_rate")
 }
 # What the rows share, or what has a spelling of its own.
 _SHARED = (
