@@ -177,10 +177,10 @@ class AlimConfig:
             without ALIM. Without it: adaptive; 0.1 on
             --network=image_statistics.
         noise_rate: What ALIM is told: a number; oracle (the simulated level);
-            an estimate: em (from the held-out part, or from heads that did not
-            see the item), cv (from three short trainings), votes (from several
-            annotators), annotated (from --known_labels) or annotated:FILE; or
-            auto, one of these. Without it: oracle; auto for given sets.
+            an estimate: votes (from several annotators), annotated (from
+            --known_labels) or annotated:FILE; or auto: one of these, or else
+            from predictions for the held-out part, or of heads that did not
+            see the item. Without it: oracle; auto for given sets.
         warmup_epochs: e0: epochs before labels outside the set get weight.
             Without it: 15; of data of one's own a fifth of the epochs.
         update: Recompute pseudo labels in every step, or after every epoch.

@@ -37,7 +37,7 @@ class Estimate:
         value: Float in `[0, 1]`.
         low: Float, lower end of the 95 % interval.
         high: Float, upper end.
-        method: `"em"`, `"cv"`, `"votes"` or `"annotated"`.
+        method: `"em"`, `"votes"` or `"annotated"`.
         reason: String, one sentence: what the estimate rests on.
         details: Dict of plain values that explain the estimate.
     """

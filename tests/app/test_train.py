@@ -101,7 +101,7 @@ def test_interrupt_ends_with_130(tmp_path):
         ("--replicas=2", 2, ["--distribute=mirrored"]),
         ("--distribute=multi_worker", 6, ["jax"]),
         ("--method=cc --lam=0.5", 2, ["pseudo labels", "--lam=0"]),
-        ("--noise_rate=em --holdout=0", 2, ["--holdout"]),
+        ("--noise_rate=auto --holdout=0", 2, ["--holdout"]),
         ("--noise_rate=annotated", 2, ["--known_labels"]),
         ("--images=/x", 2, ["--images", "digits"]),
         ("--min_votes=2", 2, ["--min_votes=2"]),
