@@ -32,8 +32,8 @@ _SAVED = {
     "losses": (
         "AveragedAbsolute AveragedGeneralised AveragedSquared "
         "CandidateCrossentropy CandidateExponential LeveragedCrossentropy "
-        "LeveragedSigmoid NonCandidateLogLoss QueueContrastive "
-        "SupervisedContrastive SymmetricCrossentropy"
+        "LeveragedSigmoid NonCandidateLogLoss SupervisedContrastive "
+        "SymmetricCrossentropy"
     ),
     "methods": (
         "CC CRDPLL EXP GCE IRNet LWC LWS MAE MSE PRODEN PiCO PiCOPlus RC SCE"

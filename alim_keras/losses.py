@@ -336,80 +336,19 @@ class SupervisedContrastive(_Loss):
 
     def call(self, y_true, y_pred):
         ops = keras.ops
-        logits, positive = self.entries(y_true, y_pred)
-        return self.of_anchors(
-            ops.logsumexp(logits, axis=-1),
-            ops.sum(positive * logits, axis=-1),
-            ops.sum(positive, axis=-1),
-        )
-
-    def entries(self, mask, similarities):
-        """Returns logits, tiny where left out, and the positives, `(B, M)`."""
-        logits = _float32(similarities) / self.temperature
-        mask = _float32(mask)
-        logits = keras.ops.where(mask == LEFT_OUT, _NEVER, logits)
-        return logits, _float32(mask > 0.0)
-
-    def of_anchors(self, log_sum, total, count):
-        """The loss of each anchor, from sums over entries and positives."""
-        ops = keras.ops
+        logits = _float32(y_pred) / self.temperature
+        mask = _float32(y_true)
+        logits = ops.where(mask == LEFT_OUT, _NEVER, logits)
+        positive = _float32(mask > 0.0)
+        count = ops.sum(positive, axis=-1)
         has_positive = _float32(count > 0.0)
-        loss = (log_sum - total / ops.maximum(count, 1.0)) * has_positive
+        mean = ops.sum(positive * logits, axis=-1) / ops.maximum(count, 1.0)
+        loss = (ops.logsumexp(logits, axis=-1) - mean) * has_positive
         if self.reduction not in ("sum_over_batch_size", "mean"):
             return loss
         # Keras divides by all anchors.
         counted = ops.mean(backend.all_gather(has_positive))
         return loss / ops.maximum(counted, TINY)
-
-
-@keras.saving.register_keras_serializable(package="alim_keras")
-class QueueContrastive(SupervisedContrastive):
-    """`SupervisedContrastive` over a batch and a queue that takes no gradient.
-
-    The same numbers in about half the time: the queue is summed by class
-    before it meets the anchors, so there is no mask `(B, Q)`.
-
-    Args:
-        num_classes: C.
-        temperature: tau. Defaults to `0.07`.
-
-    Call arguments:
-        y_true: Triple: the mask `(B, M)` of the batch's entries as in
-            `SupervisedContrastive`; the anchors' classes `(B,)`; the queue's
-            classes `(Q,)`, -1 for none.
-        y_pred: Triple: cosine similarities to the batch's entries `(B, M)`;
-            the anchors `(B, D)` and the queue `(Q, D)`, unit rows.
-    """
-
-    options = ("temperature", "num_classes")
-
-    def __init__(self, num_classes, temperature=0.07, **kwargs):
-        super().__init__(temperature, **kwargs)
-        self.num_classes = num_classes
-
-    def call(self, y_true, y_pred):
-        ops = keras.ops
-        mask, labels, queue_labels = y_true
-        similarities, anchors, queue = map(_float32, y_pred)
-        labels = ops.cast(labels, "int32")
-        queue_labels = ops.cast(queue_labels, "int32")
-        near, positive = self.entries(mask, similarities)
-        scaled = anchors / self.temperature
-        far = ops.matmul(scaled, ops.transpose(queue))
-        # One row more, for the entries of no class.
-        owner = ops.where(queue_labels < 0, self.num_classes, queue_labels)
-
-        def by_class(values):
-            sums = ops.segment_sum(values, owner, self.num_classes + 1)
-            return ops.take(sums, labels, axis=0)
-
-        count = by_class(ops.ones_like(queue[:, 0]))
-        total = ops.sum(scaled * by_class(queue), axis=-1)
-        return self.of_anchors(
-            ops.logaddexp(ops.logsumexp(near, -1), ops.logsumexp(far, -1)),
-            ops.sum(positive * near, axis=-1) + total,
-            ops.sum(positive, axis=-1) + count,
-        )
 
 
 # Masks `(B, M)` for `SupervisedContrastive`. The M entries are the embeddings
@@ -450,39 +389,23 @@ def neighbour_mask(similarities, count):
     return _float32(similarities >= kth)
 
 
-def own_places(labels, batch_labels, entries):
-    """Finds each anchor's own embedding and its own key among M entries.
-
-    The labels are those of this replica's anchors, and of the global batch.
-    Returns a pair of boolean tensors `(B, M)`.
-    """
-    ops = keras.ops
-    size, batch_size, num_entries = (
-        ops.shape(x)[0] for x in (labels, batch_labels, entries)
-    )
-    place = ops.expand_dims(ops.arange(num_entries), 0)
-    mine = ops.expand_dims(backend.first_row(size) + ops.arange(size), 1)
-    return place == mine, place == mine + batch_size
-
-
-def contrast_mask(positives, is_self, is_own_key=None):
+def contrast_mask(positives, is_self, is_own_key):
     """Leaves each anchor itself out, and makes its own key a positive.
 
-    The boolean tensors are those of `own_places`; without `is_own_key` the
-    key counts as `positives` `(B, M)`, 1 or 0, has it.
+    All are `(B, M)`; the latter two are boolean.
     """
-    if is_own_key is not None:
-        positives = keras.ops.where(is_own_key, 1.0, positives)
+    positives = keras.ops.where(is_own_key, 1.0, positives)
     return keras.ops.where(is_self, LEFT_OUT, positives)
 
 
-def instance_mask(is_own_key, batch_size):
+def instance_mask(is_own_key, queue_size):
     """The own key against the queue; the rest of the global batch is out.
 
     Reference:
     - [He et al., 2020](https://arxiv.org/abs/1911.05722) (MoCo, InfoNCE)
     """
     ops = keras.ops
-    place = ops.expand_dims(ops.arange(ops.shape(is_own_key)[1]), 0)
-    mask = ops.where(place < 2 * batch_size, LEFT_OUT, 0.0)
+    count = ops.shape(is_own_key)[1]
+    place = ops.expand_dims(ops.arange(count), 0)
+    mask = ops.where(place < count - queue_size, LEFT_OUT, 0.0)
     return ops.where(is_own_key, 1.0, mask)

@@ -8,8 +8,7 @@ predictions out of fold; then every estimator on what the network says. Writes
 Markdown: the mean error (bias) and its standard deviation over the seeds
 (spread) in percentage points, the mean absolute error, and how often the true
 rate lay in the 95 % interval. Errors are against the realised rate of the
-training part. The
-defaults take about a quarter of an hour on one core.
+training part. The defaults take about a quarter of an hour on one core.
 """
 
 import argparse

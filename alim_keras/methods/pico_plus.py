@@ -113,7 +113,6 @@ class PiCOPlus(PiCO):
                 f"queue_size={self.queue_size}"
             )
         self.reliability = Reliability(self.num_examples, name="reliability")
-        self.contrastive_loss = losses.SupervisedContrastive(self.temperature)
 
     def begin_epoch(self, epoch):
         self.reliability.select(self.pure_ratio if epoch >= self.start else 1.0)
@@ -197,18 +196,7 @@ class PiCOPlus(PiCO):
 
     def _contrasts(self, embeddings, keys, mark, batch):
         # Losses with the strict masks and with the relaxed one.
-        all_embeddings, all_keys, all_marks = backend.all_gather(
-            embeddings, keys, mark
-        )
-        queue = keras.ops.convert_to_tensor(self.queue.embeddings)
-        entries = keras.ops.concatenate([all_embeddings, all_keys, queue])
-        labels = keras.ops.convert_to_tensor(self.queue.labels)
-        marks = keras.ops.concatenate([all_marks, all_marks, labels])
-        similarities = keras.ops.matmul(
-            embeddings, keras.ops.transpose(entries)
-        )
-        is_self, is_own_key = losses.own_places(mark, all_marks, entries)
-
+        similarities, marks, *own = self.compared(embeddings, keys, mark)
         reliable = mark < self.num_classes
         nearest = losses.neighbour_mask(
             keras.ops.stop_gradient(similarities), self.num_neighbours
@@ -218,11 +206,11 @@ class PiCOPlus(PiCO):
         strict = losses.positive_mask(mark, marks)
         row = keras.ops.expand_dims(reliable, 1)
         strict = keras.ops.where(row, strict, nearest)
-        strict = losses.contrast_mask(strict, is_self, is_own_key)
-        warm = losses.instance_mask(is_own_key, keras.ops.shape(all_marks)[0])
+        strict = losses.contrast_mask(strict, *own)
+        warm = losses.instance_mask(own[1], self.queue_size)
 
         relaxed = losses.positive_mask(self._class(mark), self._class(marks))
-        relaxed = losses.contrast_mask(relaxed, is_self, is_own_key)
+        relaxed = losses.contrast_mask(relaxed, *own)
 
         near, far = self.contrastive_weight, self.unreliable_weight
         share = keras.ops.cast(reliable, "float32")
@@ -239,7 +227,6 @@ class PiCOPlus(PiCO):
         loss = self.contrastive_loss(
             relaxed, similarities, sample_weight=batch.sample_weight
         )
-        self.queue.enqueue(all_keys, all_marks)
         return cont, loss
 
     def _class(self, mark):
