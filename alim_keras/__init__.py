@@ -26,7 +26,7 @@ _HOME = {"PartialLabelModel": "methods", "PiCO": "methods", "audit": "report"}
 _SAVED = {
     "augment": "AutoAugmentViews FeatureViews Views",
     "layers": (
-        "AddedLabels EmbeddingQueue LeveragedWeights Plateau Prototypes "
+        "AddedLabels EmbeddingQueue LeveragedWeights Prototypes "
         "PseudoLabelTable Reliability SparsePseudoLabelTable"
     ),
     "losses": (

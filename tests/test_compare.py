@@ -75,7 +75,7 @@ def test_a_cell_has_the_flags_of_its_row(make):
     cells = make(
         "--methods=rc+nomixup, rc+alim,pico+mixup,rc+alim[lam=0.5;--width=4;"
         "scale_factor=2],"
-        "gce[method_options=exponent=0.5,targets=uniform]",
+        "lwc[method_options=beta=2.0,name=x]",
         *("--seeds=3,", "--noise_levels=0.1", "--norm=scale", "--width=8"),
         *("--scale_factor=0.5", "--noise_rate=0.2", "--mixup_weight=0.7"),
     )
@@ -89,7 +89,7 @@ def test_a_cell_has_the_flags_of_its_row(make):
     ]
     assert settings[2]["lam"] == 0.0 and settings[2]["mixup_weight"] == 1.0
     assert settings[3]["lam"] == 0.5 and settings[3]["width"] == 4
-    assert settings[4]["method_options"] == "exponent=0.5,targets=uniform"
+    assert settings[4]["method_options"] == "beta=2.0,name=x"
     # The folder's name is made of plain characters only.
     assert set("[];").isdisjoint(os.path.basename(cells[3].folder.path))
 

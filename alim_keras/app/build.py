@@ -197,9 +197,7 @@ def mixup_weight(config):
 
 def keeps_pseudo_labels(config):
     """Returns whether the method has a table for ALIM to work on."""
-    targets = method_arguments(config).get("targets")
-    method = methods.find_method(config.method.method)
-    return method.keeps_pseudo_labels or targets == "pseudo_labels"
+    return methods.find_method(config.method.method).keeps_pseudo_labels
 
 
 def compile_model(config, built):

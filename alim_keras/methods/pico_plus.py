@@ -25,18 +25,17 @@ class PiCOPlus(PiCO):
       of reliable examples and argmax P of all others. Only the reliable ones
       move prototypes. All pseudo labels w move as PiCO's.
     - Targets t are w for reliable examples and `g = G^(1/T) / sum(G^(1/T))`,
-      a guess that ignores the set, for all others. The loss is
+      T = 0.07, a guess that ignores the set, for all others. The loss is
 
-          mixup(t) + cls_weight * mean_reliable CE(w, P)
-          + unreliable_weight * mean_others CE(g, P)
-          + SupCon(M) + unreliable_weight * SupCon(M_all).
+          mixup(t) + 2 mean_reliable CE(w, P) + 0.1 mean_others CE(g, P)
+          + SupCon(M) + 0.1 SupCon(M_all).
 
       M_all has entries of the same pseudo class as positives; M only where
       both are reliable. From epoch `knn_start + 1` on the positives of an
       unreliable anchor in M are its `num_neighbours` nearest entries, itself
       included. The own key is always one. Anchors of M weigh
-      `contrastive_weight` if reliable and `unreliable_weight` if not; before
-      the neighbours come, 1.0 each, in the authors' code and here.
+      `contrastive_weight` if reliable and 0.1 if not; before the neighbours
+      come, 1.0 each, in the authors' code and here.
 
     A mean over no examples is 0.
 
@@ -57,9 +56,6 @@ class PiCOPlus(PiCO):
         pure_ratio: Share of reliable examples. Defaults to `0.6`.
         num_neighbours: k, at most `queue_size`. Defaults to `16`; 5 was
             published for CIFAR-100.
-        guess_temperature: T. Defaults to `0.07`.
-        cls_weight: Defaults to `2.0`.
-        unreliable_weight: Defaults to `0.1`.
         prototype_temperature: Defaults to `1.0`.
 
     Example: as `PiCO`'s, with `alim_keras.methods.PiCOPlus`.
@@ -68,10 +64,9 @@ class PiCOPlus(PiCO):
     - [Wang et al., 2022](https://arxiv.org/abs/2201.08984), version 3
     """
 
-    options = (
-        *("start", "knn_start", "pure_ratio", "num_neighbours"),
-        *("guess_temperature", "cls_weight", "unreliable_weight"),
-    )
+    options = ("start", "knn_start", "pure_ratio", "num_neighbours")
+    # The authors' T of a guess, and weights of loss parts.
+    guess_temperature, cls_weight, unreliable_weight = 0.07, 2.0, 0.1
     loss_names = ("cls", "cont", "relaxed", "guess")
     takes_folds = True
 
@@ -82,9 +77,6 @@ class PiCOPlus(PiCO):
         knn_start=100,
         pure_ratio=0.6,
         num_neighbours=16,
-        guess_temperature=0.07,
-        cls_weight=2.0,
-        unreliable_weight=0.1,
         prototype_temperature=1.0,
         **kwargs,
     ):
@@ -96,9 +88,6 @@ class PiCOPlus(PiCO):
             knn_start=(knn_start, "whole"),
             pure_ratio=(pure_ratio, "share"),
             num_neighbours=(num_neighbours, "count"),
-            guess_temperature=(guess_temperature, "positive"),
-            cls_weight=(cls_weight, "weight"),
-            unreliable_weight=(unreliable_weight, "weight"),
         )
         if knn_start < start:
             raise ConfigError(

@@ -18,7 +18,6 @@ model.fit(data, epochs=20, callbacks=[
 import keras
 
 from alim_keras import losses
-from alim_keras.errors import check_choice
 from alim_keras.layers import LeveragedWeights
 from alim_keras.methods.base import PartialLabelModel
 
@@ -107,7 +106,8 @@ class Leveraged(PartialLabelModel):
     """Leveraged weighted loss, with weights that follow P.
 
     `v = S P / sum(S P)` on the candidates and `(1 - S) P / sum((1 - S) P)` on
-    the others; `1 / C` on all of them before an example was seen. Such
+    the others, by a second forward pass after the gradient step; `1 / C` on
+    all of them before an example was seen. Such
     weights are no pseudo label (they sum to 2, half of it outside the set),
     so ALIM does not apply.
 
@@ -115,19 +115,15 @@ class Leveraged(PartialLabelModel):
         *args: See `PartialLabelModel`.
         beta: Weight of the labels outside the set. Defaults to `1.0`; 2 is
             the other value that was published.
-        recompute: `"after_step"`: the weights come from a second forward pass
-            after the gradient step (the method's authors); `"after_loss"`:
-            from the step's own (ALIM's authors). Defaults to `"after_step"`.
     """
 
-    options = ("beta", "recompute")
+    options = ("beta",)
     keeps_pseudo_labels = False
+    refresh_when = "after_step"
 
-    def __init__(self, *args, beta=1.0, recompute="after_step", **kwargs):
-        check_choice("recompute", recompute, ("after_step", "after_loss"))
+    def __init__(self, *args, beta=1.0, **kwargs):
         super().__init__(*args, **kwargs)
         self.keep(beta=(beta, "weight"))
-        self.recompute = self.refresh_when = recompute
         self.leveraged_weights = LeveragedWeights(
             self.num_examples, self.num_classes, name="leveraged_weights"
         )
@@ -179,37 +175,15 @@ class LWS(Leveraged):
 
 
 class Averaged(PartialLabelModel):
-    """A method that averages a robust loss over the labels.
+    """A method whose loss is against the weights `w = S / |S|`, always."""
 
-    Args:
-        *args: See `PartialLabelModel`.
-        targets: The weights w of the labels. `"candidates"`: `S / |S|`, the
-            average-based methods; ALIM does not apply. `"pseudo_labels"`:
-            the table's, moved after the loss as `PRODEN`'s; ALIM applies.
-            Defaults to `"candidates"`.
-    """
-
-    options = ("targets",)
     keeps_pseudo_labels = False
-    default_norm = "scale"
-    default_momentum = (0.0, 0.0)
     make_loss = None
-
-    def __init__(self, *args, targets="candidates", **kwargs):
-        check_choice("targets", targets, ("candidates", "pseudo_labels"))
-        # Keras has no attributes before its own `__init__`; these are plain.
-        moving = targets == "pseudo_labels"
-        object.__setattr__(self, "keeps_pseudo_labels", moving)
-        super().__init__(*args, **kwargs)
-        self.targets = targets
-        self.refresh_when = "after_loss" if moving else "never"
-        if self.make_loss is not None:
-            self.label_loss = self.make_loss()
 
     def classification_loss(
         self, logits, targets, candidates, sample_weight=None
     ):
-        return self.label_loss(
+        return self.make_loss()(
             targets, keras.ops.softmax(logits), sample_weight=sample_weight
         )
 
@@ -244,42 +218,23 @@ class MAE(Averaged):
 class GCE(Averaged):
     """Partial label learning with the generalised cross-entropy.
 
-    The loss is `sum_c w_c (1 - P_c^g) / g` with `w = S / |S|`.
-
-    Args:
-        *args: See `Averaged`.
-        exponent: g in (0, 1]. Defaults to `0.7`.
+    The loss is `sum_c w_c (1 - P_c^g) / g` with `w = S / |S|` and g = 0.7.
 
     Reference:
     - [Zhang and Sabuncu, 2018](https://arxiv.org/abs/1805.07836)
     """
 
-    options = ("exponent",)
-
-    def __init__(self, *args, exponent=0.7, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.exponent = exponent
-        self.label_loss = losses.AveragedGeneralised(exponent)
+    make_loss = losses.AveragedGeneralised
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class SCE(Averaged):
     """Partial label learning with the symmetric cross-entropy.
 
-    The loss is `alpha CE(w, P) + beta CE(P, w)` with `w = S / |S|`.
-
-    Args:
-        *args: See `Averaged`.
-        alpha: Weight of the cross-entropy. Defaults to `6.0`.
-        beta: Weight of the reverse one. Defaults to `1.0`.
+    The loss is `6 CE(w, P) + CE(P, w)` with `w = S / |S|`.
 
     Reference:
     - [Wang et al., 2019](https://arxiv.org/abs/1908.06112)
     """
 
-    options = ("alpha", "beta")
-
-    def __init__(self, *args, alpha=6.0, beta=1.0, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.keep(alpha=(alpha, "weight"), beta=(beta, "weight"))
-        self.label_loss = losses.SymmetricCrossentropy(alpha, beta)
+    make_loss = losses.SymmetricCrossentropy
