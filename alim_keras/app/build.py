@@ -123,8 +123,7 @@ def views(config, training):
         seed=seed,
         crop_scale=(chosen.crop_scale, 1.0),
         flip=chosen.flip,
-        jitter=(0.4, 0.4, 0.4, 0.1) if chosen.jitter else None,
-        grayscale_probability=0.2 if chosen.jitter else 0.0,
+        jitter=chosen.jitter,
         num_operations=chosen.strong_operations,
         cutout=chosen.cutout,
     )
