@@ -39,7 +39,7 @@ _SAVED = {
         "CC CRDPLL EXP GCE IRNet LWC LWS MAE MSE PRODEN PiCO PiCOPlus RC SCE"
     ),
     "metrics": "ApproximatedAccuracy CandidateAccuracy CoveringRate",
-    "networks": "BatchNormalization ChannelDropout ImageStatistics",
+    "networks": "BatchNormalization ImageStatistics",
 }
 
 

@@ -210,8 +210,8 @@ class MethodConfig:
             irnet, pico_plus, or FILE.py:Class of your own. Without it: pico;
             proden on a frozen network.
         method_options: Further arguments of the method: name=value,name=value.
-        network: small_cnn, cifar_resnet18, cifar_wide_resnet34_10, convnet9, a
-            model of keras.applications, or mlp for feature vectors; FILE.keras,
+        network: small_cnn, cifar_resnet18, cifar_wide_resnet34_10, a model of
+            keras.applications, or mlp for feature vectors; FILE.keras,
             any network from pixels in [0, 255] to a vector; hub:NAME, a preset
             of KerasHub or its folder; auto: what fits the data, as for all
             settings that are not given. Without it: small_cnn or mlp; auto for
