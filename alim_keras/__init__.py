@@ -29,12 +29,7 @@ _SAVED = {
         "AddedLabels EmbeddingQueue LeveragedWeights Prototypes "
         "PseudoLabelTable Reliability SparsePseudoLabelTable"
     ),
-    "losses": (
-        "AveragedAbsolute AveragedGeneralised AveragedSquared "
-        "CandidateCrossentropy CandidateExponential LeveragedCrossentropy "
-        "LeveragedSigmoid NonCandidateLogLoss SupervisedContrastive "
-        "SymmetricCrossentropy"
-    ),
+    "losses": "CandidateCrossentropy SupervisedContrastive",
     "methods": (
         "CC CRDPLL EXP GCE IRNet LWC LWS MAE MSE PRODEN PiCO PiCOPlus RC SCE"
     ),

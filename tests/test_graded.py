@@ -185,11 +185,11 @@ def test_losses_by_hand():
     ):
         np.testing.assert_allclose(loss(s, pred), expected, rtol=1e-5)
     np.testing.assert_allclose(
-        losses.CandidateExponential()(s, p), np.exp(-0.4), rtol=1e-6
+        losses.candidate_exponential(s, p), np.exp(-0.4), rtol=1e-6
     )
     # The weights hold S already: .2 * .5 + .8 * .5 and 2 * 1 * .5.
-    loss = losses.LeveragedSigmoid(beta=2.0)
-    value = loss(([[0.2, 1.0, 0.8]], s), np.zeros((1, 3), "float32"))
+    half = np.full((1, 3), 0.5, "float32")
+    value = losses.leveraged([[0.2, 1.0, 0.8]], s, half, half, 2.0)
     np.testing.assert_allclose(value, 1.5, rtol=1e-6)
     weights = layers.LeveragedWeights(1, 3)
     # .5 * .2 and .3 of .4; the only class outside.

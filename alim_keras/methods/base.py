@@ -158,9 +158,6 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         self.progress = self.add_weight(
             name="progress", shape=(), initializer="zeros", trainable=False
         )
-        self.cross_entropy = keras.losses.CategoricalCrossentropy(
-            from_logits=True
-        )
         self.evaluation_loss = losses.CandidateCrossentropy()
         self.total_loss = keras.metrics.Mean(name="loss")
         self.parts = {
@@ -213,14 +210,21 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             return self.refresh(outputs, batch)
         return self.pseudo_label_table.rows(batch.index, batch.candidates)
 
+    def example_losses(self, logits, targets, candidates):
+        """Returns the loss of each example, `(B,)`, from logits `(B, C)`.
+
+        `targets` `(B, C)` are those of `current_targets`, or mixup's.
+        """
+        return keras.losses.categorical_crossentropy(
+            targets, logits, from_logits=True
+        )
+
     def classification_loss(
         self, logits, targets, candidates, sample_weight=None
     ):
-        """Returns the loss, a scalar, from logits `(B, C)`.
-
-        `targets` `(B, C)` are those of `current_targets`.
-        """
-        return self.cross_entropy(targets, logits, sample_weight=sample_weight)
+        """Returns the mean of `example_losses`, a scalar."""
+        values = self.example_losses(logits, targets, candidates)
+        return losses.over_batch(values, sample_weight)
 
     def method_losses(self, outputs, targets, batch):
         """Returns the loss parts, and updates the method's own state.

@@ -3,7 +3,6 @@
 import keras
 
 from alim_keras import losses
-from alim_keras import ops
 from alim_keras.methods.base import PartialLabelModel
 
 
@@ -59,17 +58,17 @@ class CRDPLL(PartialLabelModel):
         # KL(w || P) = CE(w, P) - H(w), and H(w) has no gradient here.
         weight = batch.sample_weight
         logs = keras.ops.log(keras.ops.maximum(targets, 1e-30))
-        entropy = self.cross_entropy(targets, logs, sample_weight=weight)
+        entropy = keras.losses.categorical_crossentropy(
+            targets, logs, from_logits=True
+        )
+        entropy = losses.over_batch(entropy, weight)
         consistency = 0.0
         for view in outputs["views"]:
             rows = self.loss_rows(view, targets, batch)
             consistency += self.classification_loss(*rows) - entropy
         logits, _, sets, weight = self.loss_rows(outputs, targets, batch)
-        outside = losses.NonCandidateLogLoss()(
-            1.0 - ops.members(sets),
-            keras.ops.softmax(logits),
-            sample_weight=weight,
-        )
+        outside = losses.non_candidate_log_loss(sets, keras.ops.softmax(logits))
+        outside = losses.over_batch(outside, weight)
         progress = keras.ops.convert_to_tensor(self.progress)
         risen = keras.ops.minimum(2.0 * progress, 1.0)
         return {

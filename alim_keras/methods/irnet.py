@@ -81,7 +81,6 @@ class IRNet(PiCO):
             )
         self.keep(tau=(tau, "weight"), correct_start=(correct_start, "share"))
         self.label_loss = label_loss
-        self.symmetric_loss = losses.SymmetricCrossentropy()
         self.added_labels = AddedLabels(
             self.num_examples, self.num_classes, name="added_labels"
         )
@@ -94,16 +93,10 @@ class IRNet(PiCO):
     def current_candidates(self, index, candidates):
         return self.added_labels.joined(index, candidates)
 
-    def classification_loss(
-        self, logits, targets, candidates, sample_weight=None
-    ):
+    def example_losses(self, logits, targets, candidates):
         if self.label_loss == "ce":
-            return super().classification_loss(
-                logits, targets, candidates, sample_weight
-            )
-        return self.symmetric_loss(
-            targets, keras.ops.softmax(logits), sample_weight=sample_weight
-        )
+            return super().example_losses(logits, targets, candidates)
+        return losses.symmetric_crossentropy(targets, keras.ops.softmax(logits))
 
     def method_losses(self, outputs, targets, batch):
         parts = super().method_losses(outputs, targets, batch)

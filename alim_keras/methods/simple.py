@@ -36,11 +36,9 @@ class CC(PartialLabelModel):
 
     keeps_pseudo_labels = False
 
-    def classification_loss(
-        self, logits, targets, candidates, sample_weight=None
-    ):
+    def example_losses(self, logits, targets, candidates):
         loss = losses.CandidateCrossentropy(from_logits=True)
-        return loss(candidates, logits, sample_weight=sample_weight)
+        return loss.call(candidates, logits)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -56,12 +54,9 @@ class EXP(PartialLabelModel):
 
     keeps_pseudo_labels = False
 
-    def classification_loss(
-        self, logits, targets, candidates, sample_weight=None
-    ):
-        return losses.CandidateExponential()(
-            candidates, keras.ops.softmax(logits), sample_weight=sample_weight
-        )
+    def example_losses(self, logits, targets, candidates):
+        probabilities = keras.ops.softmax(logits)
+        return losses.candidate_exponential(candidates, probabilities)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -127,7 +122,6 @@ class Leveraged(PartialLabelModel):
         self.leveraged_weights = LeveragedWeights(
             self.num_examples, self.num_classes, name="leveraged_weights"
         )
-        self.leveraged_loss = self.make_loss(beta)
 
     def current_targets(self, outputs, batch):
         return self.leveraged_weights.rows(batch.index)
@@ -138,12 +132,9 @@ class Leveraged(PartialLabelModel):
             batch.index, scores, batch.candidates
         )
 
-    def classification_loss(
-        self, logits, targets, candidates, sample_weight=None
-    ):
-        return self.leveraged_loss(
-            (targets, candidates), logits, sample_weight=sample_weight
-        )
+    def example_losses(self, logits, targets, candidates):
+        up, down = self.penalties(logits)
+        return losses.leveraged(targets, candidates, up, down, self.beta)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -157,7 +148,9 @@ class LWC(Leveraged):
     - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
     """
 
-    make_loss = losses.LeveragedCrossentropy
+    def penalties(self, logits):
+        p = keras.ops.softmax(logits)
+        return -keras.ops.log(p + 1e-8), -keras.ops.log(1.0 - p + 1e-8)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -171,21 +164,18 @@ class LWS(Leveraged):
     - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
     """
 
-    make_loss = losses.LeveragedSigmoid
+    def penalties(self, logits):
+        return keras.ops.sigmoid(-logits), keras.ops.sigmoid(logits)
 
 
 class Averaged(PartialLabelModel):
     """A method whose loss is against the weights `w = S / |S|`, always."""
 
     keeps_pseudo_labels = False
-    make_loss = None
+    label_loss = None
 
-    def classification_loss(
-        self, logits, targets, candidates, sample_weight=None
-    ):
-        return self.make_loss()(
-            targets, keras.ops.softmax(logits), sample_weight=sample_weight
-        )
+    def example_losses(self, logits, targets, candidates):
+        return self.label_loss(targets, keras.ops.softmax(logits))
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -198,7 +188,7 @@ class MSE(Averaged):
     - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
     """
 
-    make_loss = losses.AveragedSquared
+    label_loss = staticmethod(losses.squared_error)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -211,7 +201,7 @@ class MAE(Averaged):
     - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
     """
 
-    make_loss = losses.AveragedAbsolute
+    label_loss = staticmethod(losses.absolute_error)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -224,7 +214,7 @@ class GCE(Averaged):
     - [Zhang and Sabuncu, 2018](https://arxiv.org/abs/1805.07836)
     """
 
-    make_loss = losses.AveragedGeneralised
+    label_loss = staticmethod(losses.generalised_crossentropy)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -237,4 +227,4 @@ class SCE(Averaged):
     - [Wang et al., 2019](https://arxiv.org/abs/1908.06112)
     """
 
-    make_loss = losses.SymmetricCrossentropy
+    label_loss = staticmethod(losses.symmetric_crossentropy)
