@@ -91,41 +91,6 @@ def test_ratio_by_hand():
     np.testing.assert_allclose(ops.candidate_ratio(p, s), [2 / 3], rtol=1e-6)
 
 
-def plain_ratio(p, s):
-    """Eq. 6's value as it stands in the paper, for sets of 0 and 1."""
-    k = keras.ops
-    inside = k.maximum(k.max(s * p, axis=-1), ops.TINY)
-    ratio = inside / k.maximum(k.max((1.0 - s) * p, axis=-1), ops.TINY)
-    ratio = k.minimum(ratio, 3e38)
-    full = k.min(s, axis=-1) > 0.0
-    return k.where(full, k.full_like(ratio, float("inf")), ratio)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_plain_sets_give_the_same_bits(seed):
-    k = keras.ops
-    p, s = tiny.grid(64, 7, seed)
-    p[:4] = np.eye(7)[:4]  # Underflown rows.
-    p, s = k.convert_to_tensor(p), k.convert_to_tensor(s)
-    logits = k.log(k.maximum(p, 1e-9))
-    size = k.maximum(k.sum(s, axis=-1, keepdims=True), 1.0)
-    top = k.expand_dims(k.argmax(p, axis=-1), -1)
-    inside = k.where(k.cast(s, "bool"), logits, -1e9)
-    marginal = k.logsumexp(logits, -1) - k.logsumexp(inside, -1)
-    pairs = [
-        (ops.candidate_ratio(p, s), plain_ratio(p, s)),
-        (ops.uniform_over_candidates(s), s / size),
-        (ops.members(s), s),
-        (metrics.covering(s, p), k.take_along_axis(s, top, -1)[:, 0]),
-        (
-            losses.CandidateCrossentropy(True, reduction=None)(s, logits),
-            marginal,
-        ),
-    ]
-    for new, old in pairs:
-        assert numpy(new).tobytes() == numpy(old).tobytes()
-
-
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_tables_start_and_move_by_the_weights(is_sparse):
     p, s = weighted(12, 6, 3)
