@@ -37,8 +37,16 @@ def inputs(kind, count, *shape):
 
 
 @on_tensorflow
-@pytest.mark.parametrize("view", ["weak", "strong"])
-@pytest.mark.parametrize("kind", [Views, AutoAugmentViews, FeatureViews])
+@pytest.mark.parametrize(
+    "kind, view",
+    [
+        (Views, "weak"),
+        (Views, "strong"),
+        (AutoAugmentViews, "weak"),
+        (AutoAugmentViews, "strong"),
+        (FeatureViews, "strong"),
+    ],
+)
 def test_a_view_depends_on_seed_epoch_index_and_stream_alone(kind, view):
     def compute(seed, images, *args, **kwargs):
         return to_numpy(
