@@ -33,7 +33,8 @@ def over_batch(losses, sample_weight=None):
 
     As every loss of Keras it is divided by the number of replicas.
     """
-    return _Mean()(losses, losses, sample_weight)
+    # A scope of TensorFlow cannot begin with "_", as the name of the class does.
+    return _Mean(name="over_batch")(losses, losses, sample_weight)
 
 
 # Against the candidate set.
