@@ -33,7 +33,7 @@ def over_batch(losses, sample_weight=None):
 
     As every loss of Keras it is divided by the number of replicas.
     """
-    # A scope of TensorFlow cannot begin with "_", as the name of the class does.
+    # No scope of TensorFlow begins with "_", as the name of the class does.
     return _Mean(name="over_batch")(losses, losses, sample_weight)
 
 
