@@ -102,9 +102,8 @@ class Leveraged(PartialLabelModel):
 
     `v = S P / sum(S P)` on the candidates and `(1 - S) P / sum((1 - S) P)` on
     the others, by a second forward pass after the gradient step; `1 / C` on
-    all of them before an example was seen. Such
-    weights are no pseudo label (they sum to 2, half of it outside the set),
-    so ALIM does not apply.
+    all of them before an example was seen. Such weights are no pseudo label
+    (they sum to 2, half of it outside the set), so ALIM does not apply.
 
     Args:
         *args: See `PartialLabelModel`.
