@@ -82,7 +82,10 @@ def backbone_of(config, training, restored=False):
         return unit, list(training.mean), list(training.std)
     if pretrained is not None:
         backbone = pretrained.build(not restored)
-        if (config.method.train_backbone or "").startswith("after:"):
+        word, _, count = (config.method.train_backbone or "").partition(":")
+        if word == "last":
+            networks.train_last(backbone, int(count))
+        elif word == "after":
             # Of a new run, the mean and deviation are those of the features.
             scale = None if restored else (training.mean, training.std)
             backbone = networks.with_unit_features(backbone, scale)

@@ -219,9 +219,10 @@ class MethodConfig:
         width: Channels of the first stage. Without it: the network's own.
         weights: Weights to start from: a file, or imagenet. Without it: random.
         train_backbone: Of a pretrained network: none (frozen: features are
-            computed once and a head is trained on them), all, or after:E: E
-            epochs frozen in a run of its own, RUN_DIR-frozen, then all, from
-            there, at a tenth of the rate. Without it: none.
+            computed once and a head is trained on them), all, last:K, its last
+            K layers that have weights, or after:E: E epochs frozen in a run of
+            its own, RUN_DIR-frozen, then all, from there, at a tenth of the
+            rate. Without it: none.
         mixup_weight: Weight of the mixup loss. Without it: the method's own.
         mixup_alpha: The mixup coefficient is drawn from Beta(alpha, alpha).
         head_folds: Number of classifiers, each trained without one fold, which

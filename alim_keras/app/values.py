@@ -80,8 +80,8 @@ def _network(text):
 
 def _trained_part(text):
     word, _, count = text.partition(":")
-    is_after = word == "after" and count.isdecimal() and int(count) > 0
-    return text if is_after or text in ("none", "all") else None
+    is_part = word in ("last", "after") and count.isdecimal() and int(count) > 0
+    return text if is_part or text in ("none", "all") else None
 
 
 def _dataset(text):
@@ -150,7 +150,7 @@ text = functools.partial(_field, str, "text", ())
 path = functools.partial(_field, _absolute, "path", ())
 file_or_text = functools.partial(_field, _file_or_text, "file or text", ())
 network = functools.partial(_field, _network, "name, .keras file or folder", ())
-trained_part = functools.partial(_field, _trained_part, "none, all or after:E")
+trained_part = functools.partial(_field, _trained_part, "none, all, last:K or after:E")
 code = functools.partial(_field, _code, "name or FILE.py:NAME", ())
 dataset = functools.partial(
     _field, _dataset, "name, table, .npz file or folder", ()

@@ -8,6 +8,7 @@ from alim_keras.networks.pretrained import Backbone
 from alim_keras.networks.pretrained import application
 from alim_keras.networks.pretrained import find
 from alim_keras.networks.pretrained import make_backbone
+from alim_keras.networks.pretrained import train_last
 from alim_keras.networks.pretrained import unit_features
 from alim_keras.networks.pretrained import with_unit_features
 from alim_keras.networks.small import CrossFittedHeads

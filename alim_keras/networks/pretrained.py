@@ -243,6 +243,13 @@ def _leaves(layer):
     return sum(map(_leaves, parts), []) if parts else [layer]
 
 
+def train_last(network, count):
+    """Freezes all layers but the last `count` that have weights."""
+    layers = [layer for layer in _leaves(network) if layer.weights]
+    for layer in layers[: max(0, len(layers) - count)]:
+        layer.trainable = False
+
+
 def unit_features(dim, name="unit_features"):
     """Returns a network without weights: vectors scaled to length 1.
 

@@ -151,6 +151,16 @@ def test_sizes_are_those_of_keras():
         assert network.input_shape[1:3] == (found, found)
 
 
+def test_the_last_layers_are_trained():
+    dense = [keras.layers.Dense(2, name=name) for name in "abc"]
+    inner = keras.Sequential([keras.Input((2,)), dense[0], dense[1]])
+    network = keras.Sequential([keras.Input((2,)), inner, dense[2]])
+    networks.train_last(network, 2)
+    assert [layer.trainable for layer in dense] == [False, True, True]
+    networks.train_last(network, 9)
+    assert len(network.trainable_variables) == 4
+
+
 def test_unit_features_have_length_one():
     vectors = np.array([[3.0, 4.0], [0.0, 0.0]], "float32")
     found = networks.unit_features(2)(vectors[:, None, None])
