@@ -1,6 +1,9 @@
-"""The classifier as SavedModel and LiteRT: numbers and class names."""
+"""The classifier as SavedModel, LiteRT and ONNX: numbers and class names."""
 
 import functools
+import json
+import sys
+import zipfile
 
 import keras
 import numpy as np
@@ -9,8 +12,15 @@ import tiny
 
 import alim_keras
 from alim_keras.data import CandidateSets
+from alim_keras.errors import ConfigError
+from alim_keras.errors import EnvironmentLacksError
 
 NAMES = ["ant", "b ee", "cät"]
+FILES = {
+    "tf_saved_model": "saved",
+    "litert": "model.tflite",
+    "onnx": "model.onnx",
+}
 
 
 def network():
@@ -40,45 +50,66 @@ def trained(request):
     return model, images, model.predict(images, verbose=0)
 
 
-def test_it_holds_the_classifier_alone_and_the_names(trained, tmp_path):
+def run_litert(path, images):
     import tensorflow as tf
 
-    model, images, expected = trained
-    if model.takes_features:
-        images = images[:, 0, 0]
-    path = tmp_path / "new" / "saved"
-    model.export(path)
-    served = tf.saved_model.load(str(path))
-    np.testing.assert_allclose(served.serve(images), expected, atol=1e-5)
-    names = (path / "assets/class_names.txt").read_text(encoding="utf-8")
-    assert names.splitlines() == NAMES
-    sizes = [v.shape.num_elements() for v in served.network_variables]
-    assert sum(sizes) == model.inference_network().count_params()
-
-
-@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
-@pytest.mark.filterwarnings("ignore:.*np.object")
-def test_keras_writes_litert_of_the_network(trained, tmp_path):
-    import tensorflow as tf
-
-    model, images, expected = trained
-    if model.takes_features:
-        images = images[:, 0, 0]
-    # As docs/embedding.md has it.
-    network = model.inference_network(resizes=False)
-    network(np.zeros_like(images[:1]))
-    path = str(tmp_path / "model.tflite")
-    network.export(path, format="litert", verbose=False)
-    interpreter = tf.lite.Interpreter(model_path=path)
+    interpreter = tf.lite.Interpreter(model_path=str(path))
     interpreter.allocate_tensors()
     (given,), (made,) = (
         interpreter.get_input_details(),
         interpreter.get_output_details(),
     )
-    interpreter.set_tensor(given["index"], images[:1])
-    interpreter.invoke()
-    found = interpreter.get_tensor(made["index"])
-    np.testing.assert_allclose(found, expected[:1], atol=1e-5)
+    found = []
+    for image in images:
+        interpreter.set_tensor(given["index"], image[None])
+        interpreter.invoke()
+        found.append(interpreter.get_tensor(made["index"])[0])
+    return np.array(found)
+
+
+@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
+@pytest.mark.filterwarnings("ignore:.*np.object")
+@pytest.mark.parametrize("format", FILES)
+def test_it_holds_the_classifier_alone_and_the_names(trained, format, tmp_path):
+    model, images, expected = trained
+    path = tmp_path / "new" / FILES[format]
+    if model.takes_features:
+        images = images[:, 0, 0]
+    if format == "onnx":
+        pytest.importorskip("tf2onnx")
+        runtime = pytest.importorskip("onnxruntime")
+    model.export(path, format=format)
+    if format == "tf_saved_model":
+        import tensorflow as tf
+
+        served = tf.saved_model.load(str(path))
+        found = served.serve(images).numpy()
+        names = (path / "assets/class_names.txt").read_text(encoding="utf-8")
+        names = names.splitlines()
+        sizes = [v.shape.num_elements() for v in served.network_variables]
+        assert sum(sizes) == model.inference_network().count_params()
+    elif format == "litert":
+        found = run_litert(path, images)
+        with zipfile.ZipFile(path) as archive:
+            names = archive.read("class_names.txt").decode().splitlines()
+        # No table, no optimizer: little more than the classifier's weights.
+        weights = 4 * model.inference_network().count_params()
+        assert path.stat().st_size < weights + 8000
+    else:
+        session = runtime.InferenceSession(str(path))
+        (given,) = session.get_inputs()
+        (found,) = session.run(None, {given.name: images})
+        names = json.loads(
+            session.get_modelmeta().custom_metadata_map["class_names"]
+        )
+        if not model.takes_features:
+            large = images.repeat(2, 1).repeat(3, 2)
+            (resized,) = session.run(None, {given.name: large})
+            np.testing.assert_allclose(
+                resized, model.predict(large, verbose=0), atol=1e-5
+            )
+    assert names == NAMES
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_names_travel_with_a_saved_model_and_can_be_given(tmp_path):
@@ -101,3 +132,17 @@ def test_names_travel_with_a_saved_model_and_can_be_given(tmp_path):
         for name in "ab"
     ]
     assert texts == ["ant\nb ee\ncät\n", "x\ny\nz\n"]
+
+
+def test_what_cannot_be_written_is_said_in_a_line(tmp_path, monkeypatch):
+    model = tiny.plain()
+    monkeypatch.setitem(sys.modules, "tf2onnx", None)
+    for path, format, error, words in (
+        ("m.onnx", "onnx", EnvironmentLacksError, "pip install .*tf2onnx"),
+        ("m.onnx", "onxx", ConfigError, "Did you mean onnx"),
+        ("m.lite", "litert", ConfigError, "ending .tflite.*m.lite"),
+    ):
+        with pytest.raises(error, match=words) as found:
+            model.export(tmp_path / path, format=format)
+        assert "\n" not in str(found.value)
+    assert list(tmp_path.iterdir()) == []

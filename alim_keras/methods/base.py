@@ -440,23 +440,20 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         """
         return exports.network_of(self, resizes)
 
-    def export(self, filepath, class_names=None):
-        """Writes the classifier alone as a SavedModel, for other programs.
+    def export(self, filepath, format="tf_saved_model", class_names=None):
+        """Writes the classifier alone for other programs.
 
         Args:
-            filepath: Folder.
+            filepath: Folder of the SavedModel, or file.
+            format: `"tf_saved_model"`, `"onnx"` or `"litert"`.
             class_names: Strings `(C,)`, which go with it; docs/embedding.md
                 says where. Defaults to those of the data `fit` was given.
 
         Raises:
             ConfigError: Unless each name is one line of text.
-            EnvironmentLacksError: On JAX, which cannot write it.
+            EnvironmentLacksError: Where nothing can write the format.
         """
-        names = self.class_names if class_names is None else class_names
-        if names is not None:
-            exports.check_names(names, self.num_classes)
-        network = self.inference_network()
-        backend.save_served_model(network, filepath, self.image_shape, names)
+        exports.write(self, filepath, format, class_names)
 
     def get_config(self):
         serialise = keras.saving.serialize_keras_object
