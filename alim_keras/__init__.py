@@ -26,20 +26,15 @@ _HOME = {"PartialLabelModel": "methods", "PiCO": "methods", "audit": "report"}
 _SAVED = {
     "augment": "AutoAugmentViews FeatureViews Views",
     "layers": (
-        "AddedLabels ClassPrior EmbeddingQueue LeveragedWeights Plateau "
-        "Prototypes PseudoLabelTable Reliability SparsePseudoLabelTable"
+        "AddedLabels EmbeddingQueue LeveragedWeights Prototypes "
+        "PseudoLabelTable Reliability SparsePseudoLabelTable"
     ),
-    "losses": (
-        "AveragedAbsolute AveragedGeneralised AveragedSquared "
-        "CandidateCrossentropy CandidateExponential LeveragedCrossentropy "
-        "LeveragedSigmoid NonCandidateLogLoss QueueContrastive "
-        "SupervisedContrastive SymmetricCrossentropy"
-    ),
+    "losses": "CandidateCrossentropy SupervisedContrastive",
     "methods": (
         "CC CRDPLL EXP GCE IRNet LWC LWS MAE MSE PRODEN PiCO PiCOPlus RC SCE"
     ),
     "metrics": "ApproximatedAccuracy CandidateAccuracy CoveringRate",
-    "networks": "BatchNormalization ChannelDropout ImageStatistics",
+    "networks": "BatchNormalization ImageStatistics",
 }
 
 

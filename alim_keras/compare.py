@@ -68,8 +68,7 @@ COMMAND = cli.Command(
 _ROW = re.compile(r"([^+\[\]]+)(\+alim)?(?:\[([^\[\]]+)\])?")
 # A row without ALIM has the defaults of ALIM's flags, so it is the method.
 _ALONE = {"lam": 0.0} | {
-    name: Config().as_dict()[name]
-    for name in ("lam_per_class", "scale_factor", "noise_rate")
+    name: Config().as_dict()[name] for name in ("scale_factor", "noise_rate")
 }
 # What the rows share, or what has a place of its own.
 _SHARED = (

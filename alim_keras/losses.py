@@ -1,4 +1,4 @@
-"""Losses of partial label learning, each a `keras.losses.Loss`.
+"""Losses of partial label learning: functions to `(B,)`, and two classes.
 
 The last section chooses the positives of a contrastive loss and the entries
 that take no part in it. Arithmetic is float32 whatever the inputs' dtype.
@@ -7,7 +7,6 @@ that take no part in it. Arithmetic is float32 whatever the inputs' dtype.
 import keras
 
 from alim_keras import backend
-from alim_keras.errors import check_number
 from alim_keras.errors import check_ranges
 from alim_keras.ops import TINY
 from alim_keras.ops import members
@@ -16,34 +15,33 @@ from alim_keras.ops import members
 LEFT_OUT = -1.0
 # A logit that no exponential notices.
 _NEVER = -1e9
-# Leveraged losses add this to each logarithm's argument.
-_SMALLEST = 1e-8
 
 
 def _float32(x):
     return keras.ops.cast(x, "float32")
 
 
-class _Loss(keras.losses.Loss):
-    """A loss without a name of its own, and `options`, its attributes."""
+class _Mean(keras.losses.Loss):
+    """The mean of losses that were computed already."""
 
-    options = ()
+    def call(self, y_true, y_pred):
+        return y_pred
 
-    def __init__(self, *values, **kwargs):
-        super().__init__(**{"name": None, **kwargs})
-        for name, value in zip(self.options, values):
-            setattr(self, name, value)
 
-    def get_config(self):
-        options = {name: getattr(self, name) for name in self.options}
-        return {**super().get_config(), **options}
+def over_batch(losses, sample_weight=None):
+    """Returns the mean of losses `(B,)`, each times its `sample_weight` `(B,)`.
+
+    As every loss of Keras it is divided by the number of replicas.
+    """
+    # No scope of TensorFlow begins with "_", as the name of the class does.
+    return _Mean(name="over_batch")(losses, losses, sample_weight)
 
 
 # Against the candidate set.
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class CandidateCrossentropy(_Loss):
+class CandidateCrossentropy(keras.losses.Loss):
     """Classifier-consistent loss: `-log sum_{c in S} P_c`.
 
     For a set of one it is the cross-entropy, so one loss serves candidate
@@ -68,10 +66,12 @@ class CandidateCrossentropy(_Loss):
     - [Feng et al., 2020](https://arxiv.org/abs/2007.08929)
     """
 
-    options = ("from_logits",)
-
     def __init__(self, from_logits=False, **kwargs):
-        super().__init__(from_logits, **kwargs)
+        super().__init__(**kwargs)
+        self.from_logits = from_logits
+
+    def get_config(self):
+        return {**super().get_config(), "from_logits": self.from_logits}
 
     def call(self, y_true, y_pred):
         ops = keras.ops
@@ -85,230 +85,130 @@ class CandidateCrossentropy(_Loss):
         return -ops.log(ops.clip(inside, TINY, 1.0))
 
 
-@keras.saving.register_keras_serializable(package="alim_keras")
-class CandidateExponential(_Loss):
-    """Exponential loss of the set: `exp(-sum_{c in S} P_c)`.
+def candidate_exponential(candidates, probabilities):
+    """Exponential loss of the set: `exp(-sum_{c in S} P_c)`, `(B,)`.
 
     The form of ALIM's authors; the method's own code multiplies it by `(C - 1)
-    / (C - |S|)`, which is infinite for a set of all classes. Call arguments as
-    `CandidateCrossentropy`'s.
+    / (C - |S|)`, which is infinite for a set of all classes.
 
-    Example:
-
-    >>> loss = alim_keras.losses.CandidateExponential()
-    >>> loss([[1.0, 0.0, 1.0]], [[0.2, 0.5, 0.3]])  # exp(-0.5)
-    0.60653067
+    >>> candidate_exponential([[1.0, 0.0, 1.0]], [[0.2, 0.5, 0.3]])
+    [0.60653067]
 
     Reference:
     - [Feng et al., 2020](https://arxiv.org/abs/1912.12927), whose multiple
       complementary labels are the classes outside S.
     """
-
-    def call(self, y_true, y_pred):
-        inside = keras.ops.sum(_float32(y_true) * _float32(y_pred), axis=-1)
-        return keras.ops.exp(-inside)
+    inside = _float32(candidates) * _float32(probabilities)
+    return keras.ops.exp(-keras.ops.sum(inside, axis=-1))
 
 
-@keras.saving.register_keras_serializable(package="alim_keras")
-class NonCandidateLogLoss(_Loss):
-    """Pushes all labels outside the set down: `-sum_c u_c log(1 - P_c)`.
+def non_candidate_log_loss(candidates, probabilities):
+    """Pushes all labels outside S down: `-sum_{c not in S} log(1 - P_c)`.
 
-    Call arguments:
-        y_true: Tensor `(B, C)`; `u`, usually `1 - S`: 0 on candidates.
-        y_pred: Tensor `(B, C)` of probabilities; `P`.
-
-    Example:
-
-    >>> loss = alim_keras.losses.NonCandidateLogLoss()
-    >>> loss([[0.0, 1.0, 1.0]], [[0.4, 0.5, 0.1]])  # -log .5 - log .9
-    0.7985077
+    >>> non_candidate_log_loss([[1.0, 0.0, 0.0]], [[0.4, 0.5, 0.1]])
+    [0.7985077]
 
     Reference:
     - [Wu et al., 2022](https://proceedings.mlr.press/v162/wu22l.html)
       (CRDPLL, the supervised term)
     """
-
-    def call(self, y_true, y_pred):
-        # The smallest float32 above 1: finite at P = 1.
-        rest = keras.ops.log(1.0000001 - _float32(y_pred))
-        return -keras.ops.sum(_float32(y_true) * rest, axis=-1)
+    # The smallest float32 above 1: finite at P = 1.
+    rest = keras.ops.log(1.0000001 - _float32(probabilities))
+    return -keras.ops.sum((1.0 - members(candidates)) * rest, axis=-1)
 
 
-class _Leveraged(_Loss):
-    """A loss that weighs candidates against the other labels."""
-
-    options = ("beta",)
-
-    def __init__(self, beta=1.0, **kwargs):
-        super().__init__(beta, **kwargs)
-
-    def call(self, y_true, y_pred):
-        weights, candidates = _float32(y_true[0]), members(y_true[1])
-        up, down = self.penalties(_float32(y_pred))
-        inside = keras.ops.sum(candidates * weights * up, axis=-1)
-        outside = keras.ops.sum((1.0 - candidates) * weights * down, axis=-1)
-        return inside + self.beta * outside
-
-
-@keras.saving.register_keras_serializable(package="alim_keras")
-class LeveragedSigmoid(_Leveraged):
-    """LWS: `sum_S v sigmoid(-z) + beta sum_{not S} v sigmoid(z)`.
-
-    Arguments as `LeveragedCrossentropy`'s.
-
-    Example:
-
-    >>> loss = alim_keras.losses.LeveragedSigmoid(beta=2.0)
-    >>> loss(([[1.0, 1.0]], [[1.0, 0.0]]), [[0.0, 0.0]])  # .5 + 2 * .5
-    1.5
-    """
-
-    def penalties(self, logits):
-        return keras.ops.sigmoid(-logits), keras.ops.sigmoid(logits)
-
-
-@keras.saving.register_keras_serializable(package="alim_keras")
-class LeveragedCrossentropy(_Leveraged):
-    """LWC: `sum_S -v log P + beta sum_{not S} -v log(1 - P)`.
-
-    With beta 0 it is the weighted cross-entropy of RC and PRODEN;
-    `alim_keras.methods.LWC` lists the sources.
+def leveraged(weights, candidates, up, down, beta=1.0):
+    """Leveraged weighted loss: `sum_S v up + beta sum_{not S} v down`.
 
     Args:
+        weights: Tensor `(B, C)`; v, which sums to 1 over the candidates and to
+            1 over the others.
+        candidates: Tensor `(B, C)`; S.
+        up: Tensor `(B, C)`; the penalty of a label for being unlikely.
+        down: Tensor `(B, C)`; that for being likely.
         beta: Weight of the labels outside the set. Defaults to `1.0`; 2 is
             the other value that was published.
 
-    Call arguments:
-        y_true: Pair of tensors `(B, C)`: the weights v, which sum to 1 over
-            the candidates and to 1 over the others; and the sets S.
-        y_pred: Logits `(B, C)`.
+    Returns:
+        A float32 tensor `(B,)`.
 
-    Example:
-
-    >>> loss = alim_keras.losses.LeveragedCrossentropy(beta=1.0)
-    >>> loss(([[1.0, 1.0]], [[1.0, 0.0]]), [[0.0, 0.0]])  # 2 log 2
-    1.3862944
+    >>> leveraged([[1.0, 1.0]], [[1.0, 0.0]], [[0.5, 0.5]], [[0.5, 0.5]], 2.0)
+    [1.5]
     """
-
-    def penalties(self, logits):
-        ops = keras.ops
-        probabilities = ops.softmax(logits)
-        rest = ops.log(1.0 - probabilities + _SMALLEST)
-        return -ops.log(probabilities + _SMALLEST), -rest
+    weights, candidates = _float32(weights), members(candidates)
+    inside = keras.ops.sum(candidates * weights * up, axis=-1)
+    outside = keras.ops.sum((1.0 - candidates) * weights * down, axis=-1)
+    return inside + beta * outside
 
 
 # Against a weight on every label: w is a distribution over the labels, such as
-# `S / |S|` or pseudo labels. The cross-entropy of this form is Keras's own.
+# `S / |S|`, P the probabilities, both `(B, C)`; the result is `(B,)`. The
+# cross-entropy of this form is Keras's own.
 
 
-@keras.saving.register_keras_serializable(package="alim_keras")
-class AveragedSquared(_Loss):
+def squared_error(weights, probabilities):
     """Squared error: `sum_c (P_c - w_c)^2`.
 
-    Call arguments:
-        y_true: Tensor `(B, C)`; the weights w.
-        y_pred: Tensor `(B, C)` of probabilities; `P`.
-
-    Example:
-
-    >>> loss = alim_keras.losses.AveragedSquared()
-    >>> loss([[0.5, 0.5, 0.0]], [[0.7, 0.2, 0.1]])  # .04 + .09 + .01
-    0.14
+    >>> squared_error([[0.5, 0.5, 0.0]], [[0.7, 0.2, 0.1]])  # .04 + .09 + .01
+    [0.14]
     """
-
-    def call(self, y_true, y_pred):
-        difference = _float32(y_pred) - _float32(y_true)
-        return keras.ops.sum(keras.ops.square(difference), axis=-1)
+    difference = _float32(probabilities) - _float32(weights)
+    return keras.ops.sum(keras.ops.square(difference), axis=-1)
 
 
-@keras.saving.register_keras_serializable(package="alim_keras")
-class AveragedAbsolute(_Loss):
-    """Absolute error: `sum_c |P_c - w_c|`; arguments as `AveragedSquared`'s.
+def absolute_error(weights, probabilities):
+    """Absolute error: `sum_c |P_c - w_c|`.
 
-    Example:
-
-    >>> loss = alim_keras.losses.AveragedAbsolute()
-    >>> loss([[0.5, 0.5, 0.0]], [[0.7, 0.2, 0.1]])  # .2 + .3 + .1
-    0.6
+    >>> absolute_error([[0.5, 0.5, 0.0]], [[0.7, 0.2, 0.1]])  # .2 + .3 + .1
+    [0.6]
     """
-
-    def call(self, y_true, y_pred):
-        difference = _float32(y_pred) - _float32(y_true)
-        return keras.ops.sum(keras.ops.absolute(difference), axis=-1)
+    difference = _float32(probabilities) - _float32(weights)
+    return keras.ops.sum(keras.ops.absolute(difference), axis=-1)
 
 
-@keras.saving.register_keras_serializable(package="alim_keras")
-class AveragedGeneralised(_Loss):
+def generalised_crossentropy(weights, probabilities, exponent=0.7):
     """Generalised cross-entropy: `sum_c w_c (1 - P_c^g) / g`.
 
-    Args:
-        exponent: g in (0, 1]: towards 0 the cross-entropy, at 1 half the
-            absolute error of a single label. Defaults to `0.7`.
+    `exponent`, g in (0, 1], is the cross-entropy towards 0, and at 1 half the
+    absolute error of a single label.
 
-    Example:
-
-    >>> loss = alim_keras.losses.AveragedGeneralised(exponent=0.5)
-    >>> loss([[0.5, 0.5, 0.0]], [[0.64, 0.25, 0.11]])  # .5 (.4 + 1.0)
-    0.7
+    >>> generalised_crossentropy([[0.5, 0.5, 0.0]], [[0.64, 0.25, 0.11]], 0.5)
+    [0.7]
 
     Reference:
     - [Zhang and Sabuncu, 2018](https://arxiv.org/abs/1805.07836)
     """
-
-    options = ("exponent",)
-
-    def __init__(self, exponent=0.7, **kwargs):
-        check_number("exponent", exponent, 0, 1, low_open=True)
-        super().__init__(exponent, **kwargs)
-
-    def call(self, y_true, y_pred):
-        ops = keras.ops
-        # The slope of a power is infinite at 0.
-        powers = ops.power(ops.maximum(_float32(y_pred), TINY), self.exponent)
-        return ops.sum(_float32(y_true) * (1.0 - powers), -1) / self.exponent
+    ops = keras.ops
+    # The slope of a power is infinite at 0.
+    powers = ops.power(ops.maximum(_float32(probabilities), TINY), exponent)
+    return ops.sum(_float32(weights) * (1.0 - powers), axis=-1) / exponent
 
 
-@keras.saving.register_keras_serializable(package="alim_keras")
-class SymmetricCrossentropy(_Loss):
+def symmetric_crossentropy(weights, probabilities, alpha=6.0, beta=1.0):
     """Cross-entropy and its reverse: `alpha CE(w, P) + beta CE(P, w)`.
 
     P is cut off below 1e-7 and w below 1e-4, in both terms, as in the code of
-    IRNet's authors.
+    IRNet's authors, whose weights on CIFAR-10 are 6 and 1.
 
-    Args:
-        alpha: Weight of the cross-entropy. Defaults to `6.0`, that of IRNet
-            on CIFAR-10.
-        beta: Weight of the reverse. Defaults to `1.0`.
-
-    Example:
-
-    >>> loss = alim_keras.losses.SymmetricCrossentropy(alpha=1.0, beta=1.0)
-    >>> loss([[1.0, 0.0]], [[0.5, 0.5]])  # 1.0001 log 2 - .5 log 1e-4
-    5.298387
+    >>> symmetric_crossentropy([[1.0, 0.0]], [[0.5, 0.5]], 1.0, 1.0)
+    [5.298387]
 
     Reference:
     - [Wang et al., 2019](https://arxiv.org/abs/1908.06112)
     """
-
-    options = ("alpha", "beta")
-
-    def __init__(self, alpha=6.0, beta=1.0, **kwargs):
-        super().__init__(alpha, beta, **kwargs)
-
-    def call(self, y_true, y_pred):
-        ops = keras.ops
-        likely = ops.maximum(_float32(y_pred), 1e-7)
-        targets = ops.maximum(_float32(y_true), 1e-4)
-        forward = -ops.sum(targets * ops.log(likely), axis=-1)
-        reverse = -ops.sum(likely * ops.log(targets), axis=-1)
-        return self.alpha * forward + self.beta * reverse
+    ops = keras.ops
+    likely = ops.maximum(_float32(probabilities), 1e-7)
+    targets = ops.maximum(_float32(weights), 1e-4)
+    forward = -ops.sum(targets * ops.log(likely), axis=-1)
+    reverse = -ops.sum(likely * ops.log(targets), axis=-1)
+    return alpha * forward + beta * reverse
 
 
 # Contrastive.
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class SupervisedContrastive(_Loss):
+class SupervisedContrastive(keras.losses.Loss):
     """Supervised contrastive loss over anchors and a memory of embeddings.
 
     For each anchor: minus the mean, over its positives, of the log-softmax of
@@ -328,88 +228,29 @@ class SupervisedContrastive(_Loss):
     - [Wang et al., 2022](https://arxiv.org/abs/2201.08984) (PiCO, Eq. 3)
     """
 
-    options = ("temperature",)
-
     def __init__(self, temperature=0.07, **kwargs):
         check_ranges(temperature=(temperature, "positive"))
-        super().__init__(temperature, **kwargs)
+        super().__init__(**kwargs)
+        self.temperature = temperature
+
+    def get_config(self):
+        return {**super().get_config(), "temperature": self.temperature}
 
     def call(self, y_true, y_pred):
         ops = keras.ops
-        logits, positive = self.entries(y_true, y_pred)
-        return self.of_anchors(
-            ops.logsumexp(logits, axis=-1),
-            ops.sum(positive * logits, axis=-1),
-            ops.sum(positive, axis=-1),
-        )
-
-    def entries(self, mask, similarities):
-        """Returns logits, tiny where left out, and the positives, `(B, M)`."""
-        logits = _float32(similarities) / self.temperature
-        mask = _float32(mask)
-        logits = keras.ops.where(mask == LEFT_OUT, _NEVER, logits)
-        return logits, _float32(mask > 0.0)
-
-    def of_anchors(self, log_sum, total, count):
-        """The loss of each anchor, from sums over entries and positives."""
-        ops = keras.ops
+        logits = _float32(y_pred) / self.temperature
+        mask = _float32(y_true)
+        logits = ops.where(mask == LEFT_OUT, _NEVER, logits)
+        positive = _float32(mask > 0.0)
+        count = ops.sum(positive, axis=-1)
         has_positive = _float32(count > 0.0)
-        loss = (log_sum - total / ops.maximum(count, 1.0)) * has_positive
+        mean = ops.sum(positive * logits, axis=-1) / ops.maximum(count, 1.0)
+        loss = (ops.logsumexp(logits, axis=-1) - mean) * has_positive
         if self.reduction not in ("sum_over_batch_size", "mean"):
             return loss
         # Keras divides by all anchors.
         counted = ops.mean(backend.all_gather(has_positive))
         return loss / ops.maximum(counted, TINY)
-
-
-@keras.saving.register_keras_serializable(package="alim_keras")
-class QueueContrastive(SupervisedContrastive):
-    """`SupervisedContrastive` over a batch and a queue that takes no gradient.
-
-    The same numbers in about half the time: the queue is summed by class
-    before it meets the anchors, so there is no mask `(B, Q)`.
-
-    Args:
-        num_classes: C.
-        temperature: tau. Defaults to `0.07`.
-
-    Call arguments:
-        y_true: Triple: the mask `(B, M)` of the batch's entries as in
-            `SupervisedContrastive`; the anchors' classes `(B,)`; the queue's
-            classes `(Q,)`, -1 for none.
-        y_pred: Triple: cosine similarities to the batch's entries `(B, M)`;
-            the anchors `(B, D)` and the queue `(Q, D)`, unit rows.
-    """
-
-    options = ("temperature", "num_classes")
-
-    def __init__(self, num_classes, temperature=0.07, **kwargs):
-        super().__init__(temperature, **kwargs)
-        self.num_classes = num_classes
-
-    def call(self, y_true, y_pred):
-        ops = keras.ops
-        mask, labels, queue_labels = y_true
-        similarities, anchors, queue = map(_float32, y_pred)
-        labels = ops.cast(labels, "int32")
-        queue_labels = ops.cast(queue_labels, "int32")
-        near, positive = self.entries(mask, similarities)
-        scaled = anchors / self.temperature
-        far = ops.matmul(scaled, ops.transpose(queue))
-        # One row more, for the entries of no class.
-        owner = ops.where(queue_labels < 0, self.num_classes, queue_labels)
-
-        def by_class(values):
-            sums = ops.segment_sum(values, owner, self.num_classes + 1)
-            return ops.take(sums, labels, axis=0)
-
-        count = by_class(ops.ones_like(queue[:, 0]))
-        total = ops.sum(scaled * by_class(queue), axis=-1)
-        return self.of_anchors(
-            ops.logaddexp(ops.logsumexp(near, -1), ops.logsumexp(far, -1)),
-            ops.sum(positive * near, axis=-1) + total,
-            ops.sum(positive, axis=-1) + count,
-        )
 
 
 # Masks `(B, M)` for `SupervisedContrastive`. The M entries are the embeddings
@@ -450,39 +291,23 @@ def neighbour_mask(similarities, count):
     return _float32(similarities >= kth)
 
 
-def own_places(labels, batch_labels, entries):
-    """Finds each anchor's own embedding and its own key among M entries.
-
-    The labels are those of this replica's anchors, and of the global batch.
-    Returns a pair of boolean tensors `(B, M)`.
-    """
-    ops = keras.ops
-    size, batch_size, num_entries = (
-        ops.shape(x)[0] for x in (labels, batch_labels, entries)
-    )
-    place = ops.expand_dims(ops.arange(num_entries), 0)
-    mine = ops.expand_dims(backend.first_row(size) + ops.arange(size), 1)
-    return place == mine, place == mine + batch_size
-
-
-def contrast_mask(positives, is_self, is_own_key=None):
+def contrast_mask(positives, is_self, is_own_key):
     """Leaves each anchor itself out, and makes its own key a positive.
 
-    The boolean tensors are those of `own_places`; without `is_own_key` the
-    key counts as `positives` `(B, M)`, 1 or 0, has it.
+    All are `(B, M)`; the latter two are boolean.
     """
-    if is_own_key is not None:
-        positives = keras.ops.where(is_own_key, 1.0, positives)
+    positives = keras.ops.where(is_own_key, 1.0, positives)
     return keras.ops.where(is_self, LEFT_OUT, positives)
 
 
-def instance_mask(is_own_key, batch_size):
+def instance_mask(is_own_key, queue_size):
     """The own key against the queue; the rest of the global batch is out.
 
     Reference:
     - [He et al., 2020](https://arxiv.org/abs/1911.05722) (MoCo, InfoNCE)
     """
     ops = keras.ops
-    place = ops.expand_dims(ops.arange(ops.shape(is_own_key)[1]), 0)
-    mask = ops.where(place < 2 * batch_size, LEFT_OUT, 0.0)
+    count = ops.shape(is_own_key)[1]
+    place = ops.expand_dims(ops.arange(count), 0)
+    mask = ops.where(place < count - queue_size, LEFT_OUT, 0.0)
     return ops.where(is_own_key, 1.0, mask)

@@ -11,10 +11,7 @@ Reference:
 import keras
 import numpy as np
 
-from alim_keras.errors import ConfigError
 from alim_keras.errors import check_choice
-
-PROTOCOLS = ("flip", "pico", "size")
 
 # Smallest probability that takes part in a ratio or a logarithm. It lies in
 # the normal range of float32, so nothing underflows to a denormal on a GPU.
@@ -201,15 +198,6 @@ def candidate_ratio(probabilities, candidates):
     return ops.where(full, ops.full_like(ratio, float("inf")), ratio)
 
 
-def rival(probabilities, candidates):
-    """The likeliest class outside the set, `(B,)` whole numbers in float32.
-
-    0 where all classes are candidates.
-    """
-    outside = (1.0 - members(candidates)) * _float32(probabilities)
-    return _float32(keras.ops.argmax(outside, axis=-1))
-
-
 def adaptive_lambda(ratios, noise_rate):
     """Eq. 6: the `noise_rate` quantile of the candidate ratios, on the host.
 
@@ -242,56 +230,31 @@ def adaptive_lambda(ratios, noise_rate):
     return float(np.clip(np.partition(ratios, rank)[rank], 0.0, 1.0))
 
 
-def instance_lambda(
-    noise_rate, set_size, num_classes, protocol="flip", ambiguity=None
-):
-    """Lambda of each example, in closed form, as a numpy array.
+def closed_form_lambda(noise_rate, set_size, num_classes):
+    """Lambda of sets of a size, `eta s / ((1 - eta) (C - s))`, by numpy.
 
-    Under Assumption 1 of the paper, lambda of Eq. 3 with `norm="scale"` and
-    K = 1 is `P(S | y outside S) / P(S | y inside S)`; docs/noise_rate.md.
-
-    - `"flip"` (the true label is swapped for a non-candidate at rate eta) and
-      `"size"` (nothing is known but that sets of one size are equally likely,
-      with the noise rate of that size): `eta s / ((1 - eta) (C - s))`;
-    - `"pico"` (every wrong label is drawn with probability q, the true one
-      with 1 - eta): `eta q / ((1 - eta) (1 - q))`.
+    With it Eq. 3, by Eq. 5 and K = 1, is the posterior of the true label, if
+    sets of one size are equally likely; docs/noise_rate.md derives it.
 
     Args:
         noise_rate: eta in `[0, 1)`, a number or an array like `set_size`.
         set_size: s, integers from 1 to C, any shape.
         num_classes: C.
-        protocol: `"flip"`, `"pico"` or `"size"`. Defaults to `"flip"`.
-        ambiguity: q in `[0, 1)`, for `"pico"` only.
 
     Returns:
-        A float64 array shaped like `set_size`, 0 or more. Not clamped: above
-        1 where a label outside the set is the likelier one. 0 for a full set,
-        which cannot be wrong.
-
-    Raises:
-        ConfigError: If the protocol is none of these, or `"pico"` without q.
+        A float64 array shaped like `set_size`, 0 or more; above 1 where a
+        label outside the set is the likelier one. 0 for a full set.
 
     Example:
 
-    >>> alim_keras.ops.instance_lambda(0.2, [1, 2, 4], 4)  # 1/4 s / (4 - s)
+    >>> alim_keras.ops.closed_form_lambda(0.2, [1, 2, 4], 4)
     [0.08333333, 0.25, 0.0]
     """
-    check_choice("protocol", protocol, PROTOCOLS)
     size = np.asarray(set_size, "float64")
     noise_rate = np.asarray(noise_rate, "float64")
     odds = noise_rate / np.maximum(1.0 - noise_rate, 1e-12)
     outside = num_classes - size
-    if protocol == "pico":
-        if ambiguity is None or not 0 <= ambiguity < 1:
-            raise ConfigError(
-                "Argument `protocol='pico'` needs `ambiguity`, the probability "
-                "in [0, 1) that a wrong label is a candidate. "
-                f"Received: ambiguity={ambiguity}"
-            )
-        lam = odds * ambiguity / (1.0 - ambiguity) * np.ones_like(size)
-    else:
-        lam = odds * size / np.maximum(outside, 1.0)
-    return np.where(outside > 0, lam, 0.0)
+    return np.where(outside > 0, odds * size / np.maximum(outside, 1.0), 0.0)
 
 
 def mixup(first, second, coefficient):

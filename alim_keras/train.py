@@ -129,7 +129,6 @@ def train(config, folder, scope, replicas=1, publish=True):
         of_features = {"mean": first.training.mean, "std": first.training.std}
         training = dataclasses.replace(training, **of_features)
 
-    # The noise rate, before the seed: it may train networks of its own.
     noise_rate = noise.prepare(config, folder, training)
 
     # Model and optimizer.

@@ -34,9 +34,7 @@ class CAVL(alim_keras.PartialLabelModel):
         z = keras.ops.stop_gradient(outputs["logits"])
         return keras.ops.softmax(keras.ops.abs(z - 1.0) * z)
 
-    def classification_loss(
-        self, logits, targets, candidates, sample_weight=None
-    ):
+    def example_losses(self, logits, targets, candidates):
         soft = self.smoothing / self.num_classes
         targets = (1.0 - self.smoothing) * targets + soft
-        return self.cross_entropy(targets, logits, sample_weight=sample_weight)
+        return super().example_losses(logits, targets, candidates)

@@ -24,9 +24,6 @@ from alim_keras.layers import SparsePseudoLabelTable
 TABLES = {
     "dense": lambda n, c, m: PseudoLabelTable(n, c),
     "sparse": SparsePseudoLabelTable,
-    "sparse float16": lambda n, c, m: SparsePseudoLabelTable(
-        n, c, m, table_dtype="float16"
-    ),
 }
 PARTS = ("refresh", "lambda", "settled", "forget")
 

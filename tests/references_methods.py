@@ -207,7 +207,7 @@ class SlowMethod:
             self.logits(parameters, x[name][i], head)
             for name in ("strong", "strong2")
         ]
-        ramp = min(progress / self.model.ramp, 1.0)
+        ramp = min(progress / 0.5, 1.0)
         return ramp * sum(divergence(w, v) for v in views) + outside_set(z, s)
 
     def _mixing(self, index, i):
@@ -220,8 +220,6 @@ class SlowMethod:
         return j, max(b, 1 - b)
 
     def _update(self, parameters, x, candidates):
-        if self.model.refresh_when == "never":
-            return
         if not self.model.keeps_pseudo_labels and self.name[:2] != "LW":
             return
         for i, index in enumerate(x["index"]):

@@ -66,22 +66,22 @@ def test_order_is_seed_then_column_then_row(make):
 def test_a_cell_has_the_flags_of_its_row(make):
     cells = make(
         "--methods=rc[mixup_weight=0], rc+alim,rc+alim[lam=0.5;--width=4;"
-        "lam_per_class=no],"
-        "gce[method_options=exponent=0.5,targets=uniform]",
+        "scale_factor=2],"
+        "lwc[method_options=beta=2.0,name=x]",
         *("--seeds=1", "--seed=3", "--noise_levels=0.1", "--norm=scale"),
-        *("--lam_per_class", "--noise_rate=0.2", "--mixup_weight=0.7"),
+        *("--scale_factor=0.5", "--noise_rate=0.2", "--mixup_weight=0.7"),
         "--width=8",
     )
     settings = [cell.config.as_dict() for cell in cells]
-    names = "method seed noise_level lam norm lam_per_class noise_rate width"
+    names = "method seed noise_level lam norm scale_factor noise_rate width"
     names = [*names.split(), "mixup_weight"]
     # Without ALIM its flags have their defaults, but for lam.
     assert [[s[name] for name in names] for s in settings[:2]] == [
-        ["rc", 3, 0.1, 0.0, None, False, None, 8, 0.0],
-        ["rc", 3, 0.1, "adaptive", "scale", True, 0.2, 8, 0.7],
+        ["rc", 3, 0.1, 0.0, None, 1.0, None, 8, 0.0],
+        ["rc", 3, 0.1, "adaptive", "scale", 0.5, 0.2, 8, 0.7],
     ]
     assert settings[2]["lam"] == 0.5 and settings[2]["width"] == 4
-    assert settings[3]["method_options"] == "exponent=0.5,targets=uniform"
+    assert settings[3]["method_options"] == "beta=2.0,name=x"
     # The folder's name is made of plain characters only.
     assert set("[];").isdisjoint(os.path.basename(cells[2].folder.path))
 

@@ -245,3 +245,12 @@ def test_xla_gives_the_same_values():
         eager = numpy(function(*arguments))
         compiled = backend.compiled(function, jit_compile=True)(*arguments)
         np.testing.assert_allclose(compiled, eager, rtol=2e-5, atol=1e-6)
+
+
+def test_closed_form_lambda_by_hand():
+    # eta 0.2: odds 1/4. s / (C - s): 1/3, 2/2, 3/1.
+    lam = ops.closed_form_lambda(0.2, [1, 2, 3, 4], 4)
+    np.testing.assert_allclose(lam, [1 / 12, 1 / 4, 3 / 4, 0.0])
+    # One noise rate for each example: odds 1 and 1/3.
+    lam = ops.closed_form_lambda([0.5, 0.25], [1, 1], 4)
+    np.testing.assert_allclose(lam, [1 / 3, 1 / 9])

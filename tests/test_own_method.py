@@ -83,16 +83,16 @@ def test_the_command_trains_and_exports_it(path, tmp_path):
     ("method", "options", "words"),
     [
         ("{path}:Nothing", "smoothing=1", "no class Nothing"),
-        ("no_such_module:CAVL", "smoothing=1", "no_such_module"),
+        ("no_such_file.py:CAVL", "smoothing=1", "no_such_file.py"),
         ("{path}:CAVL", "smoothness=1", "Did you mean smoothing?"),
         ("{path}:CAVL", "smoothing", "name=value"),
         ("prodem", "mixup_alpha=1", "Did you mean proden"),
-        ("gce", "exponent=2", "exponent"),
-        ("gce", "num_classes=3", "has no argument num_classes"),
+        ("lwc", "beta=-2", "beta"),
+        ("lwc", "num_classes=3", "has no argument num_classes"),
     ],
 )
 def test_a_wrong_method_is_a_wrong_flag(path, tmp_path, method, options, words):
-    lam = "0" if method == "gce" else "0.5"
+    lam = "0" if method == "lwc" else "0.5"
     code, _, err = commands.call(
         "train",
         "--preset=smoke",

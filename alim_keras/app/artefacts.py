@@ -157,7 +157,7 @@ def _met(probabilities, sets):
     With K = 1 and the lambda that an audit takes of an unknown noise rate.
     """
     sizes, num_classes = (sets > 0).sum(axis=1, keepdims=True), sets.shape[1]
-    lam = ops.instance_lambda(GUESS, sizes, num_classes, "size")
+    lam = ops.closed_form_lambda(GUESS, sizes, num_classes)
     return np.array(ops.pseudo_labels(probabilities, sets, lam, "scale"))
 
 

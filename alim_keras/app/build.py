@@ -123,8 +123,7 @@ def views(config, training):
         seed=seed,
         crop_scale=(chosen.crop_scale, 1.0),
         flip=chosen.flip,
-        jitter=(0.4, 0.4, 0.4, 0.1) if chosen.jitter else None,
-        grayscale_probability=0.2 if chosen.jitter else 0.0,
+        jitter=chosen.jitter,
         num_operations=chosen.strong_operations,
         cutout=chosen.cutout,
     )
@@ -144,12 +143,12 @@ def image_shape(config, training):
 def table(config, training):
     """Returns the pseudo-label table of the trained rows."""
     size = (len(training.trained), training.num_classes)
-    options = {"table_dtype": config.machine.table_dtype}
-    options["name"] = "pseudo_label_table"
     if config.machine.table == "dense":
-        return layers.PseudoLabelTable(*size, **options)
+        return layers.PseudoLabelTable(*size, name="pseudo_label_table")
     largest = int(training.sets.sizes.max())
-    return layers.SparsePseudoLabelTable(*size, max_set_size=largest, **options)
+    return layers.SparsePseudoLabelTable(
+        *size, max_set_size=largest, name="pseudo_label_table"
+    )
 
 
 def network_name(config, training):
@@ -197,9 +196,7 @@ def mixup_weight(config):
 
 def keeps_pseudo_labels(config):
     """Returns whether the method has a table for ALIM to work on."""
-    targets = method_arguments(config).get("targets")
-    method = methods.find_method(config.method.method)
-    return method.keeps_pseudo_labels or targets == "pseudo_labels"
+    return methods.find_method(config.method.method).keeps_pseudo_labels
 
 
 def compile_model(config, built):
@@ -280,8 +277,6 @@ def alim(config, training, noise_rate):
     if not keeps_pseudo_labels(config):
         return []
     rows, labels, chosen = training.trained, training.labels, config.alim
-    made = training.sets.provenance
-    protocol = made.get("protocol", "size")
     callback = callbacks.ALIM(
         norm=chosen.norm,
         scale_factor=chosen.scale_factor,
@@ -290,9 +285,6 @@ def alim(config, training, noise_rate):
         warmup_epochs=chosen.warmup_epochs,
         update=chosen.update,
         data=eval_batches(training, rows) if chosen.update == "epoch" else None,
-        per_class=chosen.lam_per_class,
-        protocol="pico" if protocol == "superclass" else protocol,
-        ambiguity=made.get("ambiguity"),
         labels=None if labels is None else labels[rows],
         known=training.known[rows] >= 0 if training.known_as_sets else None,
     )
@@ -332,8 +324,6 @@ def check(config, replicas=1):
             "has nothing to adjust; use another method, or --lam=0",
             lam=alim.lam,
         )
-    if alim.lam_per_class and alim.lam != "adaptive":
-        _refuse("--lam_per_class is for --lam=adaptive", lam=alim.lam)
     if train.select != "last" and not train.holdout:
         _refuse(
             f"--select={train.select} judges epochs by images held out of "

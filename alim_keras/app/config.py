@@ -170,17 +170,15 @@ class AlimConfig:
         norm: How a prediction becomes a pseudo label: its largest entry, or all
             of it to the power 1/K. Without it: as the method does.
         scale_factor: K of --norm=scale.
-        lam: Weight of the labels outside the set: a number, adaptive (the
-            quantile of the candidate ratio at the noise rate), or instance (in
-            closed form for each example). 0 is the method without ALIM. Without
-            it: adaptive; 0.1 on --network=image_statistics.
-        lam_per_class: Take that quantile within the examples that share a
-            likeliest class outside their sets.
+        lam: Weight of the labels outside the set: a number, or adaptive (the
+            quantile of the candidate ratio at the noise rate). 0 is the method
+            without ALIM. Without it: adaptive; 0.1 on
+            --network=image_statistics.
         noise_rate: What ALIM is told: a number; oracle (the simulated level);
-            an estimate: em (from the held-out part, or from heads that did not
-            see the item), cv (from three short trainings), votes (from several
-            annotators), annotated (from --known_labels) or annotated:FILE; or
-            auto, one of these. Without it: oracle; auto for given sets.
+            an estimate: votes (from several annotators), annotated (from
+            --known_labels) or annotated:FILE; or auto: one of these, or else
+            from predictions for the held-out part, or of heads that did not
+            see the item. Without it: oracle; auto for given sets.
         warmup_epochs: e0: epochs before labels outside the set get weight.
             Without it: 15; of data of one's own a fifth of the epochs.
         update: Recompute pseudo labels in every step, or after every epoch.
@@ -192,10 +190,7 @@ class AlimConfig:
 
     norm: str | None = choice(None, ("onehot", "scale"))
     scale_factor: float = number(1.0, low=0, is_open="low")
-    lam: float | str | None = number(
-        None, low=0, high=1, words=("adaptive", "instance")
-    )
-    lam_per_class: bool = switch(default=False)
+    lam: float | str | None = number(None, low=0, high=1, words=("adaptive",))
     noise_rate: float | str | None = noise_rate()
     warmup_epochs: int | None = whole(None, low=0)
     update: str = choice("step", ("step", "epoch"))
@@ -213,8 +208,8 @@ class MethodConfig:
             irnet, pico_plus, or FILE.py:Class of your own. Without it: pico;
             proden on a frozen network.
         method_options: Further arguments of the method: name=value,name=value.
-        network: small_cnn, cifar_resnet18, cifar_wide_resnet34_10, convnet9, a
-            model of keras.applications, or mlp for feature vectors; FILE.keras,
+        network: small_cnn, cifar_resnet18, cifar_wide_resnet34_10, a model of
+            keras.applications, or mlp for feature vectors; FILE.keras,
             any network from pixels in [0, 255] to a vector; hub:NAME, a preset
             of KerasHub or its folder; auto: what fits the data, as for all
             settings that are not given. Without it: small_cnn or mlp; auto for
@@ -231,8 +226,6 @@ class MethodConfig:
         head_folds: Number of classifiers, each trained without one fold, which
             then sets that fold's pseudo labels; their mean is the result. For a
             backbone that does not learn. 0, or without it: one classifier.
-        logit_adjustment: tau: adds tau x log of each class's share to the
-            logits of the loss, where classes are rare.
         contrastive_weight: Weight of the contrastive loss.
         temperature: tau of the contrastive loss.
         prototype_temperature: Temperature of the prototypes' softmax. Without
@@ -253,7 +246,6 @@ class MethodConfig:
     mixup_weight: float | None = number(None, low=0)
     mixup_alpha: float = number(4.0, low=0, is_open="low")
     head_folds: int | None = whole(None, low=0)
-    logit_adjustment: float = number(0.0, low=0)
     contrastive_weight: float = number(0.5, low=0)
     temperature: float = number(0.07, low=0, is_open="low")
     prototype_temperature: float | None = number(None, low=0, is_open="low")
@@ -305,7 +297,6 @@ class MachineConfig:
         replicas: Replicas of --distribute=mirrored. Without it: all devices.
         precision: Keras dtype policy. Losses and tables stay in float32.
         table: How pseudo labels are kept; sparse is for many classes.
-        table_dtype: How the table stores a weight.
         jit_compile: Compile the step with XLA; JAX always does.
     """
 
@@ -316,7 +307,6 @@ class MachineConfig:
         "float32", ("float32", "mixed_bfloat16", "mixed_float16")
     )
     table: str = choice("dense", ("dense", "sparse"))
-    table_dtype: str = choice("float32", ("float32", "float16"))
     jit_compile: bool = switch(default=False)
 
 

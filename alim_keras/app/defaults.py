@@ -195,9 +195,8 @@ class _Rules:
             why = "on so weak features folds lose more than they gain"
             self._choose("head_folds", 0, why)
         if is_frozen and values["noise_rate"] is None:
-            if not values["lam_per_class"]:
-                why = "on frozen features it beat the adaptive one"
-                self._choose("lam", HEAD_LAM, why)
+            why = "on frozen features it beat the adaptive one"
+            self._choose("lam", HEAD_LAM, why)
         if is_frozen:
             self._choose("method", HEAD_METHOD, "a head needs no contrast loss")
             self._choose(

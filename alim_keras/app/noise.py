@@ -1,4 +1,4 @@
-"""The noise rate that ALIM is told in a run, and the trainings that find it.
+"""The noise rate that ALIM is told in a run, and an audit's cross-fitting.
 
 The estimators are those of `alim_keras.noise_rate`; the estimate in force
 stands in the run folder, so that a continued run finds it.
@@ -30,46 +30,37 @@ from alim_keras.errors import first_five
 # networks that did not see the labels.
 FILE = "noise_rate.json"
 FOLDS_FILE = "folds.npz"
-# A fold's training takes at most so many epochs, unless they have fewer steps
-# than the second number.
-_EPOCHS, _STEPS = 12, 240
 
 
 def prepare(config, folder, training):
     """Returns what the run tells ALIM: a number, an estimator, or None.
 
-    `annotated`, `votes` and `cv` are estimated here, once, before the
-    training; `em` by the returned estimator, as epochs end, from the held-out
-    part or, with `--head_folds`, from heads that did not see the example. Each
-    estimate is printed and kept.
+    `annotated` and `votes` are estimated here, once, before the training;
+    `auto`, where it can do neither, by the returned estimator, as epochs end:
+    from the held-out part or, with `--head_folds`, from heads that did not see
+    the example. Each estimate is printed and kept.
     """
     kept, asked = Kept(config, folder, training), requested(config)
     if asked in (None, "oracle") or isinstance(asked, float):
         return kept.in_force()
-    estimator = noise_rate.em
     if asked == "auto":
         asked, why = _choose(config, training)
         _tell(f"--noise_rate=auto takes {asked}: {why}")
-        estimator = noise_rate.cautious
     if asked == "em":
-        rows = training.held_out
-        if config.method.head_folds:
-            rows = training.trained
+        is_folded = bool(config.method.head_folds)
+        rows = training.trained if is_folded else training.held_out
         if not len(rows):
             raise ConfigError(
-                "--noise_rate=em looks at images held out of training; add "
-                "--holdout=0.1, or use --noise_rate=cv. Received: --holdout=0"
+                "--noise_rate=auto looks at images held out of training; add "
+                "--holdout=0.1, or give a number. Received: --holdout=0"
             )
         batches = build.eval_batches(training, rows)
-        kept.estimator = noise_rate.HeldOut(batches, estimator)
+        kept.estimator = noise_rate.HeldOut(batches)
         return kept
-    estimate = None
-    if asked == "cv" or folder.checkpoint.exists():
-        # Of a file of true labels that grew meanwhile, a run that goes on
-        # takes the old state, and only such a run.
-        estimate = kept.read()
+    # A file of true labels may have grown since the run began.
+    estimate = kept.read() if folder.checkpoint.exists() else None
     if estimate is None:
-        estimate = _estimate_once(asked, config, training, estimator)
+        estimate = _estimate_once(asked, training)
     return kept.keep(estimate).value
 
 
@@ -80,7 +71,7 @@ def requested(config):
     is_table = known_data.is_table(config.data.dataset)
     if not config.candidates.candidates_file and not is_table:
         return "oracle"
-    is_needed = config.alim.lam in ("adaptive", "instance")
+    is_needed = config.alim.lam == "adaptive"
     return "auto" if is_needed and build.keeps_pseudo_labels(config) else None
 
 
@@ -104,7 +95,7 @@ class Kept:
         if asked != "oracle":
             return self.read()
         level = self.training.sets.provenance.get("noise_level")
-        if level is None and self.config.alim.lam in ("adaptive", "instance"):
+        if level is None and self.config.alim.lam == "adaptive":
             raise ConfigError(
                 "--noise_rate=oracle needs simulated candidate sets, whose "
                 "noise level is known; give --noise_rate=auto to estimate it, "
@@ -149,19 +140,13 @@ def _choose(config, training):
     known = training.known
     is_sample = known is not None and not training.known_as_sets
     num_labels = int(np.sum(known >= 0)) if is_sample else 0
-    # Full sets cannot be wrong.
-    sizes = training.sets.sizes[training.held_out]
-    num_held_out = int((sizes < training.num_classes).sum())
-    asked, why = noise_rate.choose(num_held_out, num_labels)
-    if asked == "annotated":
-        return asked, why
+    if num_labels >= noise_rate.ENOUGH_LABELS:
+        return "annotated", f"{num_labels} true labels need no assumption."
     if _votes(training) is not None:
         return "votes", "several annotators answered for the same items."
     if config.method.head_folds:
         return "em", "heads that did not see an item judge its set."
-    if asked == "cv" and config.machine.distribute == "multi_worker":
-        return "em", "many processes train, and cv is for one."
-    return asked, why
+    return "em", "predictions for the held-out part judge its sets."
 
 
 def _votes(training):
@@ -174,7 +159,7 @@ def _votes(training):
     return votes if votes.overlap() and len(votes.names) > 1 else None
 
 
-def _estimate_once(asked, config, training, estimator=noise_rate.em):
+def _estimate_once(asked, training):
     """Returns an `Estimate` that is made before the training."""
     if asked == "votes":
         votes = _votes(training)
@@ -184,24 +169,10 @@ def _estimate_once(asked, config, training, estimator=noise_rate.em):
                 "the same items, in a column `annotator`, or one each."
             )
         return noise_rate.from_votes(votes, training.sets)
-    if asked != "cv":
-        rows, labels = _annotations(asked.partition(":")[2], training)
-        # The sets as they were given, where known labels stand in for some.
-        given = training.candidates.take(rows).dense()
-        return noise_rate.annotated(labels, given)
-    if config.machine.distribute == "multi_worker":
-        raise ConfigError(
-            "--noise_rate=cv trains in one process; use --noise_rate=em. "
-            "Received: --distribute=multi_worker"
-        )
-    rows = training.trained
-    return noise_rate.cv(
-        CrossFit(config, training, "Estimating the noise rate: "),
-        training.sets.take(rows).dense(),
-        seed=config.run.seed,
-        groups=_groups_of(training, rows),
-        estimator=estimator,
-    )
+    rows, labels = _annotations(asked.partition(":")[2], training)
+    # The sets as they were given, where known labels stand in for some.
+    given = training.candidates.take(rows).dense()
+    return noise_rate.annotated(labels, given)
 
 
 def _annotations(path, training):
@@ -234,14 +205,11 @@ class CrossFit:
     every network can be trained with; the rest is the run's. One model serves
     all folds, from the same initial weights.
 
-    Rows count within `training.trained`. `epochs` defaults to 12, or more where
-    these have fewer than 240 steps, but never more than the run's. `purpose`
-    begins each printed line.
+    Rows count within `training.trained`.
     """
 
-    def __init__(self, config, training, purpose, epochs=None):
-        self.config, self.training = config, training
-        self.purpose, self.epochs = purpose, epochs
+    def __init__(self, config, training, epochs):
+        self.config, self.training, self.epochs = config, training, epochs
         self._fold = 0
         backend.set_random_seed(config.run.seed)
         arguments, options = build.common_arguments(config, training)
@@ -269,19 +237,16 @@ class CrossFit:
             batch_size=batch_size,
             seed=config.run.seed,
         )
-        wanted = max(_EPOCHS, -(-_STEPS // (len(rows) // batch_size)))
-        epochs = self.epochs or min(config.train.epochs, wanted)
         self._fold += 1
-        line = f"network {self._fold}: {epochs} epochs on {len(rows):,} items"
-        if epochs < wanted and not self.epochs:
-            line += (
-                f" ({wanted} epochs would be right, but --epochs={epochs}: "
-                "the estimate may be far too low)"
-            )
-        _tell(self.purpose + line)
-        rate = build.learning_rate(config, epochs)
+        _tell(
+            f"Out-of-fold network {self._fold}: {self.epochs} epochs on "
+            f"{len(rows):,} items"
+        )
+        rate = build.learning_rate(config, self.epochs)
         schedule = keras.callbacks.LearningRateScheduler(rate)
-        self._model.fit(batches, epochs=epochs, verbose=0, callbacks=[schedule])
+        self._model.fit(
+            batches, epochs=self.epochs, verbose=0, callbacks=[schedule]
+        )
         batches = build.eval_batches(training, training.trained[predict_rows])
         logits = [self._infer(x) for x, _ in batches]
         return np.concatenate(list(map(keras.ops.convert_to_numpy, logits)))
@@ -304,7 +269,7 @@ def fold_probabilities(run, folds, epochs=None):
             training, trained=np.arange(count), held_out=np.arange(0)
         )
         logits = noise_rate.out_of_fold(
-            CrossFit(run.config, everything, "Out-of-fold ", epochs),
+            CrossFit(run.config, everything, epochs),
             count,
             folds,
             run.config.run.seed,

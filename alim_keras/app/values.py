@@ -20,7 +20,7 @@ _WORDS = {
 _TABLES = tuple(
     ".csv .tsv .txt .jsonl .ndjson .json .parquet .npz .npy".split()
 )
-_NOISE_RATES = ("oracle", "auto", "em", "cv", "votes", "annotated")
+_NOISE_RATES = ("oracle", "auto", "votes", "annotated")
 
 
 class Parser(flags.ArgumentParser):

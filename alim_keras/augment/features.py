@@ -34,7 +34,6 @@ class FeatureViews(RandomViews):
             replaces by their means. Defaults to `0.2`.
         noise: Non-negative float, the standard deviation of a strong view's
             noise, in units of each feature's own. Defaults to `0.1`.
-        weak_noise: The same for the weak view. Defaults to `0.0`.
 
     Raises:
         ConfigError: If an argument is outside its range.
@@ -53,7 +52,6 @@ class FeatureViews(RandomViews):
     seed: int = number(0, low=0, high=2**32 - 1, whole=True)
     dropout: float = number(0.2, low=0, high=1)
     noise: float = number(0.1, low=0)
-    weak_noise: float = number(0.0, low=0)
 
     def __post_init__(self):
         super().__post_init__()
@@ -72,26 +70,18 @@ class FeatureViews(RandomViews):
             )
 
     def make_weak(self, features, draw):
-        return self._noisy(features, self.weak_noise, draw)
+        return features
 
     def make_strong(self, features, draw):
-        result = self._noisy(features, self.noise, draw)
-        if self.dropout == 0:
-            return result
+        # Never -1, where the inverse is infinite; 1 is not drawn.
+        level = 2.0 * _each(features, draw, "/noise") - 1.0
+        level = keras.ops.maximum(level, 2.0**-23 - 1.0)
+        normal = math.sqrt(2.0) * keras.ops.erfinv(level)
         return keras.ops.where(
             _each(features, draw, "/dropout") < self.dropout,
             _scaled(self.mean),
-            result,
+            features + self.noise * _scaled(self.std) * normal,
         )
-
-    def _noisy(self, features, noise, draw):
-        if noise == 0:
-            return features
-        drawn = _each(features, draw, "/noise")
-        # Never -1, where the inverse is infinite; 1 is not drawn.
-        level = keras.ops.maximum(2.0 * drawn - 1.0, 2.0**-23 - 1.0)
-        normal = math.sqrt(2.0) * keras.ops.erfinv(level)
-        return features + noise * _scaled(self.std) * normal
 
     def _checked(self, images):
         images = keras.ops.convert_to_tensor(images)

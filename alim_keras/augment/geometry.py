@@ -17,13 +17,15 @@ from alim_keras.augment import pixels
 # Random numbers that one crop needs, and the candidates it tries.
 CROP_TRIES = 10
 CROP_DRAWS = 2 * CROP_TRIES + 2
+# Smallest and largest width over height of a crop.
+_RATIO = (3 / 4, 4 / 3)
 
 
-def random_boxes(draws, size, scale=(0.2, 1.0), ratio=(3 / 4, 4 / 3)):
+def random_boxes(draws, size, scale):
     """RandomResizedCrop of torchvision of draws `(B, CROP_DRAWS)` in [0, 1).
 
-    Ten candidates (area uniform in `scale`, width over height log-uniform in
-    `ratio`, sides rounded) are drawn at once; the first that fits into the
+    Ten candidates (area uniform in `scale`, width over height log-uniform from
+    3/4 to 4/3, sides rounded) are drawn at once; the first that fits into the
     image is taken, else the largest centred crop with an allowed ratio.
     Returns left, top, width and height, whole float32 numbers `(B, 4)`.
     """
@@ -31,7 +33,7 @@ def random_boxes(draws, size, scale=(0.2, 1.0), ratio=(3 / 4, 4 / 3)):
     height, width = size
     area = scale[0] + (scale[1] - scale[0]) * draws[:, :CROP_TRIES]
     root = ops.sqrt(area * float(height * width))
-    low, high = (0.5 * math.log(value) for value in ratio)
+    low, high = (0.5 * math.log(value) for value in _RATIO)
     stretch = ops.exp(low + (high - low) * draws[:, CROP_TRIES:-2])
     # The largest box with an allowed ratio is the last candidate.
     last = ops.zeros_like(root[:, :1])
@@ -39,8 +41,8 @@ def random_boxes(draws, size, scale=(0.2, 1.0), ratio=(3 / 4, 4 / 3)):
     def candidates(drawn, largest):
         return ops.concatenate([ops.round(drawn), last + largest], axis=1)
 
-    widths = candidates(root * stretch, min(width, round(height * ratio[1])))
-    heights = candidates(root / stretch, min(height, round(width / ratio[0])))
+    widths = candidates(root * stretch, min(width, round(height * _RATIO[1])))
+    heights = candidates(root / stretch, min(height, round(width / _RATIO[0])))
     fits = (widths > 0) & (widths <= width)
     fits = fits & (heights > 0) & (heights <= height)
     first = ops.argmax(ops.cast(fits, "int32"), axis=1)

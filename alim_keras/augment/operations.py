@@ -38,6 +38,7 @@ _TABLES = ("Equalize", "Posterize", "Solarize")
 
 # Centre (x, y) and side of the cutout.
 CUTOUT_DRAWS = 3
+_CUTOUT_COLOR = [125, 123, 114]
 
 
 def _chosen(operation, name):
@@ -203,13 +204,13 @@ def where_needed(planes, needed, numbers, change):
     return ops.reshape(flat, (channels, -1, height, width))
 
 
-def cutout_planes(planes, draws, largest, color):
+def cutout_planes(planes, draws, largest):
     """Paints a square over each example.
 
     The side is uniform up to `largest` of the width, the centre over the
     image. The left and top edges are moved into the image before the others
     are measured from them; the last row and column are painted too. One
-    channel gets the mean of `color`.
+    channel gets the mean of the colour.
     """
     ops = keras.ops
     channels, _, height, width = planes.shape
@@ -223,8 +224,7 @@ def cutout_planes(planes, draws, largest, color):
     covered = inside_rectangle(
         span(draws[:, 0], width), span(draws[:, 1], height), (height, width)
     )
-    if channels == 1:
-        color = (sum(color) / len(color),)
+    color = _CUTOUT_COLOR if channels == 3 else [sum(_CUTOUT_COLOR) / 3]
     paint = ops.reshape(ops.convert_to_tensor(color, "float32"), (-1, 1, 1, 1))
     return ops.where(covered, paint, planes)
 

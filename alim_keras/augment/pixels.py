@@ -21,6 +21,9 @@ LUMA = (0.299, 0.587, 0.114)
 # much.
 JITTER_DRAWS = 6
 _BRIGHTNESS, _CONTRAST, _SATURATION, _HUE = range(4)
+# How many views it changes; how far the factors of the first three are from 1,
+# and a hue from its place, in turns.
+_SHARE, _FARTHEST, _TURN = 0.8, 0.4, 0.1
 
 
 def to_planes(images):
@@ -153,36 +156,23 @@ def equalize_table(pixels):
     return ops.where(step > 0, ops.minimum(table, 255.0), identity)
 
 
-def jitter(planes, draws, strength, probability):
+def jitter(planes, draws):
     """Changes brightness, contrast, saturation and hue in a random order.
 
     torchvision's ColorJitter, with an order of its own for each example and
-    draws `(B, JITTER_DRAWS)` in [0, 1). Of the four numbers of `strength`
-    three are of factors in `[max(0, 1 - s), 1 + s]`, and the hue turns by a
-    share of the circle in `[-s, s]`.
+    draws `(B, JITTER_DRAWS)` in [0, 1). Grey images have no saturation or hue.
     """
     ops = keras.ops
     colored = planes.shape[0] == 3
-    blends = [
-        op
-        for op in (_BRIGHTNESS, _CONTRAST, _SATURATION)
-        if strength[op] > 0 and (colored or op != _SATURATION)
-    ]
-    hue = colored and strength[_HUE] > 0
-    if not blends and not hue:
-        return planes
-    chosen = ops.cast(draws[:, 0] < probability, "float32")
+    blends = [_BRIGHTNESS, _CONTRAST, _SATURATION][: 3 if colored else 2]
+    chosen = ops.cast(draws[:, 0] < _SHARE, "float32")
     order = ops.cast(ops.floor(draws[:, 1] * 24.0), "int32")
     kinds, hue_places = _orders(blends)
     # (B, step, kind): which blend comes at which step.
     kinds = backend.take_rows(ops.convert_to_tensor(kinds), order)
     hue_place = backend.take_rows(ops.convert_to_tensor(hue_places), order)
-    lowest = [max(0.0, 1.0 - s) for s in strength[:3]]
-    factors = [
-        low + (1.0 + s - low) * draws[:, 2 + op]
-        for op, (low, s) in enumerate(zip(lowest, strength))
-    ]
-    factors = ops.expand_dims(ops.stack(factors, axis=1), 1)
+    low, width = 1.0 - _FARTHEST, 2.0 * _FARTHEST
+    factors = ops.expand_dims(low + width * draws[:, 2 : 2 + _HUE], 1)
     changes = ops.sum(kinds * (factors - 1.0), axis=2)
     changes = changes * ops.expand_dims(chosen, 1)
 
@@ -203,9 +193,9 @@ def jitter(planes, draws, strength, probability):
     # times with no change.
     steps = range(len(blends))
     for step in steps:
-        planes = blend(planes, step, step < hue_place if hue else True)
-    if hue:
-        turns = (2.0 * draws[:, 2 + _HUE] - 1.0) * strength[_HUE] * chosen
+        planes = blend(planes, step, step < hue_place if colored else True)
+    if colored:
+        turns = (2.0 * draws[:, 2 + _HUE] - 1.0) * _TURN * chosen
         planes = shift_hue(planes, per_image(turns))
         for step in steps:
             planes = blend(planes, step, step >= hue_place)

@@ -19,6 +19,7 @@ _FLIP = geometry.CROP_DRAWS
 _NEXT = geometry.CROP_DRAWS + 1
 _JITTER = slice(_NEXT, _NEXT + pixels.JITTER_DRAWS)
 _GRAYSCALE = _NEXT + pixels.JITTER_DRAWS
+_GRAYSCALE_SHARE = 0.2
 _CUTOUT = slice(_NEXT, _NEXT + operations.CUTOUT_DRAWS)
 _OPERATIONS = _NEXT + operations.CUTOUT_DRAWS
 
@@ -145,22 +146,15 @@ class Views(RandomViews):
         crop_scale: Pair of floats in (0, 1], the share of the image's area
             that a crop takes. `None` takes the whole image. Defaults to
             `(0.2, 1.0)`.
-        crop_ratio: Pair of positive floats, width over height of a crop.
-            Defaults to `(3 / 4, 4 / 3)`.
         flip: Float in [0, 1], the share of views that are mirrored left to
             right. Use `0.0` where that changes the meaning, as for digits.
             Defaults to `0.5`.
-        jitter: Four floats for brightness, contrast, saturation (factors in
-            `[max(0, 1 - x), 1 + x]`) and hue (at most 0.5, in turns). `None`
-            switches it off. Defaults to `(0.4, 0.4, 0.4, 0.1)`.
-        jitter_probability: Float in [0, 1]. Defaults to `0.8`.
-        grayscale_probability: Float in [0, 1]. Defaults to `0.2`.
+        jitter: Whether weak views change their colours and some are grey.
+            Defaults to `True`.
         num_operations: Integer from 0 to 100, operations of a strong view.
             Defaults to `3`.
         cutout: Float in [0, 1], the largest side of the cutout as share of
             the view's width. `0` switches it off. Defaults to `0.5`.
-        cutout_color: Three floats in [0, 255]. One-channel views get their
-            mean. Defaults to `(125, 123, 114)`.
 
     Raises:
         ConfigError: If an argument is outside its range.
@@ -184,41 +178,26 @@ class Views(RandomViews):
     crop_scale: tuple | None = number(
         (0.2, 1.0), low=0, high=1, low_open=True, count=2, optional=True
     )
-    crop_ratio: tuple = number((3 / 4, 4 / 3), low=0, low_open=True, count=2)
     flip: float = number(0.5, low=0, high=1)
-    jitter: tuple | None = number(
-        (0.4, 0.4, 0.4, 0.1), low=0, high=255, count=4, optional=True
-    )
-    jitter_probability: float = number(0.8, low=0, high=1)
-    grayscale_probability: float = number(0.2, low=0, high=1)
+    jitter: bool = True
     num_operations: int = number(3, low=0, high=100, whole=True)
     cutout: float = number(0.5, low=0, high=1)
-    cutout_color: tuple = number((125, 123, 114), low=0, high=255, count=3)
 
     def __post_init__(self):
         super().__post_init__()
-        if self.jitter and self.jitter[3] > 0.5:
+        if self.crop_scale and self.crop_scale[0] > self.crop_scale[1]:
             raise ConfigError(
-                "The last number of argument `jitter`, the hue, must be at "
-                f"most 0.5. Received: jitter={self.jitter}"
+                "Argument `crop_scale` must be (lowest, highest). "
+                f"Received: crop_scale={self.crop_scale}"
             )
-        for name in ("crop_scale", "crop_ratio"):
-            pair = getattr(self, name)
-            if pair and pair[0] > pair[1]:
-                raise ConfigError(
-                    f"Argument `{name}` must be (lowest, highest). "
-                    f"Received: {name}={pair}"
-                )
 
     def make_weak(self, images, draw):
         drawn = draw(_GRAYSCALE + 1)
         planes = self._crop(images, drawn)
-        if self.jitter and self.jitter_probability > 0:
-            planes = pixels.jitter(
-                planes, drawn[:, _JITTER], self.jitter, self.jitter_probability
-            )
-        if self.grayscale_probability > 0 and planes.shape[0] == 3:
-            gray = drawn[:, _GRAYSCALE] < self.grayscale_probability
+        if self.jitter:
+            planes = pixels.jitter(planes, drawn[:, _JITTER])
+        if self.jitter and planes.shape[0] == 3:
+            gray = drawn[:, _GRAYSCALE] < _GRAYSCALE_SHARE
             planes = keras.ops.where(
                 keras.ops.reshape(gray, (-1, 1, 1)),
                 keras.ops.expand_dims(pixels.luminance(planes), 0),
@@ -244,7 +223,7 @@ class Views(RandomViews):
             planes = pixels.clip(planes)
         if self.cutout > 0:
             planes = operations.cutout_planes(
-                planes, drawn[:, _CUTOUT], self.cutout, self.cutout_color
+                planes, drawn[:, _CUTOUT], self.cutout
             )
         return pixels.from_planes(planes)
 
@@ -253,9 +232,7 @@ class Views(RandomViews):
         box = flip = None
         if self.crop_scale:
             size = images.shape[1:3]
-            box = geometry.random_boxes(
-                drawn[:, _CROP], size, self.crop_scale, self.crop_ratio
-            )
+            box = geometry.random_boxes(drawn[:, _CROP], size, self.crop_scale)
         if self.flip > 0:
             flip = drawn[:, _FLIP] < self.flip
         return geometry.resample(images, self.image_size, box, flip, matrix)

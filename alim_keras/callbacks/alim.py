@@ -10,10 +10,6 @@ from alim_keras.errors import check_choice
 from alim_keras.errors import check_number
 from alim_keras.errors import check_ranges
 from alim_keras.layers import PseudoLabelTable
-from alim_keras.noise_rate import noise_posterior
-
-# Fewer ratios than this say nothing about a class of their own.
-_FEWEST = 10
 
 
 class ALIM(keras.callbacks.Callback):
@@ -28,14 +24,12 @@ class ALIM(keras.callbacks.Callback):
             own, `model.default_norm`: with it and `lam=0` the run is the
             method itself, bit for bit.
         scale_factor: K of Eq. 5. Defaults to `1.0`.
-        lam: `"adaptive"` (Eq. 6), `"instance"` (for each example, by
-            `ops.instance_lambda`, times the probability that its set is wrong
-            where ratios tell), or a number in `[0, 1]` to use after the
+        lam: `"adaptive"` (Eq. 6), or a number in `[0, 1]` to use after the
             warm-up; 0 is the method without ALIM. Defaults to `"adaptive"`.
         noise_rate: eta, the share of wrong sets, in `[0, 1]`, or an estimator
             such as `alim_keras.noise_rate.HeldOut`, asked at the end of epoch
-            e0 and of each later one. Needed by `lam="adaptive"` and
-            `"instance"`. 0 keeps lambda at 0.
+            e0 and of each later one. Needed by `lam="adaptive"`. 0 keeps
+            lambda at 0.
         warmup_epochs: e0. Defaults to `80`.
         update: `"step"` recomputes pseudo labels in every training step,
             blended into the table with the momentum phi (the authors' code);
@@ -46,21 +40,14 @@ class ALIM(keras.callbacks.Callback):
         pseudo_label_momentum: phi, for `update="step"`: a number, or a pair
             (first epoch, end of training) to move linearly between. Becomes
             the model's own, whose default is `(0.95, 0.8)`.
-        per_class: Whether `lam="adaptive"` takes the quantile within the
-            examples that share a likeliest class outside their sets, for data
-            in which some classes are rare. Defaults to `False`.
-        protocol: How sets come about, see `ops.instance_lambda`, for
-            `lam="instance"`. Defaults to `"flip"`.
-        ambiguity: q, for `protocol="pico"`.
         labels: True labels `(N,)` of the training set, -1 where not known,
             for the log `pseudo_label_accuracy` alone.
         known: Bool `(N,)`, examples whose set is what a person looked up:
             their lambda stays 0, so that no label leaves it. Defaults to none.
 
-    Logs: `lambda` (of the coming epoch; with `lam="instance"` the mean over
-    this epoch's examples); `noise_rate`, where there is one (0 before the
-    first estimate); with `labels`, `pseudo_label_accuracy` (over the examples
-    whose row has one strongest class).
+    Logs: `lambda` (of the coming epoch); `noise_rate`, where there is one (0
+    before the first estimate); with `labels`, `pseudo_label_accuracy` (over
+    the examples whose row has one strongest class).
 
     Raises:
         ConfigError: If an argument is out of range.
@@ -87,9 +74,6 @@ class ALIM(keras.callbacks.Callback):
         update="step",
         data=None,
         pseudo_label_momentum=None,
-        per_class=False,
-        protocol="flip",
-        ambiguity=None,
         labels=None,
         known=None,
     ):
@@ -105,20 +89,14 @@ class ALIM(keras.callbacks.Callback):
             self.estimator = noise_rate
         elif noise_rate is not None:
             check_ranges(noise_rate=(noise_rate, "share"))
-        is_rule = lam in ("adaptive", "instance")
-        if not is_rule:
+        if lam != "adaptive":
             check_ranges(lam=(lam, "share"))
         for is_wrong, text in (
             (
-                is_rule and noise_rate is None,
-                f"`lam={lam!r}` needs `noise_rate`, the share of candidate "
+                lam == "adaptive" and noise_rate is None,
+                "`lam='adaptive'` needs `noise_rate`, the share of candidate "
                 "sets that are wrong (eta); a guess such as 0.2 does, or give "
                 "a fixed `lam`. Received: noise_rate=None",
-            ),
-            (
-                per_class and lam != "adaptive",
-                "`per_class=True` is for `lam='adaptive'`. "
-                f"Received: lam={lam!r}",
             ),
             (
                 update == "epoch" and data is None,
@@ -128,9 +106,6 @@ class ALIM(keras.callbacks.Callback):
         ):
             if is_wrong:
                 raise ConfigError(f"Argument {text}")
-        if lam == "instance":
-            # Refuses a wrong protocol or ambiguity before training.
-            ops.instance_lambda(0.0, [1], 2, protocol, ambiguity)
         if np.isscalar(pseudo_label_momentum):
             pseudo_label_momentum = (pseudo_label_momentum,) * 2
         phi = pseudo_label_momentum
@@ -143,9 +118,6 @@ class ALIM(keras.callbacks.Callback):
         self.update = update
         self.data = data
         self.pseudo_label_momentum = pseudo_label_momentum
-        self.per_class = per_class
-        self.protocol = protocol
-        self.ambiguity = ambiguity
         self.labels = None if labels is None else np.asarray(labels)
         self.known = None if known is None else np.asarray(known, bool)
 
@@ -179,6 +151,10 @@ class ALIM(keras.callbacks.Callback):
             self.model.pseudo_label_momentum = self.pseudo_label_momentum
         if self.estimator is None and self.noise_rate is not None:
             table.noise_rate.assign(self.noise_rate)
+        factor = np.ones(table.lam_factor.shape)
+        if self.known is not None:
+            factor[self.known] = 0.0
+        table.lam_factor.assign(factor)
         if self.update == "epoch":
             self._infer = backend.compiled(
                 self.model.infer_scores, self.model.variables
@@ -187,7 +163,7 @@ class ALIM(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         if epoch < self.warmup_epochs:
             # After an earlier fit, lambda may stand at what that one left.
-            self._set_lambda(0.0)
+            self.table.lam.assign(0.0)
 
     def on_epoch_end(self, epoch, logs=None):
         if self.update == "epoch":
@@ -195,12 +171,7 @@ class ALIM(keras.callbacks.Callback):
         else:
             self._update_lambda(epoch)
         if logs is not None:
-            logs["lambda"] = float(
-                self.table.lam_used.numpy()[0]
-                if self.lam == "instance"
-                else self.table.lam.numpy()
-                * np.mean(self.table.lam_by_class.numpy())
-            )
+            logs["lambda"] = float(self.table.lam.numpy())
             if self.noise_rate is not None:
                 logs["noise_rate"] = float(self.table.noise_rate.numpy())
             if self.labels is not None:
@@ -209,8 +180,6 @@ class ALIM(keras.callbacks.Callback):
                 right = (settled == self.labels)[counted]
                 accuracy = float(right.mean()) if len(right) else np.nan
                 logs["pseudo_label_accuracy"] = accuracy
-
-    # Lambda: one of three rules, then the known examples.
 
     def _update_lambda(self, epoch):
         """Sets lambda for the next epoch from this epoch's Eq. 6 values."""
@@ -222,62 +191,13 @@ class ALIM(keras.callbacks.Callback):
                 if estimate is not None:
                     self.table.noise_rate.assign(estimate.value)
                 rate = float(self.table.noise_rate.numpy())
+        lam = self.lam
         if rate == 0:
-            self._set_lambda(0.0)
-        elif self.lam == "adaptive":
-            self._set_adaptive(rate)
-        elif self.lam == "instance":
-            self._set_instance(rate)
-        else:
-            self._set_lambda(self.lam)
-
-    def _set_adaptive(self, noise_rate):
-        """Eq. 6: the quantile of the candidate ratios at the noise rate."""
-        table = self.table
-        ratios = table.candidate_ratio.numpy()
-        lam = ops.adaptive_lambda(ratios, noise_rate)
-        if not self.per_class:
-            self._set_lambda(lam)
-            return
-        # Within the examples whose label would go to the same class, so that
-        # a share `noise_rate` of them may, however rare the class is.
-        by_class = np.full((table.num_classes,), lam)
-        rivals, usable = table.rival.numpy(), np.isfinite(ratios)
-        for c in range(table.num_classes):
-            mine = ratios[usable & (rivals == c)]
-            if len(mine) >= _FEWEST:
-                by_class[c] = ops.adaptive_lambda(mine, noise_rate)
-        self._set_lambda(1.0, by_class=by_class)
-
-    def _set_instance(self, noise_rate):
-        """The closed form for each set size, times the noise posterior."""
-        table = self.table
-        by_size = ops.instance_lambda(
-            min(noise_rate, 1.0),
-            np.maximum(np.arange(table.num_classes + 1), 1),
-            table.num_classes,
-            self.protocol,
-            self.ambiguity,
-        )
-        self._set_lambda(
-            1.0,
-            by_size=np.clip(by_size, 0.0, 1.0),
-            by_example=noise_posterior(table.candidate_ratio.numpy()),
-        )
-
-    def _set_lambda(self, lam, by_size=None, by_class=None, by_example=None):
-        """Writes lambda and its factors; a factor that is None is 1."""
-        table = self.table
-        table.lam.assign(lam)
-        for weight, factor in (
-            (table.lam_by_size, by_size),
-            (table.lam_by_class, by_class),
-            (table.noise_posterior, by_example),
-        ):
-            factor = np.ones(weight.shape) if factor is None else factor
-            if weight is table.noise_posterior and self.known is not None:
-                factor = np.where(self.known, 0.0, factor)
-            weight.assign(factor)
+            lam = 0.0
+        elif lam == "adaptive":
+            ratios = self.table.candidate_ratio.numpy()
+            lam = ops.adaptive_lambda(ratios, rate)
+        self.table.lam.assign(lam)
 
     # Algorithm 1.
 
@@ -286,15 +206,12 @@ class ALIM(keras.callbacks.Callback):
         # Labels need lambda, which needs every score first: kept beside a
         # dense table, which is as large, and computed twice beside a sparse.
         ratios = np.full((self.table.num_examples,), np.nan, "float32")
-        rivals = np.zeros_like(ratios)
         kept = []
         for index, scores, candidates in self._scored():
             ratios[index] = ops.candidate_ratio(scores, candidates)
-            rivals[index] = ops.rival(scores, candidates)
             if self.table.is_dense:
                 kept.append((index, scores, candidates))
         self.table.candidate_ratio.assign(ratios)
-        self.table.rival.assign(rivals)
         self._update_lambda(epoch)
         if epoch + 1 < self.model.pseudo_label_start:
             return

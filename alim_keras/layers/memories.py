@@ -8,8 +8,6 @@ from alim_keras import ops
 from alim_keras.ops import TINY
 
 NO_CLASS = -1
-# Epochs that a `Plateau` remembers.
-LENGTH = 256
 
 
 class Memory(keras.layers.Layer):
@@ -118,41 +116,6 @@ class EmbeddingQueue(Memory):
             new = keras.ops.cast(new, queue.dtype)
             both = keras.ops.concatenate([queue, new], axis=0)
             queue.assign(both[-self.size :])
-
-
-@keras.saving.register_keras_serializable(package="alim_keras")
-class ClassPrior(Memory):
-    """The share of each class: a moving average of the targets.
-
-    True labels are not needed: the pseudo labels stand in for them.
-
-    Args:
-        num_classes: C.
-        momentum: Of the average, per step. Defaults to `0.99`.
-
-    Weights (none trainable):
-        prior: `(C,)`, sums to 1; uniform at the start.
-
-    Reference:
-    - [Menon et al., 2021](https://arxiv.org/abs/2007.07314) (logit adjustment)
-    """
-
-    arguments = ("num_classes", "momentum")
-
-    def __init__(self, num_classes, momentum=0.99, **kwargs):
-        super().__init__(num_classes, momentum, **kwargs)
-        self.prior = self.frozen("prior", (num_classes,), 1.0 / num_classes)
-
-    def update(self, targets):
-        """Takes in a batch's targets `(B, C)`, of all replicas."""
-        mean = keras.ops.mean(backend.all_gather(targets), axis=0)
-        m = self.momentum
-        self.prior.assign(m * self.prior + (1.0 - m) * mean)
-
-    def log(self):
-        """Returns the logarithm of the shares, `(C,)`."""
-        prior = keras.ops.convert_to_tensor(self.prior)
-        return keras.ops.log(keras.ops.maximum(prior, 1e-6))
 
 
 class _ExampleRows(Memory):
@@ -264,44 +227,3 @@ class Reliability(Memory):
         reliable = np.ones((self.num_examples,), "float32")
         reliable[order[int(share * len(order)) :]] = 0.0
         self.reliable.assign(reliable)
-
-
-@keras.saving.register_keras_serializable(package="alim_keras")
-class Plateau(Memory):
-    """The shares of the last epochs, and whether they stopped rising (IRNet).
-
-    Weights (none trainable), so that an interrupted run decides as another:
-        history: `(256,)`, the newest share last; `nan` before the first.
-        counts: Pair: how many examples of the current epoch belong to the
-            share, and how many there were.
-    """
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.history = self.frozen("history", (LENGTH,), np.nan)
-        self.counts = self.frozen("counts", (2,))
-
-    def record(self, belongs):
-        """Takes in a step's examples: float32 `(B,)`, 1 in the share, or 0."""
-        belongs = backend.all_gather(belongs)
-        size = keras.ops.sum(keras.ops.ones_like(belongs))
-        new = keras.ops.stack([keras.ops.sum(belongs), size])
-        self.counts.assign(self.counts + new)
-
-    def close_epoch(self):
-        """Moves the share of the epoch that has ended into the history."""
-        inside, count = self.counts.numpy()
-        if count:
-            kept = self.history.numpy()[1:]
-            self.history.assign(np.append(kept, inside / count))
-            self.counts.assign([0.0, 0.0])
-
-    def is_reached(self, window, gain):
-        """Whether the mean of `window` epochs rose by less than `gain`.
-
-        Against that of as many before, if there were; `window` is up to 128.
-        """
-        history = self.history.numpy().astype("float64")[-2 * window :]
-        rise = history[window:].mean() - history[:window].mean()
-        # A comparison with NaN is False.
-        return bool(rise < gain)

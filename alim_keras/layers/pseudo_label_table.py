@@ -5,7 +5,6 @@ import numpy as np
 
 from alim_keras import backend
 from alim_keras import ops
-from alim_keras.errors import check_choice
 from alim_keras.layers.memories import Memory
 
 # Rows are read out of a table in blocks of about this many numbers.
@@ -17,19 +16,14 @@ class PseudoLabelTable(Memory):
     """The pseudo labels `w` of all N examples, and what ALIM sets them by.
 
     A row that was never touched is zero and counts as `S / sum S`. All of this
-    is replicated on every device: `4 N C` bytes for the rows (half of it in
-    float16) and `12 N` for the numbers of each example. Where the rows are
+    is replicated on every device: `4 N C` bytes for the rows and
+    `8 N` for the numbers of each example. Where the rows are
     too much, `SparsePseudoLabelTable` has the same interface. A step touches
     the rows of its batch only.
 
     Args:
         num_examples: N, the number of training examples.
         num_classes: C.
-        table_dtype: How the rows are stored, `"float32"` or `"float16"`. The
-            arithmetic is float32. Rows stored in float16 are scaled to a sum
-            of 1 as they are read; an entry is then off by up to 0.05 % of
-            itself in each refresh, so phi should stay below 0.999. Defaults
-            to `"float32"`.
 
     Weights (none trainable):
         table: `(N, C)`; rows sum to 1, or are zero if untouched.
@@ -40,19 +34,11 @@ class PseudoLabelTable(Memory):
         update_in_step: Scalar, 1.0 if every training step refreshes the rows
             of its batch, 0.0 if they change between epochs only.
         lam: Scalar lambda of Eq. 3.
-        lam_by_size: `(C + 1,)`, a factor of lambda for each size of the set.
-        lam_by_class: `(C,)`, a factor of lambda for each class that it weighs.
-        noise_posterior: `(N,)`, a factor of lambda for each example.
+        lam_factor: `(N,)`, a factor of lambda for each example: 0 keeps its
+            label in its set.
         noise_rate: Scalar eta in force, where one was given or estimated.
         candidate_ratio: `(N,)`, Eq. 6's value of each example in the current
             epoch; `nan` where it was not seen yet.
-        rival: `(N,)`, the likeliest class outside the set, in the same epoch;
-            a whole number in float32.
-        lam_used: Pair: mean of the lambdas of this epoch's examples so far,
-            and how many there were.
-
-    Raises:
-        ConfigError: If `table_dtype` is none of these.
 
     Example:
 
@@ -61,24 +47,17 @@ class PseudoLabelTable(Memory):
     [[0.5, 0.0, 0.5]]
     """
 
-    arguments = ("num_examples", "num_classes", "table_dtype")
+    arguments = ("num_examples", "num_classes")
     # Whether a table is small enough to be copied to the host at any time.
     is_dense = True
 
-    def __init__(
-        self, num_examples, num_classes, table_dtype="float32", **kwargs
-    ):
-        check_choice("table_dtype", table_dtype, ("float32", "float16"))
-        super().__init__(num_examples, num_classes, table_dtype, **kwargs)
+    def __init__(self, num_examples, num_classes, **kwargs):
+        super().__init__(num_examples, num_classes, **kwargs)
         self.add_storage()
-        each, sizes = (num_examples,), (num_classes + 1,)
+        each = (num_examples,)
         self.candidate_ratio = self.frozen("candidate_ratio", each, np.nan)
-        self.rival = self.frozen("rival", each)
-        self.noise_posterior = self.frozen("noise_posterior", each, "ones")
         self.lam = self.frozen("lam")
-        self.lam_by_size = self.frozen("lam_by_size", sizes, "ones")
-        self.lam_by_class = self.frozen("lam_by_class", (num_classes,), "ones")
-        self.lam_used = self.frozen("lam_used", (2,))
+        self.lam_factor = self.frozen("lam_factor", each, "ones")
         self.noise_rate = self.frozen("noise_rate")
         self.momentum = self.frozen("momentum")
         self.use_onehot = self.frozen("use_onehot", (), "ones")
@@ -90,7 +69,7 @@ class PseudoLabelTable(Memory):
     def add_storage(self):
         """Makes the variables of the rows, N long each."""
         shape = (self.num_examples, self.num_classes)
-        self.table = self.frozen("table", shape, dtype=self.table_dtype)
+        self.table = self.frozen("table", shape)
 
     @property
     def storage(self):
@@ -99,18 +78,11 @@ class PseudoLabelTable(Memory):
 
     def pack(self, rows, candidates):
         """Returns rows `(B, C)` as they are stored, a tensor per variable."""
-        return (keras.ops.cast(rows, self.table_dtype),)
+        return (rows,)
 
     def unpack(self, *stored):
         """Returns stored rows as float32 `(B, C)`; zero where untouched."""
-        return self._scaled(keras.ops.cast(stored[0], "float32"))
-
-    def _scaled(self, rows):
-        """Mends the sums of rows that were rounded to half precision."""
-        if self.table_dtype == "float32":
-            return rows
-        total = keras.ops.sum(rows, axis=-1, keepdims=True)
-        return rows / keras.ops.where(total > 0.0, total, 1.0)
+        return stored[0]
 
     def _read(self, index):
         return [backend.gather_rows(part, index) for part in self.storage]
@@ -135,20 +107,14 @@ class PseudoLabelTable(Memory):
             keras.ops.expand_dims(inside, 1), rows, float("nan")
         )
 
-    def lam_of(self, index, candidates):
-        """Returns `lam` times its factors, for a batch with sets, `(B, C)`."""
-        size = keras.ops.sum(ops.members(candidates), axis=-1)
-        size = keras.ops.cast(size, "int32")
-        by_size = keras.ops.convert_to_tensor(self.lam_by_size)
-        factor = keras.ops.take(by_size, size)
-        factor = factor * backend.gather_rows(self.noise_posterior, index)
-        factor = keras.ops.expand_dims(self.lam * factor, 1)
-        by_class = keras.ops.convert_to_tensor(self.lam_by_class)
-        return factor * keras.ops.expand_dims(by_class, 0)
+    def lam_of(self, index):
+        """Returns `lam` times its factor of each example, `(B, 1)`."""
+        factor = backend.gather_rows(self.lam_factor, index)
+        return keras.ops.expand_dims(self.lam * factor, 1)
 
     def labels_from(self, index, scores, candidates):
         """Eq. 3 under the current lambda and norm, `(B, C)`."""
-        lam = self.lam_of(index, candidates)
+        lam = self.lam_of(index)
         z = ops.weighted_probabilities(scores, candidates, lam)
         return keras.ops.where(
             self.use_onehot > 0.5,
@@ -167,27 +133,17 @@ class PseudoLabelTable(Memory):
         """
         rows = self.rows(index, candidates)
         phi = self.momentum
-        lam = keras.ops.max(self.lam_of(index, candidates), axis=-1)
         labels = self.labels_from(index, scores, candidates)
         moved = phi * rows + (1.0 - phi) * labels
         moving = keras.ops.logical_and(active, self.update_in_step > 0.5)
         rows = keras.ops.where(moving, moved, rows)
-        index, ratio, rival, lam, *parts = backend.all_gather(
+        index, ratio, *parts = backend.all_gather(
             index,
             ops.candidate_ratio(scores, candidates),
-            ops.rival(scores, candidates),
-            lam,
             *self.pack(rows, candidates),
         )
         self._write(index, parts)
         backend.scatter_rows(self.candidate_ratio, index, ratio)
-        backend.scatter_rows(self.rival, index, rival)
-        used = keras.ops.convert_to_tensor(self.lam_used)
-        mean, count = keras.ops.unstack(used, num=2)
-        added = keras.ops.sum(keras.ops.ones_like(lam))
-        count = count + added
-        mean = mean + (keras.ops.sum(lam) - added * mean) / count
-        self.lam_used.assign(keras.ops.stack([mean, count]))
         return rows
 
     def overwrite(self, index, rows, candidates, chosen):
@@ -204,7 +160,6 @@ class PseudoLabelTable(Memory):
 
     def forget_ratios(self):
         """Marks all candidate ratios as not seen; called as an epoch begins."""
-        self.lam_used.assign([0.0, 0.0])
         self.candidate_ratio.assign(np.full((self.num_examples,), np.nan))
 
     def replace(self, batches):

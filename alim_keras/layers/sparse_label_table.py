@@ -30,9 +30,8 @@ class SparsePseudoLabelTable(PseudoLabelTable):
       lambda > 0: no entry is off by more than the outside weight m, the row
       by no more than 2 m, and an error fades by phi in each refresh.
 
-    Memory per example: `(M + k) (4 + 2) + 4` bytes, with `table_dtype=
-    "float16"` `(M + k) (2 + 2) + 2`; class numbers take 4 bytes instead of 2
-    above 2048 classes. The dense row takes `4 C`.
+    Memory per example: `(M + k) (4 + 2) + 4` bytes; class numbers take 4 bytes
+    instead of 2 above 2048 classes. The dense row takes `4 C`.
 
     Args:
         num_examples: N, the number of training examples.
@@ -41,7 +40,6 @@ class SparsePseudoLabelTable(PseudoLabelTable):
             set is larger is answered with `nan`, as one outside the table.
             Defaults to 24, or C where that is smaller.
         num_others: k. Defaults to `8`.
-        table_dtype: See `PseudoLabelTable`.
 
     Weights (none trainable): those of `PseudoLabelTable`, but for `table`:
         values: `(N, M + k)`, the weights of the classes in the slots.
@@ -51,7 +49,7 @@ class SparsePseudoLabelTable(PseudoLabelTable):
         remainder: `(N,)`, what all other classes weigh together.
 
     Raises:
-        ConfigError: If M is not in 1..C, k below 1, or as the base class.
+        ConfigError: If M is not in 1..C, or k below 1.
 
     Example:
 
@@ -71,7 +69,6 @@ class SparsePseudoLabelTable(PseudoLabelTable):
         num_classes,
         max_set_size=None,
         num_others=8,
-        table_dtype="float32",
         **kwargs,
     ):
         if max_set_size is None:
@@ -82,16 +79,16 @@ class SparsePseudoLabelTable(PseudoLabelTable):
         # With none, no label could leave its set.
         self.num_others = check_number("num_others", num_others, 1, whole=True)
         self.num_slots = min(max_set_size + num_others, num_classes)
-        super().__init__(num_examples, num_classes, table_dtype, **kwargs)
+        super().__init__(num_examples, num_classes, **kwargs)
 
     def add_storage(self):
-        shape, dtype = (self.num_examples, self.num_slots), self.table_dtype
+        shape = (self.num_examples, self.num_slots)
         small = self.num_classes <= _EXACT_IN_HALF
-        self.values = self.frozen("values", shape, dtype=dtype)
+        self.values = self.frozen("values", shape)
         self.classes = self.frozen(
             "classes", shape, dtype="float16" if small else "float32"
         )
-        self.remainder = self.frozen("remainder", shape[:1], dtype=dtype)
+        self.remainder = self.frozen("remainder", shape[:1])
 
     @property
     def storage(self):
@@ -118,12 +115,11 @@ class SparsePseudoLabelTable(PseudoLabelTable):
         values, classes, remainder = (ops.cast(x, "float32") for x in stored)
         others = max(self.num_classes - self.num_slots, 1)
         share = ops.expand_dims(remainder / others, -1)
-        rows = ops.scatter_update(
+        return ops.scatter_update(
             share * ops.ones((1, self.num_classes)),
             _places(ops.cast(classes, "int32")),
             ops.reshape(values, (-1,)),
         )
-        return self._scaled(rows)
 
     def rows(self, index, candidates):
         rows = super().rows(index, candidates)

@@ -8,7 +8,6 @@ from alim_keras import draws
 from alim_keras import losses
 from alim_keras import ops
 from alim_keras.errors import check_ranges
-from alim_keras.layers import ClassPrior
 from alim_keras.layers import make_table
 from alim_keras.methods import exports
 from alim_keras.methods import inputs
@@ -48,9 +47,6 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             batch normalisation included, through the gradient (as PyTorch's
             SGD; Keras's own `weight_decay` is decoupled, which is about ten
             times weaker at momentum 0.9). Defaults to `0.0`.
-        logit_adjustment: tau of Menon et al. (2021), for data in which some
-            classes are rare: the loss sees `logits + tau log(prior)`, with the
-            prior a moving average of the targets. Defaults to `0.0`.
         folds: K cross-fitted classifiers, `networks.CrossFittedHeads`: pseudo
             labels, ratios and metrics of training come from the head that did
             not see the example, all else from the mean over the heads. A
@@ -80,8 +76,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     # A class's own arguments that are attributes, and saved.
     options = (
         *("num_classes", "num_examples", "mean", "std", "seed"),
-        *("mixup_weight", "mixup_alpha", "weight_decay", "logit_adjustment"),
-        *("pseudo_label_momentum", "pseudo_label_start", "folds"),
+        *("mixup_weight", "mixup_alpha", "weight_decay", "folds"),
+        *("pseudo_label_momentum", "pseudo_label_start"),
     )
     # Names of the loss parts.
     loss_names = ("cls",)
@@ -112,7 +108,6 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         pseudo_label_start=1,
         table="dense",
         weight_decay=0.0,
-        logit_adjustment=0.0,
         folds=0,
         seed=0,
         **kwargs,
@@ -131,7 +126,6 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             pseudo_label_momentum=(momentum, "share"),
             pseudo_label_start=(pseudo_label_start, "count"),
             weight_decay=(weight_decay, "weight"),
-            logit_adjustment=(logit_adjustment, "weight"),
             folds=(folds, "whole"),
         )
         self.backbone = backbone
@@ -157,17 +151,12 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             self.pseudo_label_table = table
         if mixup_weight:
             self.loss_names = (*self.loss_names, "mix")
-        if logit_adjustment:
-            self.class_prior = ClassPrior(num_classes, name="class_prior")
         self.epoch = self.add_weight(
             name="epoch", shape=(), dtype="int32", trainable=False
         )
         # Share of the training that is over, as an epoch begins.
         self.progress = self.add_weight(
             name="progress", shape=(), initializer="zeros", trainable=False
-        )
-        self.cross_entropy = keras.losses.CategoricalCrossentropy(
-            from_logits=True
         )
         self.evaluation_loss = losses.CandidateCrossentropy()
         self.total_loss = keras.metrics.Mean(name="loss")
@@ -221,14 +210,21 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             return self.refresh(outputs, batch)
         return self.pseudo_label_table.rows(batch.index, batch.candidates)
 
+    def example_losses(self, logits, targets, candidates):
+        """Returns the loss of each example, `(B,)`, from logits `(B, C)`.
+
+        `targets` `(B, C)` are those of `current_targets`, or mixup's.
+        """
+        return keras.losses.categorical_crossentropy(
+            targets, logits, from_logits=True
+        )
+
     def classification_loss(
         self, logits, targets, candidates, sample_weight=None
     ):
-        """Returns the loss, a scalar, from `adjusted` logits `(B, C)`.
-
-        `targets` `(B, C)` are those of `current_targets`.
-        """
-        return self.cross_entropy(targets, logits, sample_weight=sample_weight)
+        """Returns the mean of `example_losses`, a scalar."""
+        values = self.example_losses(logits, targets, candidates)
+        return losses.over_batch(values, sample_weight)
 
     def method_losses(self, outputs, targets, batch):
         """Returns the loss parts, and updates the method's own state.
@@ -236,12 +232,11 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         They are a dict from the names in `loss_names` to pairs (weight,
         loss). `targets` carry no gradient.
         """
-        logits, *rest = self.loss_rows(outputs, targets, batch)
-        loss = self.classification_loss(self.adjusted(logits), *rest)
-        return {"cls": (1.0, loss)}
+        rows = self.loss_rows(outputs, targets, batch)
+        return {"cls": (1.0, self.classification_loss(*rows))}
 
     def loss_rows(self, outputs, targets, batch):
-        """Returns the arguments of `classification_loss`, not `adjusted`."""
+        """Returns the arguments of `classification_loss`."""
         rest = targets, batch.candidates, batch.sample_weight
         if not self.folds:
             return outputs["logits"], *rest
@@ -288,8 +283,6 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         outputs = self.forward(batch)
         targets = self.current_targets(outputs, batch)
         targets = keras.ops.stop_gradient(targets)
-        if self.logit_adjustment:
-            self.class_prior.update(targets)
         parts = self.method_losses(outputs, targets, batch)
         if self.mixup_weight:
             loss = self.mixup_loss(targets, batch)
@@ -299,12 +292,6 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         total = sum(weight * loss for weight, loss in parts.values())
         self._track(total, parts, targets, batch)
         return total, keras.ops.softmax(outputs["logits"]), batch
-
-    def adjusted(self, logits):
-        """Returns the logits that the losses see; see `logit_adjustment`."""
-        if not self.logit_adjustment:
-            return logits
-        return logits + self.logit_adjustment * self.class_prior.log()
 
     def mixup_loss(self, targets, batch):
         """Returns the loss of each weak view mixed with its neighbour's."""
@@ -326,8 +313,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
 
         def loss(share, targets, sets):
             part = inputs.Batch(None, pair, sets, weight * share)
-            logits, *rest = self.loss_rows(outputs, targets, part)
-            return self.classification_loss(self.adjusted(logits), *rest)
+            rows = self.loss_rows(outputs, targets, part)
+            return self.classification_loss(*rows)
 
         own = loss(share, targets, batch.candidates)
         return own + loss(1.0 - share, *others)

@@ -3,8 +3,6 @@
 import keras
 
 from alim_keras import losses
-from alim_keras import ops
-from alim_keras.errors import check_number
 from alim_keras.methods.base import PartialLabelModel
 
 
@@ -17,17 +15,13 @@ class CRDPLL(PartialLabelModel):
 
         r sum_k KL(w || P_k) - mean_i sum_{c not in S} log(1 - P_0c),
 
-    r rising linearly from 0 to 1. Afterwards `w = S (P_0 P_1 P_2)^(1/3)`,
+    r rising linearly from 0 to 1 in the first half of the training, as in the
+    published 200 epochs. Afterwards `w = S (P_0 P_1 P_2)^(1/3)`,
     normalised, from the same forward passes.
 
     With `callbacks.ALIM`, S becomes `S + lambda (1 - S)` in w. No public code
     says what the paper did with the second term, which pushes the true label
     of a wrong set down; here it stays as it is.
-
-    Args:
-        *args: See `PartialLabelModel`, and for all not listed here.
-        ramp: Share of the training after which r has risen to 1. Defaults to
-            `0.5`: the published 100 of 200 epochs.
 
     Example: as `RC`'s, with `views=alim_keras.augment.AutoAugmentViews()`,
     the method's own.
@@ -36,19 +30,12 @@ class CRDPLL(PartialLabelModel):
     - [Wu et al., 2022](https://proceedings.mlr.press/v162/wu22l.html)
     """
 
-    options = ("ramp",)
     loss_names = ("consistency", "outside_set")
     view_names = ("weak", "strong", "strong2")
     takes_folds = True
     default_norm = "scale"
     default_momentum = (0.0, 0.0)
     refresh_when = "after_loss"
-
-    def __init__(self, *args, ramp=0.5, **kwargs):
-        check_number("ramp", ramp, 0, 1, low_open=True)
-        super().__init__(*args, **kwargs)
-        self.ramp = ramp
-        self.outside_loss = losses.NonCandidateLogLoss()
 
     def forward(self, batch):
         # One pass for each view, as the authors': batch statistics are those
@@ -71,20 +58,19 @@ class CRDPLL(PartialLabelModel):
         # KL(w || P) = CE(w, P) - H(w), and H(w) has no gradient here.
         weight = batch.sample_weight
         logs = keras.ops.log(keras.ops.maximum(targets, 1e-30))
-        entropy = self.cross_entropy(targets, logs, sample_weight=weight)
+        entropy = keras.losses.categorical_crossentropy(
+            targets, logs, from_logits=True
+        )
+        entropy = losses.over_batch(entropy, weight)
         consistency = 0.0
         for view in outputs["views"]:
-            logits, *rest = self.loss_rows(view, targets, batch)
-            loss = self.classification_loss(self.adjusted(logits), *rest)
-            consistency += loss - entropy
+            rows = self.loss_rows(view, targets, batch)
+            consistency += self.classification_loss(*rows) - entropy
         logits, _, sets, weight = self.loss_rows(outputs, targets, batch)
-        outside = self.outside_loss(
-            1.0 - ops.members(sets),
-            keras.ops.softmax(logits),
-            sample_weight=weight,
-        )
+        outside = losses.non_candidate_log_loss(sets, keras.ops.softmax(logits))
+        outside = losses.over_batch(outside, weight)
         progress = keras.ops.convert_to_tensor(self.progress)
-        risen = keras.ops.minimum(progress / self.ramp, 1.0)
+        risen = keras.ops.minimum(2.0 * progress, 1.0)
         return {
             "consistency": (risen, consistency),
             "outside_set": (1.0, outside),

@@ -1,7 +1,6 @@
 """Finds a method class by name or by FILE.py:Class, and its arguments."""
 
 import ast
-import importlib
 import inspect
 import pathlib
 import runpy
@@ -41,36 +40,32 @@ GIVEN = {
 def find_method(name):
     """Returns the class that a method's name stands for.
 
-    That is a key of `METHODS`, or `FILE.py:Class` or `module:Class` for a
-    subclass of `PartialLabelModel` of one's own. Raises ConfigError if there
-    is no such class.
+    That is a key of `METHODS`, or `FILE.py:Class` for a subclass of
+    `PartialLabelModel` of one's own. Raises ConfigError if there is none.
 
     >>> find_method("pico").__name__
     'PiCO'
     """
     if name in METHODS:
         return METHODS[name]
-    module, _, class_name = name.rpartition(":")
-    if not module:
+    file, _, class_name = name.rpartition(":")
+    if not file.endswith(".py"):
         raise ConfigError(
             f"--method must be one of {', '.join(METHODS)}, or FILE.py:Class "
             f"for one of your own.{did_you_mean(name, METHODS)} Received: "
             f"--method={name}"
         )
     try:
-        if module.endswith(".py"):
-            path = pathlib.Path(module).expanduser()
-            members = runpy.run_path(path, run_name=path.stem)
-        else:
-            members = vars(importlib.import_module(module))
+        path = pathlib.Path(file).expanduser()
+        members = runpy.run_path(path, run_name=path.stem)
     except (ImportError, OSError, SyntaxError) as error:
         raise ConfigError(
-            f"The module of --method={name} cannot be loaded: {error}"
+            f"The file of --method={name} cannot be loaded: {error}"
         ) from error
     method = members.get(class_name)
     if not (inspect.isclass(method) and issubclass(method, PartialLabelModel)):
         raise ConfigError(
-            f"{module} has no class {class_name} that is a subclass of "
+            f"{file} has no class {class_name} that is a subclass of "
             f"alim_keras.PartialLabelModel. Received: --method={name}"
         )
     return method

@@ -5,11 +5,8 @@ import keras
 from alim_keras import losses
 from alim_keras.errors import ConfigError
 from alim_keras.errors import check_choice
-from alim_keras.errors import check_ranges
 from alim_keras.layers import AddedLabels
-from alim_keras.layers import Plateau
 from alim_keras.methods.pico import PiCO
-from alim_keras.metrics import covering
 from alim_keras.ops import members
 
 
@@ -19,19 +16,15 @@ class IRNet(PiCO):
 
     With G and G' the `scores` of two weak views, an example is noisy if
     `max_{c not in S} G_c > max_{c in S} G_c + tau`, the same for G', and both
-    maxima outside S are at the same label. From
-    epoch `correct_start` on this label joins S for good, as the last act of a
-    step: its pseudo label becomes G at the label, and the row is scaled to a
-    sum of 1. Everything in a step works with the set as it then is: the
-    table, Eq. 6's ratios, the logs `outside` and the pseudo classes; a
-    compiled metric sees the data's.
+    maxima outside S are at the same label. After the share `correct_start` of
+    the training this label joins S for good, as the last act of a step: its
+    pseudo label becomes G at the label, and the row is scaled to a sum of 1.
+    Everything in a step works with the set as it then is: the table, Eq. 6's
+    ratios, the logs `outside` and the pseudo classes; a compiled metric sees
+    the data's.
 
-    The authors start when the *test* accuracy has levelled off. The test set
-    may select nothing here, and the share of training predictions inside their
-    sets stands in for it: `"auto"` starts when its average over the last tenth
-    of the epochs is less than 0.01 above that over the tenth before, at most
-    128 epochs each. It rises slowly as long as the model fits the sets; so
-    there is a latest start.
+    The authors start when the *test* accuracy has levelled off; the test set
+    may select nothing here.
 
     Log: `corrected`, the number of labels added in the epoch.
 
@@ -42,10 +35,8 @@ class IRNet(PiCO):
             ambiguity .1, .016/.010/.008 at .3, .010/.008/.008 at .5; on
             CIFAR-100: .004 for ambiguity .01 at noise rate .1, .002 for all
             else. Defaults to `0.01`.
-        correct_start: First epoch, counted from 1, that corrects sets, or
-            `"auto"`, which needs `fit`. Defaults to `"auto"`.
-        latest_start: Share of the epochs after which `"auto"` starts in any
-            case. Defaults to `0.5`; the project's own.
+        correct_start: Share of the epochs before sets are corrected. Defaults
+            to `0.5`, the project's own.
         label_loss: Loss against the pseudo labels: `"sce"`, the symmetric
             cross-entropy with weights 6 and 1 (CIFAR-10), or `"ce"`
             (CIFAR-100). Defaults to `"sce"`.
@@ -61,7 +52,7 @@ class IRNet(PiCO):
     - [Lian et al., 2022](https://arxiv.org/abs/2211.04774)
     """
 
-    options = ("tau", "correct_start", "latest_start", "label_loss")
+    options = ("tau", "correct_start", "label_loss")
     view_names = ("weak", "strong", "weak2")
     takes_folds = True
 
@@ -69,15 +60,12 @@ class IRNet(PiCO):
         self,
         *args,
         tau=0.01,
-        correct_start="auto",
-        latest_start=0.5,
+        correct_start=0.5,
         label_loss="sce",
         prototype_temperature=1.0,
         mixup_weight=0.0,
         **kwargs,
     ):
-        if correct_start != "auto":
-            check_ranges(correct_start=(correct_start, "count"))
         check_choice("label_loss", label_loss, ("sce", "ce"))
         super().__init__(
             *args,
@@ -91,57 +79,27 @@ class IRNet(PiCO):
                 "no room for; use table='dense' (--table=dense). Received: "
                 f"table={type(self.pseudo_label_table).__name__}"
             )
-        self.keep(tau=(tau, "weight"), latest_start=(latest_start, "share"))
-        self.correct_start = correct_start
+        self.keep(tau=(tau, "weight"), correct_start=(correct_start, "share"))
         self.label_loss = label_loss
-        self.symmetric_loss = losses.SymmetricCrossentropy()
         self.added_labels = AddedLabels(
             self.num_examples, self.num_classes, name="added_labels"
         )
-        self.agreement = Plateau(name="agreement")
-        # Epoch from 1 that corrections began, or begin, with; 0: not known.
-        self.corrects_from = self.add_weight(
-            name="corrects_from", shape=(), dtype="int32", trainable=False
-        )
-        if correct_start != "auto":
-            self.corrects_from.assign(correct_start)
         self.corrected = keras.metrics.Sum(name="corrected")
 
     @property
     def training_logs(self):
         return super().training_logs | {"corrected"}
 
-    def begin_epoch(self, epoch):
-        if self.correct_start != "auto":
-            return
-        self.agreement.close_epoch()
-        if epoch == 0 or self.corrects_from.numpy() > 0:
-            return
-        epochs = round(epoch / float(self.progress.numpy()))
-        window = min(max(round(0.1 * epochs), 1), 128)
-        late = epoch >= self.latest_start * epochs
-        if late or self.agreement.is_reached(window, 0.01):
-            self.corrects_from.assign(epoch + 1)
-
     def current_candidates(self, index, candidates):
         return self.added_labels.joined(index, candidates)
 
-    def classification_loss(
-        self, logits, targets, candidates, sample_weight=None
-    ):
+    def example_losses(self, logits, targets, candidates):
         if self.label_loss == "ce":
-            return super().classification_loss(
-                logits, targets, candidates, sample_weight
-            )
-        return self.symmetric_loss(
-            targets, keras.ops.softmax(logits), sample_weight=sample_weight
-        )
+            return super().example_losses(logits, targets, candidates)
+        return losses.symmetric_crossentropy(targets, keras.ops.softmax(logits))
 
     def method_losses(self, outputs, targets, batch):
         parts = super().method_losses(outputs, targets, batch)
-        if self.correct_start == "auto":
-            inside = covering(batch.candidates, outputs["logits"])
-            self.agreement.record(inside)
         self._correct(outputs, batch)
         return parts
 
@@ -155,10 +113,9 @@ class IRNet(PiCO):
             for view in (outputs, second)
         )
         label, noisy = missing_label(scores, others, batch.candidates, self.tau)
-        started = keras.ops.logical_and(
-            self.corrects_from > 0, self.epoch + 1 >= self.corrects_from
+        noisy = keras.ops.logical_and(
+            noisy, self.progress >= self.correct_start
         )
-        noisy = keras.ops.logical_and(noisy, started)
         table = self.pseudo_label_table
         rows = table.rows(batch.index, batch.candidates)
         is_label = keras.ops.one_hot(label, self.num_classes) > 0.5

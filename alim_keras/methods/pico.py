@@ -94,12 +94,14 @@ class PiCO(PartialLabelModel):
         )
         self.projection = projection_head(self.feature_dim, embedding_dim)
         self.key_encoder = self._key_encoder()
-        classes = self.num_classes
         self.prototypes = Prototypes(
-            classes, embedding_dim, prototype_momentum, name="prototypes"
+            self.num_classes,
+            embedding_dim,
+            prototype_momentum,
+            name="prototypes",
         )
         self.queue = EmbeddingQueue(queue_size, embedding_dim, name="queue")
-        self.contrastive_loss = losses.QueueContrastive(classes, temperature)
+        self.contrastive_loss = losses.SupervisedContrastive(temperature)
 
     def encode(self, images, training=False):
         features = self.backbone(images, training=training)
@@ -125,8 +127,14 @@ class PiCO(PartialLabelModel):
         self.prototypes.update(
             keras.ops.stop_gradient(embeddings), pseudo_class
         )
-        loss = self._contrast(
-            embeddings, self.keys(batch), pseudo_class, batch.sample_weight
+        similarities, classes, *own = self.compared(
+            embeddings, self.keys(batch), pseudo_class
+        )
+        positives = losses.positive_mask(pseudo_class, classes)
+        loss = self.contrastive_loss(
+            losses.contrast_mask(positives, *own),
+            similarities,
+            sample_weight=batch.sample_weight,
         )
         parts["cont"] = (self.contrastive_weight, loss)
         return parts
@@ -141,32 +149,35 @@ class PiCO(PartialLabelModel):
 
     def pseudo_class(self, outputs, batch):
         """Most likely class under `(S + lambda (1 - S)) P`, `(B,)` integers."""
-        lam = self.pseudo_label_table.lam_of(batch.index, batch.candidates)
+        lam = self.pseudo_label_table.lam_of(batch.index)
         z = ops.weighted_probabilities(
             keras.ops.softmax(outputs["logits"]), batch.candidates, lam
         )
         return keras.ops.cast(keras.ops.argmax(z, axis=-1), backend.INTEGER)
 
-    def _contrast(self, embeddings, keys, pseudo_class, sample_weight):
-        all_embeddings, all_keys, all_classes = backend.all_gather(
-            embeddings, keys, pseudo_class
+    def compared(self, embeddings, keys, labels):
+        """Compares embeddings with the entries; the keys then join the queue.
+
+        The M entries are the embeddings of the global batch, its keys, and the
+        queue. Returns cosine similarities `(B, M)`, the entries' labels `(M,)`,
+        and whether an entry is the anchor itself, and its own key, `(B, M)`.
+        """
+        ops = keras.ops
+        all_embeddings, all_keys, all_labels = backend.all_gather(
+            embeddings, keys, labels
         )
-        entries = keras.ops.concatenate([all_embeddings, all_keys])
-        classes = keras.ops.concatenate([all_classes, all_classes])
-        is_self, _ = losses.own_places(pseudo_class, all_classes, entries)
-        positives = losses.positive_mask(pseudo_class, classes)
-        queue = keras.ops.convert_to_tensor(self.queue.embeddings)
-        mask = losses.contrast_mask(positives, is_self)
-        similarities = keras.ops.matmul(
-            embeddings, keras.ops.transpose(entries)
+        parts = (all_embeddings, all_keys, self.queue.embeddings)
+        similarities = [ops.matmul(embeddings, ops.transpose(x)) for x in parts]
+        entry_labels = ops.concatenate(
+            [all_labels, all_labels, ops.convert_to_tensor(self.queue.labels)]
         )
-        loss = self.contrastive_loss(
-            (mask, pseudo_class, self.queue.labels),
-            (similarities, embeddings, queue),
-            sample_weight=sample_weight,
-        )
-        self.queue.enqueue(all_keys, all_classes)
-        return loss
+        size = ops.shape(labels)[0]
+        mine = ops.expand_dims(backend.first_row(size) + ops.arange(size), 1)
+        place = ops.expand_dims(ops.arange(ops.shape(entry_labels)[0]), 0)
+        is_own_key = place == mine + ops.shape(all_labels)[0]
+        self.queue.enqueue(all_keys, all_labels)
+        similarities = ops.concatenate(similarities, axis=1)
+        return similarities, entry_labels, place == mine, is_own_key
 
     def _key_encoder(self):
         def copy(network):

@@ -25,18 +25,17 @@ class PiCOPlus(PiCO):
       of reliable examples and argmax P of all others. Only the reliable ones
       move prototypes. All pseudo labels w move as PiCO's.
     - Targets t are w for reliable examples and `g = G^(1/T) / sum(G^(1/T))`,
-      a guess that ignores the set, for all others. The loss is
+      T = 0.07, a guess that ignores the set, for all others. The loss is
 
-          mixup(t) + cls_weight * mean_reliable CE(w, P)
-          + unreliable_weight * mean_others CE(g, P)
-          + SupCon(M) + unreliable_weight * SupCon(M_all).
+          mixup(t) + 2 mean_reliable CE(w, P) + 0.1 mean_others CE(g, P)
+          + SupCon(M) + 0.1 SupCon(M_all).
 
       M_all has entries of the same pseudo class as positives; M only where
       both are reliable. From epoch `knn_start + 1` on the positives of an
       unreliable anchor in M are its `num_neighbours` nearest entries, itself
       included. The own key is always one. Anchors of M weigh
-      `contrastive_weight` if reliable and `unreliable_weight` if not; before
-      the neighbours come, 1.0 each, in the authors' code and here.
+      `contrastive_weight` if reliable and 0.1 if not; before the neighbours
+      come, 1.0 each, in the authors' code and here.
 
     A mean over no examples is 0.
 
@@ -57,9 +56,6 @@ class PiCOPlus(PiCO):
         pure_ratio: Share of reliable examples. Defaults to `0.6`.
         num_neighbours: k, at most `queue_size`. Defaults to `16`; 5 was
             published for CIFAR-100.
-        guess_temperature: T. Defaults to `0.07`.
-        cls_weight: Defaults to `2.0`.
-        unreliable_weight: Defaults to `0.1`.
         prototype_temperature: Defaults to `1.0`.
 
     Example: as `PiCO`'s, with `alim_keras.methods.PiCOPlus`.
@@ -68,10 +64,9 @@ class PiCOPlus(PiCO):
     - [Wang et al., 2022](https://arxiv.org/abs/2201.08984), version 3
     """
 
-    options = (
-        *("start", "knn_start", "pure_ratio", "num_neighbours"),
-        *("guess_temperature", "cls_weight", "unreliable_weight"),
-    )
+    options = ("start", "knn_start", "pure_ratio", "num_neighbours")
+    # The authors' T of a guess, and weights of loss parts.
+    guess_temperature, cls_weight, unreliable_weight = 0.07, 2.0, 0.1
     loss_names = ("cls", "cont", "relaxed", "guess")
     takes_folds = True
 
@@ -82,9 +77,6 @@ class PiCOPlus(PiCO):
         knn_start=100,
         pure_ratio=0.6,
         num_neighbours=16,
-        guess_temperature=0.07,
-        cls_weight=2.0,
-        unreliable_weight=0.1,
         prototype_temperature=1.0,
         **kwargs,
     ):
@@ -96,9 +88,6 @@ class PiCOPlus(PiCO):
             knn_start=(knn_start, "whole"),
             pure_ratio=(pure_ratio, "share"),
             num_neighbours=(num_neighbours, "count"),
-            guess_temperature=(guess_temperature, "positive"),
-            cls_weight=(cls_weight, "weight"),
-            unreliable_weight=(unreliable_weight, "weight"),
         )
         if knn_start < start:
             raise ConfigError(
@@ -113,7 +102,6 @@ class PiCOPlus(PiCO):
                 f"queue_size={self.queue_size}"
             )
         self.reliability = Reliability(self.num_examples, name="reliability")
-        self.contrastive_loss = losses.SupervisedContrastive(self.temperature)
 
     def begin_epoch(self, epoch):
         self.reliability.select(self.pure_ratio if epoch >= self.start else 1.0)
@@ -192,23 +180,12 @@ class PiCOPlus(PiCO):
             if batch.sample_weight is not None:
                 weight = weight * batch.sample_weight
             part = batch._replace(sample_weight=weight)
-            logits, *rest = self.loss_rows(outputs, targets, part)
-            yield self.classification_loss(self.adjusted(logits), *rest)
+            rows = self.loss_rows(outputs, targets, part)
+            yield self.classification_loss(*rows)
 
     def _contrasts(self, embeddings, keys, mark, batch):
         # Losses with the strict masks and with the relaxed one.
-        all_embeddings, all_keys, all_marks = backend.all_gather(
-            embeddings, keys, mark
-        )
-        queue = keras.ops.convert_to_tensor(self.queue.embeddings)
-        entries = keras.ops.concatenate([all_embeddings, all_keys, queue])
-        labels = keras.ops.convert_to_tensor(self.queue.labels)
-        marks = keras.ops.concatenate([all_marks, all_marks, labels])
-        similarities = keras.ops.matmul(
-            embeddings, keras.ops.transpose(entries)
-        )
-        is_self, is_own_key = losses.own_places(mark, all_marks, entries)
-
+        similarities, marks, *own = self.compared(embeddings, keys, mark)
         reliable = mark < self.num_classes
         nearest = losses.neighbour_mask(
             keras.ops.stop_gradient(similarities), self.num_neighbours
@@ -218,11 +195,11 @@ class PiCOPlus(PiCO):
         strict = losses.positive_mask(mark, marks)
         row = keras.ops.expand_dims(reliable, 1)
         strict = keras.ops.where(row, strict, nearest)
-        strict = losses.contrast_mask(strict, is_self, is_own_key)
-        warm = losses.instance_mask(is_own_key, keras.ops.shape(all_marks)[0])
+        strict = losses.contrast_mask(strict, *own)
+        warm = losses.instance_mask(own[1], self.queue_size)
 
         relaxed = losses.positive_mask(self._class(mark), self._class(marks))
-        relaxed = losses.contrast_mask(relaxed, is_self, is_own_key)
+        relaxed = losses.contrast_mask(relaxed, *own)
 
         near, far = self.contrastive_weight, self.unreliable_weight
         share = keras.ops.cast(reliable, "float32")
@@ -239,7 +216,6 @@ class PiCOPlus(PiCO):
         loss = self.contrastive_loss(
             relaxed, similarities, sample_weight=batch.sample_weight
         )
-        self.queue.enqueue(all_keys, all_marks)
         return cont, loss
 
     def _class(self, mark):

@@ -18,7 +18,6 @@ model.fit(data, epochs=20, callbacks=[
 import keras
 
 from alim_keras import losses
-from alim_keras.errors import check_choice
 from alim_keras.layers import LeveragedWeights
 from alim_keras.methods.base import PartialLabelModel
 
@@ -37,11 +36,9 @@ class CC(PartialLabelModel):
 
     keeps_pseudo_labels = False
 
-    def classification_loss(
-        self, logits, targets, candidates, sample_weight=None
-    ):
+    def example_losses(self, logits, targets, candidates):
         loss = losses.CandidateCrossentropy(from_logits=True)
-        return loss(candidates, logits, sample_weight=sample_weight)
+        return loss.call(candidates, logits)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -57,12 +54,9 @@ class EXP(PartialLabelModel):
 
     keeps_pseudo_labels = False
 
-    def classification_loss(
-        self, logits, targets, candidates, sample_weight=None
-    ):
-        return losses.CandidateExponential()(
-            candidates, keras.ops.softmax(logits), sample_weight=sample_weight
-        )
+    def example_losses(self, logits, targets, candidates):
+        probabilities = keras.ops.softmax(logits)
+        return losses.candidate_exponential(candidates, probabilities)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -107,31 +101,26 @@ class Leveraged(PartialLabelModel):
     """Leveraged weighted loss, with weights that follow P.
 
     `v = S P / sum(S P)` on the candidates and `(1 - S) P / sum((1 - S) P)` on
-    the others; `1 / C` on all of them before an example was seen. Such
-    weights are no pseudo label (they sum to 2, half of it outside the set),
-    so ALIM does not apply.
+    the others, by a second forward pass after the gradient step; `1 / C` on
+    all of them before an example was seen. Such weights are no pseudo label
+    (they sum to 2, half of it outside the set), so ALIM does not apply.
 
     Args:
         *args: See `PartialLabelModel`.
         beta: Weight of the labels outside the set. Defaults to `1.0`; 2 is
             the other value that was published.
-        recompute: `"after_step"`: the weights come from a second forward pass
-            after the gradient step (the method's authors); `"after_loss"`:
-            from the step's own (ALIM's authors). Defaults to `"after_step"`.
     """
 
-    options = ("beta", "recompute")
+    options = ("beta",)
     keeps_pseudo_labels = False
+    refresh_when = "after_step"
 
-    def __init__(self, *args, beta=1.0, recompute="after_step", **kwargs):
-        check_choice("recompute", recompute, ("after_step", "after_loss"))
+    def __init__(self, *args, beta=1.0, **kwargs):
         super().__init__(*args, **kwargs)
         self.keep(beta=(beta, "weight"))
-        self.recompute = self.refresh_when = recompute
         self.leveraged_weights = LeveragedWeights(
             self.num_examples, self.num_classes, name="leveraged_weights"
         )
-        self.leveraged_loss = self.make_loss(beta)
 
     def current_targets(self, outputs, batch):
         return self.leveraged_weights.rows(batch.index)
@@ -142,12 +131,9 @@ class Leveraged(PartialLabelModel):
             batch.index, scores, batch.candidates
         )
 
-    def classification_loss(
-        self, logits, targets, candidates, sample_weight=None
-    ):
-        return self.leveraged_loss(
-            (targets, candidates), logits, sample_weight=sample_weight
-        )
+    def example_losses(self, logits, targets, candidates):
+        up, down = self.penalties(logits)
+        return losses.leveraged(targets, candidates, up, down, self.beta)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -161,7 +147,9 @@ class LWC(Leveraged):
     - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
     """
 
-    make_loss = losses.LeveragedCrossentropy
+    def penalties(self, logits):
+        p = keras.ops.softmax(logits)
+        return -keras.ops.log(p + 1e-8), -keras.ops.log(1.0 - p + 1e-8)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -175,43 +163,18 @@ class LWS(Leveraged):
     - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
     """
 
-    make_loss = losses.LeveragedSigmoid
+    def penalties(self, logits):
+        return keras.ops.sigmoid(-logits), keras.ops.sigmoid(logits)
 
 
 class Averaged(PartialLabelModel):
-    """A method that averages a robust loss over the labels.
+    """A method whose loss is against the weights `w = S / |S|`, always."""
 
-    Args:
-        *args: See `PartialLabelModel`.
-        targets: The weights w of the labels. `"candidates"`: `S / |S|`, the
-            average-based methods; ALIM does not apply. `"pseudo_labels"`:
-            the table's, moved after the loss as `PRODEN`'s; ALIM applies.
-            Defaults to `"candidates"`.
-    """
-
-    options = ("targets",)
     keeps_pseudo_labels = False
-    default_norm = "scale"
-    default_momentum = (0.0, 0.0)
-    make_loss = None
+    label_loss = None
 
-    def __init__(self, *args, targets="candidates", **kwargs):
-        check_choice("targets", targets, ("candidates", "pseudo_labels"))
-        # Keras has no attributes before its own `__init__`; these are plain.
-        moving = targets == "pseudo_labels"
-        object.__setattr__(self, "keeps_pseudo_labels", moving)
-        super().__init__(*args, **kwargs)
-        self.targets = targets
-        self.refresh_when = "after_loss" if moving else "never"
-        if self.make_loss is not None:
-            self.label_loss = self.make_loss()
-
-    def classification_loss(
-        self, logits, targets, candidates, sample_weight=None
-    ):
-        return self.label_loss(
-            targets, keras.ops.softmax(logits), sample_weight=sample_weight
-        )
+    def example_losses(self, logits, targets, candidates):
+        return self.label_loss(targets, keras.ops.softmax(logits))
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -224,7 +187,7 @@ class MSE(Averaged):
     - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
     """
 
-    make_loss = losses.AveragedSquared
+    label_loss = staticmethod(losses.squared_error)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -237,49 +200,30 @@ class MAE(Averaged):
     - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
     """
 
-    make_loss = losses.AveragedAbsolute
+    label_loss = staticmethod(losses.absolute_error)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class GCE(Averaged):
     """Partial label learning with the generalised cross-entropy.
 
-    The loss is `sum_c w_c (1 - P_c^g) / g` with `w = S / |S|`.
-
-    Args:
-        *args: See `Averaged`.
-        exponent: g in (0, 1]. Defaults to `0.7`.
+    The loss is `sum_c w_c (1 - P_c^g) / g` with `w = S / |S|` and g = 0.7.
 
     Reference:
     - [Zhang and Sabuncu, 2018](https://arxiv.org/abs/1805.07836)
     """
 
-    options = ("exponent",)
-
-    def __init__(self, *args, exponent=0.7, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.exponent = exponent
-        self.label_loss = losses.AveragedGeneralised(exponent)
+    label_loss = staticmethod(losses.generalised_crossentropy)
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class SCE(Averaged):
     """Partial label learning with the symmetric cross-entropy.
 
-    The loss is `alpha CE(w, P) + beta CE(P, w)` with `w = S / |S|`.
-
-    Args:
-        *args: See `Averaged`.
-        alpha: Weight of the cross-entropy. Defaults to `6.0`.
-        beta: Weight of the reverse one. Defaults to `1.0`.
+    The loss is `6 CE(w, P) + CE(P, w)` with `w = S / |S|`.
 
     Reference:
     - [Wang et al., 2019](https://arxiv.org/abs/1908.06112)
     """
 
-    options = ("alpha", "beta")
-
-    def __init__(self, *args, alpha=6.0, beta=1.0, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.keep(alpha=(alpha, "weight"), beta=(beta, "weight"))
-        self.label_loss = losses.SymmetricCrossentropy(alpha, beta)
+    label_loss = staticmethod(losses.symmetric_crossentropy)

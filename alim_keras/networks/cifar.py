@@ -55,14 +55,14 @@ class BatchNormalization(keras.layers.BatchNormalization):
         return of_images and self.scale and self.center and not other
 
 
-def conv(x, filters, kernel, strides, name, padded=True):
+def conv(x, filters, kernel, strides, name):
     """A convolution as PyTorch pads it, Kaiming-normal (fan out)."""
     if kernel == 1 and strides > 1 and x.shape[-1] < _SAFE_CHANNELS:
         # The same pixels, so that the convolution itself has no stride.
         x = keras.layers.AveragePooling2D(1, strides, name=f"{name}_pick")(x)
         strides = 1
-    padding = "same" if strides == 1 and padded else "valid"
-    if padded and kernel > 1 and strides > 1:
+    padding = "same" if strides == 1 else "valid"
+    if kernel > 1 and strides > 1:
         # TensorFlow's "same" pads a stride-2 convolution on one side only.
         x = keras.layers.ZeroPadding2D(kernel // 2, name=f"{name}_pad")(x)
     return keras.layers.Conv2D(
@@ -83,11 +83,9 @@ def batch_norm(x, name):
     return BatchNormalization(momentum=0.9, epsilon=1e-5, name=name)(x)
 
 
-def norm_relu(x, norm, relu, slope=0.0):
-    """Batch normalisation and (leaky) ReLU, by their names."""
-    return keras.layers.ReLU(negative_slope=slope, name=relu)(
-        batch_norm(x, norm)
-    )
+def norm_relu(x, norm, relu):
+    """Batch normalisation and ReLU, by their names."""
+    return keras.layers.ReLU(name=relu)(batch_norm(x, norm))
 
 
 def _basic_block(x, filters, strides, name):

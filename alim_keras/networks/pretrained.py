@@ -21,7 +21,6 @@ from alim_keras.errors import one_line
 from alim_keras.networks.cifar import cifar_resnet18
 from alim_keras.networks.cifar import cifar_wide_resnet34_10
 from alim_keras.networks.small import SIDE
-from alim_keras.networks.small import convnet9
 from alim_keras.networks.small import image_statistics
 from alim_keras.networks.small import mlp
 from alim_keras.networks.small import small_cnn
@@ -29,7 +28,6 @@ from alim_keras.networks.small import small_cnn
 NETWORKS = {
     "cifar_resnet18": cifar_resnet18,
     "cifar_wide_resnet34_10": cifar_wide_resnet34_10,
-    "convnet9": convnet9,
     "mlp": mlp,
     "small_cnn": small_cnn,
 }
@@ -332,8 +330,6 @@ def make_backbone(name, input_shape, width=None, weights=None):
     arguments = {} if width is None else {"width": width}
     try:
         backbone = NETWORKS[name](tuple(input_shape), **arguments)
-    except ConfigError:
-        raise
     except ValueError as error:
         raise ConfigError(
             f"{name} cannot be built for images of "

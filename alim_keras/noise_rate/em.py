@@ -25,7 +25,6 @@ _DROP = 1.9207
 # temperature takes part if it fits at most this much worse than the best.
 _LARGEST_SHIFT = 14.0
 _PLAUSIBLE = 20.0
-_TOO_WIDE = 0.5
 _SMALLEST = 1e-9
 
 
@@ -37,7 +36,7 @@ class Estimate:
         value: Float in `[0, 1]`.
         low: Float, lower end of the 95 % interval.
         high: Float, upper end.
-        method: `"em"`, `"cv"`, `"votes"` or `"annotated"`.
+        method: `"em"`, `"votes"` or `"annotated"`.
         reason: String, one sentence: what the estimate rests on.
         details: Dict of plain values that explain the estimate.
     """
@@ -72,9 +71,9 @@ def em(logits, candidates):
     `m = sum_S softmax(logits / T)` is fitted along, since networks are sure of
     too much. Each size has a rate of its own, drawn to the common one where it
     is rare. A weak prior, five examples of a rate of
-    0.2, helps where the network has learnt little; where the interval is wider
-    than 0.5 the answer is 0.2. Where wrong labels resemble the image, the
-    network shares them, and the answer is a lower bound.
+    0.2, helps where the network has learnt little. Where wrong labels resemble
+    the image, the network shares them, and the answer is a lower bound;
+    `cautious` takes that into account.
 
     Args:
         logits: Float array `(n, C)`, of examples that the network was *not*
@@ -108,22 +107,15 @@ def em(logits, candidates):
         return Estimate(0.0, 0.0, 0.0, "em", reason, details={"examples": 0})
     fit = _Fit(logits[usable], candidates[usable])
     low, high = fit.interval()
-    if high - low > _TOO_WIDE:
-        value, rate_by_size = GUESS, np.full(num_classes + 1, GUESS)
-        reason = (
-            f"the network's predictions for {count} images it was not trained "
-            f"on say next to nothing yet, so this is a guess, {GUESS:g}."
-        )
-    else:
-        value = fit.mean(fit.rates)
-        rate_by_size = np.full(num_classes + 1, fit.common)
-        rate_by_size[fit.sizes] = fit.rates
-        reason = (
-            f"it fits {count} candidate sets best, given the network's "
-            "predictions for images it was not trained on; a lower bound "
-            "where wrong labels resemble the image."
-        )
+    value = fit.mean(fit.rates)
+    rate_by_size = np.full(num_classes + 1, fit.common)
+    rate_by_size[fit.sizes] = fit.rates
     rate_by_size[num_classes] = 0.0
+    reason = (
+        f"it fits {count} candidate sets best, given the network's predictions "
+        "for images it was not trained on; a lower bound where wrong labels "
+        "resemble the image."
+    )
     return Estimate(
         share * value,
         share * min(low, value),

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import softmax
 
 from alim_keras import backend
+from alim_keras import draws
 from alim_keras.data.annotators import likelihood_of_members
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
@@ -14,49 +15,11 @@ from alim_keras.noise_rate.em import Estimate
 from alim_keras.noise_rate.em import check_pairs
 from alim_keras.noise_rate.em import em
 
-# With so many true labels their share of wrong sets says more than estimates
-# from predictions, which take sets for independent of the image.
-_ENOUGH_LABELS = 50
-# Sets that are not full, from which em's interval is narrow enough: mostly 0.05
-# or less to either side.
-_ENOUGH_HELD_OUT = 1000
+# So many true labels end the doubt.
+ENOUGH_LABELS = 50
 # Of `cautious`: the widest interval whose middle is used, what share of the
 # answers counts as sure, and how far from chance to them all they must be.
 _WIDE, _SUREST, _SKILL = 0.125, 0.8, 0.25
-# Ashman's D above which two normal distributions count as two groups, and
-# their gain over one in BIC ("very strong evidence").
-_APART = 2.0
-_GAIN = 10.0
-# Fewest values that a mixture is fitted to, and most.
-_FEWEST = 20
-_MOST = 100_000
-
-
-def choose(num_held_out, num_labels=0):
-    """Chooses `"annotated"`, `"em"` or `"cv"`; returns it and why, a sentence.
-
-    `num_held_out` is how many examples are held out whose set is not full,
-    `num_labels` how many true labels are given.
-
-    Example:
-
-    >>> choose(5000)[0], choose(200)[0]
-    ('em', 'cv')
-    """
-    if num_labels >= _ENOUGH_LABELS:
-        return "annotated", (
-            f"{num_labels} true labels are given, and they need no assumption "
-            "about sets or network."
-        )
-    if num_held_out >= _ENOUGH_HELD_OUT:
-        return "em", (
-            f"{num_held_out} held-out sets are enough for a narrow interval, "
-            "and cost nothing more."
-        )
-    return "cv", (
-        f"{num_held_out} held-out sets are too few for a narrow interval "
-        f"(below {_ENOUGH_HELD_OUT}), so all training sets take part."
-    )
 
 
 def annotated(labels, candidates):
@@ -158,9 +121,8 @@ def out_of_fold(fit_predict, num_examples, folds=3, seed=0, groups=None):
         folds: k, at least 2. Defaults to `3`.
         seed: Of the split. Defaults to `0`.
         groups: Integers `(N,)`: examples with the same number, such as
-            identical images, come into one fold, for a network knows the set
-            of a twin it was trained on. A group of more than N/k examples is
-            split up all the same. Defaults to None: each for itself.
+            identical images, come into one fold, see `draws.folds`. Defaults
+            to None: each for itself.
 
     Raises:
         ConfigError: If there are not 2 to N folds.
@@ -177,43 +139,14 @@ def out_of_fold(fit_predict, num_examples, folds=3, seed=0, groups=None):
             "Cross-validation needs from 2 folds to one for each of the "
             f"{num_examples} examples. Received: folds={folds}"
         )
-    # Only here: it takes a second to import.
-    from sklearn.model_selection import GroupKFold
-
-    each = np.arange(num_examples)
-    _, groups = np.unique(
-        each if groups is None else groups, return_inverse=True
-    )
-    # One picture in the place of many, say, that are lost: in one fold they
-    # would leave too little to train on.
-    large = np.bincount(groups)[groups] * folds > num_examples
-    groups = np.where(large, num_examples + each, groups)
-    # Groups of one size go to folds in the order of their numbers.
-    stream = np.random.default_rng([seed, 0xF01D])
-    groups = stream.permutation(2 * num_examples)[groups]
-    splits = list(GroupKFold(folds).split(each, groups=groups))
-    answers = [np.asarray(fit_predict(*rows)) for rows in splits]
-    order = np.argsort(np.concatenate([rows for _, rows in splits]))
+    fold = draws.folds(num_examples, folds, seed, groups)
+    pairs = [
+        (np.flatnonzero(fold != k), np.flatnonzero(fold == k))
+        for k in range(folds)
+    ]
+    answers = [np.asarray(fit_predict(*rows)) for rows in pairs]
+    order = np.argsort(np.concatenate([rows for _, rows in pairs]))
     return np.concatenate(answers)[order]
-
-
-def cv(fit_predict, candidates, folds=3, seed=0, groups=None, estimator=em):
-    """Estimates eta by `em` on out-of-fold predictions of the training set.
-
-    All training examples take part, so the interval is narrow where few are
-    held out; it costs k trainings, each on (k - 1)/k of the examples. The
-    arguments are those of `out_of_fold`, `candidates`, a multi-hot array
-    `(N, C)`, and `estimator`, `em` or `cautious`.
-    """
-    logits = out_of_fold(fit_predict, len(candidates), folds, seed, groups)
-    estimate = estimator(logits, candidates)
-    return dataclasses.replace(
-        estimate,
-        method="cv",
-        reason=f"{estimate.reason[:-1]} ({folds} networks, each trained "
-        "without the images it predicts).",
-        details={**estimate.details, "folds": folds},
-    )
 
 
 def cautious(logits, candidates):
@@ -257,7 +190,7 @@ def cautious(logits, candidates):
         value = low
         reason = (
             "its lower end, for wrong labels that fall at random; more if they "
-            f"resemble the image. To know it, look up {_ENOUGH_LABELS} labels "
+            f"resemble the image. To know it, look up {ENOUGH_LABELS} labels "
             "of a random sample: a file id,label for --known_labels."
         )
     return dataclasses.replace(
@@ -270,58 +203,8 @@ def cautious(logits, candidates):
     )
 
 
-def noise_posterior(ratios):
-    """Returns the probability that each set is wrong, from Eq. 6's values.
-
-    Two normal components of the logarithms count as two groups if their BIC
-    is better than that of one by at least 10; if Ashman's D, `|m1 - m2| /
-    sqrt((s1^2 + s2^2) / 2)`, is above 2; and if the sets of the lower group
-    disagree with the network and those of the upper agree (a mean below and
-    one above 0).
-
-    Args:
-        ratios: Array `(n,)`, as `ops.candidate_ratio` returns them; `nan` for
-            an example that was not seen, `inf` for a full set.
-
-    Returns:
-        A float64 array `(n,)`, or None where the ratios do not fall into two
-        groups. 0 for a full set, 1 where nothing is known.
-
-    Example:
-
-    >>> ratios = np.exp(np.r_[np.linspace(-6, -4, 50), np.linspace(4, 6, 50)])
-    >>> np.round(noise_posterior(ratios)[[0, 99]])
-    [1.0, 0.0]
-    """
-    # Only here: it takes a second to import.
-    from sklearn.mixture import GaussianMixture
-
-    ratios = np.asarray(ratios, "float64")
-    logs = np.log(np.where(ratios > 0, ratios, np.nan))
-    usable = np.isfinite(logs)
-    values = logs[usable][:, None]
-    if len(values) < _FEWEST or np.ptp(values) < 1e-9:
-        return None
-    sample = values
-    if len(values) > _MOST:
-        sample = np.random.default_rng([0, 0x905]).choice(values, _MOST)
-    one, two = (
-        GaussianMixture(n, random_state=0, reg_covar=1e-4).fit(sample)
-        for n in (1, 2)
-    )
-    order = np.argsort(two.means_[:, 0])
-    low, high = two.means_[order, 0]
-    apart = (high - low) / np.sqrt(two.covariances_.mean())
-    gain = one.bic(sample) - two.bic(sample)
-    if gain < _GAIN or apart < _APART or not low < 0 < high:
-        return None
-    posterior = np.where(np.isposinf(logs), 0.0, 1.0)
-    posterior[usable] = two.predict_proba(values)[:, order[0]]
-    return posterior
-
-
 class HeldOut:
-    """Estimates eta from a part of the training set that is held out.
+    """Estimates eta by `cautious`, from a held-out part of the training set.
 
     `callbacks.ALIM(noise_rate=...)` takes any object with its one method. That
     may depend on the weights and the epoch only, so that an interrupted run
@@ -330,8 +213,6 @@ class HeldOut:
     Args:
         data: Batches `(x, candidates)` with the noisy sets, see
             `alim_keras.data.eval_dataset`.
-        estimator: Function of logits and candidate sets, `em` or `cautious`.
-            Defaults to `em`.
 
     Example:
 
@@ -342,9 +223,8 @@ class HeldOut:
     ```
     """
 
-    def __init__(self, data, estimator=em):
+    def __init__(self, data):
         self.data = data
-        self.estimator = estimator
         self._model = self._infer = None
 
     def estimate(self, model, epoch):
@@ -358,9 +238,7 @@ class HeldOut:
         for x, y in self.data:
             logits.append(keras.ops.convert_to_numpy(self._infer(x)))
             candidates.append(keras.ops.convert_to_numpy(y))
-        return self.estimator(
-            np.concatenate(logits), np.concatenate(candidates)
-        )
+        return cautious(np.concatenate(logits), np.concatenate(candidates))
 
 
 def inference(model):

@@ -83,8 +83,8 @@ class Settler:
             rate_by_size = np.full(num_classes + 1, self.value)
         sizes = np.arange(num_classes + 1)
         rate_by_size = np.minimum(rate_by_size, 1 - 1e-6)
-        self._lam_by_size = ops.instance_lambda(
-            rate_by_size, sizes, num_classes, "size"
+        self._lam_by_size = ops.closed_form_lambda(
+            rate_by_size, sizes, num_classes
         ).astype("float32")
         if votes is not None and len(rows) and votes.overlap():
             self.reason += (
@@ -140,8 +140,7 @@ class SetModel:
     probability `1 - eta_s`, and among the sets that do, as among those that
     do not, S has the probability `prod_j r_yj / e`, over the classes j in S
     other than y: `r_yj` is how popular j is in the sets of y, e the sum of
-    the product over all such sets. With r = 1 it is `ops.instance_lambda`'s
-    `"size"`.
+    the product over all such sets. With r = 1 it is `ops.closed_form_lambda`'s.
 
     Expectation-maximisation: the E-step is `P(y | x, S) ~ P(y | x)^(1/T)
     P(S | y)`, the M-step of r a few rounds of `expected_counts`; T moves a

@@ -34,7 +34,7 @@ parse = train.COMMAND.parse
         (values.switch(default=False), "yes", True),
         (values.choice("a", ("a", "b")), "b", "b"),
         (values.noise_rate(), "0.25", 0.25),
-        (values.noise_rate(), "cv", "cv"),
+        (values.noise_rate(), "votes", "votes"),
         (values.path(), "~/x", str(pathlib.Path.home() / "x")),
         (values.code(), "pico", "pico"),
         (values.dataset(), "CIFAR-10", "cifar10"),
@@ -52,7 +52,7 @@ def test_values(field, text, value):
         (values.number(1, 0, 1, is_open="low"), ["0", "1.1"]),
         (values.number(0, 0, 1, is_open="high"), ["1", "-0.1"]),
         (values.switch(default=True), ["maybe"]),
-        (values.noise_rate(), ["emm", "1.5", "nan", "em:x"]),
+        (values.noise_rate(), ["em", "1.5", "nan", "votes:x"]),
         (values.text(), [" ", "two\nlines"]),
     ],
 )
@@ -169,8 +169,8 @@ def test_help(command):
 
 
 def test_config_replaces_by_flag_and_names_a_wrong_one():
-    config = Config().replace(epochs=2, noise_rate="cv")
-    assert (config.train.epochs, config.alim.noise_rate) == (2, "cv")
+    config = Config().replace(epochs=2, noise_rate="auto")
+    assert (config.train.epochs, config.alim.noise_rate) == (2, "auto")
     with pytest.raises(ConfigError, match="Did you mean epochs"):
         config.replace(epoch=2)
     names = [f.name for group in TRAINING for f in dataclasses.fields(group)]

@@ -85,7 +85,7 @@ def test_a_held_out_part_is_there_for_those_who_look():
     assert chosen(images_of(40))[0]["holdout"] == 0.0
     assert chosen(images_of(40), head_folds=3, lam=0.5)[0]["holdout"] == 0.0
     assert chosen(images_of(40), lam=0.5)[0]["holdout"] == 0.1
-    assert chosen(images_of(40), noise_rate="em")[0]["holdout"] == 0.1
+    assert chosen(images_of(40), noise_rate="auto")[0]["holdout"] == 0.1
     assert chosen(images_of(40), select="cr")[0]["holdout"] == 0.1
 
 

@@ -190,7 +190,7 @@ def test_sets_of_a_table_for_known_data(tmp_path):
     assert (sets.sizes == 2).all()
 
 
-@pytest.mark.parametrize("wish", ["auto", "cv", "annotated"])
+@pytest.mark.parametrize("wish", ["auto", "annotated"])
 def test_the_noise_rate_is_estimated_and_kept(wish, photos, tmp_path):
     run_dir = tmp_path / "run"
     truth = own.read_rows(photos / "truth.csv")
@@ -205,8 +205,6 @@ def test_the_noise_rate_is_estimated_and_kept(wish, photos, tmp_path):
     results = json.loads((run_dir / "results.json").read_text())
     assert results["noise_rate"] == kept["value"]
     assert results["noise_rate_estimate"] == kept
-    if wish == "cv":
-        assert "but --epochs=2: the estimate may be far too low" in out
     if wish == "auto":
         assert "--noise_rate=auto takes" in out
     if wish == "annotated":

@@ -101,8 +101,7 @@ def test_interrupt_ends_with_130(tmp_path):
         ("--replicas=2", 2, ["--distribute=mirrored"]),
         ("--distribute=multi_worker", 6, ["jax"]),
         ("--method=cc --lam=0.5", 2, ["pseudo labels", "--lam=0"]),
-        ("--lam_per_class --lam=0.5", 2, ["--lam_per_class"]),
-        ("--noise_rate=em --holdout=0", 2, ["--holdout"]),
+        ("--noise_rate=auto --holdout=0", 2, ["--holdout"]),
         ("--noise_rate=annotated", 2, ["--known_labels"]),
         ("--images=/x", 2, ["--images", "digits"]),
         ("--min_votes=2", 2, ["--min_votes=2"]),
@@ -201,7 +200,7 @@ def test_export_makes_the_artefacts_again(finished_run):
 @pytest.mark.parametrize(
     "flags",
     [
-        "--method=cc --lam=0 --table_dtype=float16",
+        "--method=cc --lam=0",
         "--method=crdpll --augmentation=autoaugment --table=sparse",
     ],
 )

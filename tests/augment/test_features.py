@@ -65,14 +65,14 @@ def test_the_extremes_of_the_draws_give_finite_noise(monkeypatch):
             "uniform",
             lambda *_, end=end: keras.ops.full((2, 4), end, "float32"),
         )
-        views = FeatureViews(weak_noise=1.0)
-        result = to_numpy(views.weak(np.zeros((2, 4)), 0, np.arange(2)))
+        views = FeatureViews(noise=1.0, dropout=0.0)
+        result = to_numpy(views.strong(np.zeros((2, 4)), 0, np.arange(2)))
         assert result == pytest.approx(sign * 5.294, abs=0.005)
 
 
 def test_flat_vectors_get_the_same_views():
     images, index = vectors(6), np.arange(6)
-    views = make(weak_noise=0.1)
+    views = make()
     for view in (views.weak, views.strong):
         flat = to_numpy(view(images.reshape(6, 4), 1, index))
         assert flat.shape == (6, 4)

@@ -26,7 +26,7 @@ on_tensorflow = pytest.mark.tensorflow("on JAX its shapes take long to compile")
 
 def made(kind, **options):
     if kind is FeatureViews:
-        options = {**FEATURES, "weak_noise": 0.1, **options}
+        options = {**FEATURES, **options}
     return kind(**options)
 
 
@@ -37,8 +37,16 @@ def inputs(kind, count, *shape):
 
 
 @on_tensorflow
-@pytest.mark.parametrize("view", ["weak", "strong"])
-@pytest.mark.parametrize("kind", [Views, AutoAugmentViews, FeatureViews])
+@pytest.mark.parametrize(
+    "kind, view",
+    [
+        (Views, "weak"),
+        (Views, "strong"),
+        (AutoAugmentViews, "weak"),
+        (AutoAugmentViews, "strong"),
+        (FeatureViews, "strong"),
+    ],
+)
 def test_a_view_depends_on_seed_epoch_index_and_stream_alone(kind, view):
     def compute(seed, images, *args, **kwargs):
         return to_numpy(
@@ -169,8 +177,7 @@ CONFIGS = [
             "image_size": (24, 20),
             "seed": 7,
             "crop_scale": None,
-            "jitter": (0.1, 0.2, 0.3, 0.05),
-            "cutout_color": (1.0, 2.0, 3.0),
+            "jitter": False,
         },
     ),
     (
@@ -202,14 +209,11 @@ def test_config_round_trip(kind, config):
         (Views, {"seed": -1}),
         (Views, {"crop_scale": (0.0, 1.0)}),
         (Views, {"crop_scale": (0.9, 0.2)}),
-        (Views, {"crop_ratio": (2.0, 1.0)}),
         (Views, {"flip": math.nan}),
-        (Views, {"jitter": (0.4, 0.4, 0.4, 0.6)}),
-        (Views, {"cutout_color": None}),
         (AutoAugmentViews, {"image_size": 32}),
         (AutoAugmentViews, {"padding": -1}),
         (FeatureViews, {"dropout": 1.5}),
-        (FeatureViews, {"weak_noise": math.nan}),
+        (FeatureViews, {"noise": math.nan}),
         (FeatureViews, {"std": 0.0}),
         (FeatureViews, {"std": [[1.0]]}),
         (FeatureViews, {"mean": [0.0, math.inf]}),

@@ -14,8 +14,7 @@ from alim_keras.augment import Views
 NOTHING = {
     "crop_scale": None,
     "flip": 0.0,
-    "jitter": None,
-    "grayscale_probability": 0.0,
+    "jitter": False,
     "num_operations": 0,
     "cutout": 0.0,
 }

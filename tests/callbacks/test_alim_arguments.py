@@ -51,11 +51,6 @@ def test_arguments_out_of_range_are_named(name, values):
     ("words", "arguments"),
     [
         ("data=None", {"update": "epoch", "lam": 0.1}),
-        ("lam=0.5", {"per_class": True, "lam": 0.5}),
-        (
-            "ambiguity=None",
-            {"lam": "instance", "noise_rate": 0.2, "protocol": "pico"},
-        ),
     ],
 )
 def test_arguments_that_need_others_are_named(words, arguments):

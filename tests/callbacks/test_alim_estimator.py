@@ -73,7 +73,7 @@ def test_the_estimate_in_force_is_in_the_checkpoint(tmp_path):
     tiny.assert_same(tiny.snapshot(whole), tiny.snapshot(resumed))
 
 
-def test_held_out_predicts_in_inference_mode():
+def test_held_out_predicts_in_inference_mode(monkeypatch):
     images, candidates, _ = tiny.examples(10, seed=4)
     data = alim_keras.data.eval_dataset(images, candidates, 3, batch_size=4)
     seen = []
@@ -82,7 +82,8 @@ def test_held_out_predicts_in_inference_mode():
         seen.append((logits, sets))
         return noise_rate.Estimate(0.1, 0.0, 1.0, "stub", "it was told so.")
 
-    held_out = noise_rate.HeldOut(data, estimator)
+    monkeypatch.setattr(noise_rate.estimators, "cautious", estimator)
+    held_out = noise_rate.HeldOut(data)
     model, history = fit(held_out, 3, 2)
     assert len(seen) == 2
     assert history["noise_rate"][1:] == pytest.approx([0.1, 0.1])

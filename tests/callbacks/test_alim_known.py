@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import tiny
 
+from alim_keras.callbacks import ALIM
+from alim_keras.layers import PseudoLabelTable
 from alim_keras.layers import SparsePseudoLabelTable
 
 COUNT = 24
@@ -24,20 +26,19 @@ def train(known, **options):
 
 @pytest.mark.parametrize("update", ["step", "epoch"])
 @pytest.mark.parametrize("norm", ["onehot", "scale"])
-@pytest.mark.parametrize("lam", [1.0, "adaptive", "instance"])
+@pytest.mark.parametrize("lam", [1.0, "adaptive"])
 def test_what_is_known_stays_and_the_others_move(lam, norm, update):
-    options = {"lam": lam, "norm": norm, "update": update, "protocol": "size"}
+    options = {"lam": lam, "norm": norm, "update": update}
     _, moved = train(None, **options)
     # With lambda the answers would be lost too.
     assert moved[KNOWN].any()
     model, moved = train(KNOWN, **options)
     assert not moved[KNOWN].any()
-    # The closed form leaves little to examples without a clear ratio.
-    assert moved[~KNOWN].any() or lam == "instance"
+    assert moved[~KNOWN].any()
     rows = model.pseudo_labels.numpy()[KNOWN]
     assert np.sort(rows, axis=1)[:, :-1].max() == 0
-    factors = model.pseudo_label_table.noise_posterior.numpy()
-    assert (factors[KNOWN] == 0).all() and (factors[~KNOWN] > 0).all()
+    factors = model.pseudo_label_table.lam_factor.numpy()
+    assert (factors[KNOWN] == 0).all() and (factors[~KNOWN] == 1).all()
 
 
 def test_a_sparse_table_keeps_them_too():
@@ -51,3 +52,14 @@ def test_a_sparse_table_keeps_them_too():
 def test_what_cannot_be_kept_is_refused():
     with pytest.raises(ValueError, match="`known` must have one entry"):
         train(KNOWN[:-1])
+
+
+def test_lambda_is_0_in_the_warm_up_after_an_earlier_fit():
+    alim = ALIM(lam=0.5, warmup_epochs=2)
+    alim.table = PseudoLabelTable(4, 3)
+    alim.table.lam.assign(0.5)
+    alim.table.lam_factor.assign([1.0, 0.0, 1.0, 1.0])
+    lam = np.asarray(alim.table.lam_of(np.arange(3)))
+    assert lam.tolist() == [[0.5], [0.0], [0.5]]
+    alim.on_epoch_begin(0)
+    assert (np.asarray(alim.table.lam_of(np.arange(4))) == 0).all()

@@ -92,7 +92,7 @@ def test_two_replicas_keep_what_one_device_keeps():
 
 
 def test_a_model_with_a_sparse_table_is_saved_whole(tmp_path):
-    model, _ = train(lambda: sparse(table_dtype="float16"), epochs=2)
+    model, _ = train(lambda: sparse(), epochs=2)
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(
         tmp_path / "model.keras",

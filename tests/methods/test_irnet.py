@@ -1,6 +1,5 @@
 """IRNet against its slow twin, and when it begins to correct."""
 
-import keras
 import numpy as np
 import pico_steps
 import pytest
@@ -23,7 +22,7 @@ def build(**options):
         network=lambda: tiny.backbone(shape=pico_steps.SHAPE, features=3),
         learning_rate=0.2,
         compile_options=tiny.RARE_SHAPE,
-        **{**pico_steps.OPTIONS, "correct_start": 1, **options},
+        **{**pico_steps.OPTIONS, "correct_start": 0.0, **options},
     )
 
 
@@ -89,76 +88,13 @@ def test_missing_label_by_hand():
     np.testing.assert_array_equal(noisy, [True, False, False, False])
 
 
-EPOCHS = 10
-
-
-class Shares(keras.callbacks.Callback):
-    """Notes each epoch's share, and ends the training after an epoch."""
-
-    def __init__(self, last):
-        super().__init__()
-        self.last, self.shares = last, []
-
-    def on_epoch_end(self, epoch, logs=None):
-        inside, count = self.model.agreement.counts.numpy()
-        self.shares.append(float(inside) / float(count))
-        self.model.stop_training = epoch == self.last
-
-
-def fit(model, last, start=0):
-    images, candidates, _ = tiny.examples(24)
-    shares = Shares(last)
-    tiny.fit(
-        model,
-        tiny.batches(images, candidates, 12),
-        epochs=EPOCHS,
-        initial_epoch=start,
-        callbacks=[shares],
-    )
-    return shares.shares
-
-
-@SAVING_NOISE
-def test_an_interrupted_run_starts_and_ends_as_an_uninterrupted_one(tmp_path):
-    options = {
-        "method": IRNet,
-        "tau": 0.0,
-        "latest_start": 1.0,
-        "learning_rate": 0.01,
-        "compile_options": tiny.RARE_SHAPE,
-    }
-    whole = tiny.pico(**options)
-    shares = fit(whole, last=6)
-    # A tenth of 10 epochs is 1.
-    (first, *_) = [
-        e for e in range(2, 7) if shares[e - 1] - shares[e - 2] < 0.01
-    ]
-    assert whole.corrects_from.numpy() == first + 1
-    assert whole.added_labels.table.numpy().sum() > 0
-
-    part = tiny.pico(**options)
-    fit(part, last=first - 2)
-    assert part.corrects_from.numpy() == 0
-    part.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    assert type(again) is IRNet
-    assert fit(again, last=6, start=first - 1) == shares[first - 1 :]
-    tiny.assert_same(tiny.snapshot(whole), tiny.snapshot(again))
-
-
-def test_the_latest_start():
-    model = tiny.pico(method=IRNet, latest_start=0.35)
-    for epoch in range(6):
-        model.progress.assign(epoch / EPOCHS)
-        model.begin_epoch(epoch)
-        # 4 is the first above .35 of 10; no share was recorded.
-        assert model.corrects_from.numpy() == (5 if epoch >= 4 else 0)
-
-
 @SLOW_ON_JAX
-def test_a_given_start_corrects_from_that_epoch_on():
+def test_sets_are_corrected_after_a_share_of_the_epochs():
     model = tiny.pico(
-        method=IRNet, tau=0.0, correct_start=3, compile_options=tiny.RARE_SHAPE
+        method=IRNet,
+        tau=0.0,
+        correct_start=0.5,
+        compile_options=tiny.RARE_SHAPE,
     )
     images, candidates, _ = tiny.examples(24)
     history = tiny.fit(model, tiny.batches(images, candidates, 6), epochs=4)
@@ -172,7 +108,7 @@ def test_a_given_start_corrects_from_that_epoch_on():
 def test_alim_between_epochs_meets_the_corrected_sets():
     images, candidates, _ = tiny.examples(24)
     model = tiny.pico(
-        method=IRNet, correct_start=9, compile_options=tiny.RARE_SHAPE
+        method=IRNet, correct_start=1.0, compile_options=tiny.RARE_SHAPE
     )
     data = alim_keras.data.eval_dataset(images, candidates, 3, 6)
     # One-sided: the sets become full, whose ratio is infinite.

@@ -109,9 +109,11 @@ def trained(*callbacks, epochs=2, **options):
     return model, history
 
 
-def test_with_all_examples_reliable_it_is_pico():
+def test_with_all_examples_reliable_it_is_pico(monkeypatch):
     pico, first = trained(prototype_temperature=1.0)
-    plus, second = trained(**pico_like(cls_weight=1.0, unreliable_weight=0.0))
+    monkeypatch.setattr(PiCOPlus, "cls_weight", 1.0)
+    monkeypatch.setattr(PiCOPlus, "unreliable_weight", 0.0)
+    plus, second = trained(**pico_like())
     parts = ("backbone", "classifier", "projection", "key_encoder", "queue")
     for name in (*parts, "prototypes", "pseudo_label_table"):
         for a, b in zip(

@@ -59,7 +59,6 @@ def test_wrong_names_and_options_are_refused(name, options, words):
     [
         ("MobileNetV2", (32, 32, 1), "colour images.*input_shape="),
         ("small_cnn", (1, 1, 3), "images of 1 x 1 x 3: .*--image_size"),
-        ("convnet9", (8, 8, 1), r"28x28.*\(8, 8, 1\)"),
     ],
 )
 def test_wrong_images_are_refused(name, shape, words):

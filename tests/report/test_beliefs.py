@@ -47,7 +47,7 @@ def test_all_classes_equally_popular_is_the_closed_form(monkeypatch):
     assert (model.popularity == 1).all()
     sizes = sets.sum(axis=1)
     rates = model.rate_by_size[sizes]
-    lam = ops.instance_lambda(rates, sizes, 5, "size")[:, None]
+    lam = ops.closed_form_lambda(rates, sizes, 5)[:, None]
     expected = np.exp(
         beliefs.tempered(probabilities, model.temperature)
     ) * np.where(sets, 1, lam)
@@ -81,7 +81,7 @@ def test_what_goes_together_is_learnt_and_helps():
     plain = em(np.log(probabilities), sets)
     sizes = sets.sum(axis=1)
     rates = np.array(plain.details["rate_by_size"])[sizes]
-    lam = ops.instance_lambda(rates, sizes, 5, "size")[:, None]
+    lam = ops.closed_form_lambda(rates, sizes, 5)[:, None]
     alike = (probabilities * np.where(sets, 1, lam)).argmax(axis=1)
     better = (belief.argmax(axis=1) == truth).mean()
     assert better > (alike == truth).mean() + 0.004
