@@ -14,6 +14,7 @@ import own
 from absl import flags
 
 import alim_keras
+from alim_keras.__main__ import COMMANDS
 from alim_keras.app import cli
 
 
@@ -111,10 +112,12 @@ def _commands(text):
         for line in block.splitlines():
             line = line.split("#")[0].split(" > ")[0]
             match = re.search(
-                r"(?:scripts/(train)\b|-m alim_keras\.(\w+))(.*)", line
+                r"(?:scripts/(train)\b|alim_keras\.(\w+)|alim-keras (\w+))(.*)",
+                line,
             )
-            if match and not re.search(r"\.\.\.|\$", match[3]):
-                yield match[1] or match[2], shlex.split(match[3])
+            name = match and (match[1] or match[2] or match[3])
+            if name in COMMANDS and not re.search(r"\.\.\.|\$", match[4]):
+                yield name, shlex.split(match[4])
 
 
 def test_every_command_in_the_documents_is_read(repository, monkeypatch):

@@ -20,7 +20,7 @@ LAYERS = (
     ("report",),
     ("app",),
     ("train", "check", "audit", "predict", "export"),
-    ("compare", "benchmark"),
+    ("compare", "benchmark", "__main__"),
 )
 RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 COMMANDS = (*LAYERS[-2], *LAYERS[-1])
@@ -84,7 +84,7 @@ def violations(module, source, is_package=False):
             found.append(f"imports {root}")
         if root != "alim_keras":
             is_own = "__name__" in name or "alim_keras" in name
-            if is_own and top not in ("", "backend"):
+            if is_own and top not in ("", "backend", "__main__"):
                 found.append(f"imports by a string: {name}")
         elif top and rest != "__version__":
             # The names that the package itself defines are the methods'.

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
 
 import pytest
 
 import alim_keras
+from alim_keras.__main__ import COMMANDS
 
 
 def python(repository, *arguments, cwd=None, **variables):
@@ -101,7 +103,9 @@ LIGHT = (
         (["alim_keras.train", "--epoch=1"], 2, ""),
         (["alim_keras.audit"], 2, ""),
         (["alim_keras.check", "--train_size=90"], 0, "Sound"),
-        (["alim_keras.audit", "--help"], 0, "python -m alim_keras.audit"),
+        (["alim_keras"], 0, "predict"),
+        (["alim_keras", "audit", "--help"], 0, "python -m alim_keras.audit"),
+        (["alim_keras", "trane"], 2, ""),
     ],
 )
 def test_what_runs_without_keras(repository, words, code, out, tmp_path):
@@ -109,6 +113,14 @@ def test_what_runs_without_keras(repository, words, code, out, tmp_path):
     assert done.returncode == code, done.stderr
     assert out in done.stdout
     assert done.stderr.count("\n") == (code != 0)
+
+
+def test_the_list_of_commands_is_whole(repository):
+    package = repository / "alim_keras"
+    assert all((package / f"{name}.py").is_file() for name in COMMANDS)
+    project = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))
+    scripts = project["project"]["scripts"]
+    assert scripts == {"alim-keras": "alim_keras.__main__:main"}
 
 
 @pytest.mark.slow
@@ -133,8 +145,8 @@ def test_an_installed_package_works_in_any_folder(repository, tmp_path):
         one for one in sys.path if "site-packages" in one
     )
     done = subprocess.run(
-        [bin_folder / "python", "-m", "alim_keras.train"]
-        + ["--dataset=cifar100", "--print_config"],
+        [bin_folder / "alim-keras", "train", "--dataset=cifar100"]
+        + ["--print_config"],
         capture_output=True,
         text=True,
         cwd=tmp_path,
