@@ -49,8 +49,8 @@ class DataConfig:
             fashion_mnist, or labels of your own: a table (.csv, .jsonl,
             .parquet, .npz, Label Studio's .json) or a folder with a folder of
             images for each class.
-        data_dir: A prepared TFDS folder, or one with NAME.npz. Without it the
-            usual place is searched.
+        data_dir: A prepared TFDS folder, an .npz or a folder of IDX files.
+            Without it the usual places are searched.
         download: Let TFDS fetch a data set that is not here.
         train_size: Train on so many images, stratified by known labels.
         image_size: Side in pixels to resize to. Without it: theirs, or 224.

@@ -1,6 +1,7 @@
 """Data sets by name: built in, in files, or of TensorFlow Datasets."""
 
 import dataclasses
+import gzip
 import os
 import re
 
@@ -15,7 +16,17 @@ from alim_keras.data.training_set import stratified_subset
 from alim_keras.errors import DataError
 from alim_keras.errors import check_number
 
+FASHION_CLASSES = tuple(
+    "T-shirt/top,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,"
+    "Ankle boot".split(",")
+)
 _TEST_DIGITS = 360
+_IDX_FILES = {
+    "images": "train-images-idx3-ubyte",
+    "labels": "train-labels-idx1-ubyte",
+    "test_images": "t10k-images-idx3-ubyte",
+    "test_labels": "t10k-labels-idx1-ubyte",
+}
 _NPZ_ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 
 
@@ -24,6 +35,8 @@ class Known:
     """One named data set."""
 
     tfds_name: str = None
+    # Where a Linux distribution installs its IDX files.
+    system_folder: str = None
     # Of each channel, as published with the methods.
     mean: tuple = None
     std: tuple = None
@@ -68,6 +81,7 @@ KNOWN = {
     ),
     "fashion_mnist": Known(
         tfds_name="fashion_mnist",
+        system_folder="/usr/share/datasets/fashion-mnist",
         mean=(0.2860,),
         std=(0.3530,),
     ),
@@ -106,10 +120,11 @@ def is_table(dataset):
 def load(name, data_dir=None, download=True, image_size=None):
     """Loads a data set by name or path.
 
-    A name is looked for in `data_dir` and in TFDS's own folder: prepared by
-    TFDS, or as `<name>.npz`. None of that touches the network. Last, unless
-    forbidden, TFDS downloads it; official archives that lie in
-    `downloads/manual` below its folder are taken from there, without network.
+    A name is looked for in `data_dir`, where the Linux distribution installs
+    it, and in TFDS's own folder: prepared by TFDS, or as `<name>.npz`. None of
+    that touches the network. Last, unless forbidden,
+    TFDS downloads it; official archives that lie in `downloads/manual` below
+    its folder are taken from there, without network.
 
     Args:
         name: String: `"digits"` (built in), `"cifar10"`, `"cifar100"`,
@@ -164,9 +179,12 @@ def load(name, data_dir=None, download=True, image_size=None):
 def _read_named(name, plain, known, data_dir, download, image_size):
     """Returns the fields of a data set from the first folder that has it."""
     own_dir = prepared.default_dir()
-    folders = [*filter(None, [data_dir]), own_dir]
+    folders = dict.fromkeys([data_dir, known.system_folder, own_dir])
+    folders.pop(None, None)
     for folder in folders:
         fields = prepared.read(known.tfds_name, folder, image_size)
+        if fields is None and folder == known.system_folder:
+            fields = _read_idx(folder)
         path = os.path.join(folder, f"{plain}.npz")
         if fields is None and os.path.isfile(path):
             fields = _read_npz(path)
@@ -197,6 +215,27 @@ def _read_digits():
         fields[f"{prefix}images"] = images[rows]
         fields[f"{prefix}labels"] = labels[rows]
         fields[f"{prefix}ids"] = default_ids(rows, split)
+    return fields
+
+
+def _read_idx(folder):
+    """Reads Fashion-MNIST's four files of 28 x 28; None if they are missing."""
+    fields = {"class_names": FASHION_CLASSES, "source": folder}
+    for field, file in _IDX_FILES.items():
+        path = os.path.join(folder, f"{file}.gz")
+        if not os.path.isfile(path):
+            return None
+        with gzip.open(path, "rb") as opened:
+            content = opened.read()
+        # The bytes come after a magic number and the shape.
+        if field.endswith("labels"):
+            values = np.frombuffer(content, np.uint8, offset=8)
+            fields[field] = values.astype(np.int64)
+        else:
+            pixels = np.frombuffer(content, np.uint8, offset=16)
+            fields[field] = pixels.reshape(-1, 28, 28, 1).copy()
+    fields["ids"] = default_ids(len(fields["labels"]))
+    fields["test_ids"] = default_ids(len(fields["test_labels"]), "test")
     return fields
 
 

@@ -1,8 +1,11 @@
 """A machine without data sets and network."""
 
+import dataclasses
 import socket
 
 import pytest
+
+from alim_keras.data.known_data import KNOWN
 
 
 @pytest.fixture
@@ -16,3 +19,6 @@ def nothing_installed(monkeypatch, tmp_path_factory):
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     folder = tmp_path_factory.mktemp("no_tfds")
     monkeypatch.setenv("TFDS_DATA_DIR", str(folder))
+    for name, known in KNOWN.items():
+        hidden = dataclasses.replace(known, system_folder=None)
+        monkeypatch.setitem(KNOWN, name, hidden)

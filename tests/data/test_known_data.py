@@ -1,4 +1,8 @@
-"""The .npz form, the digits, and `TrainingSet` made of them."""
+"""The .npz and IDX forms, the digits, and `TrainingSet` made of them."""
+
+import dataclasses
+import gzip
+import struct
 
 import numpy as np
 import pytest
@@ -7,6 +11,7 @@ from alim_keras.data import CIFAR100_SUPERCLASSES
 from alim_keras.data import known_data
 from alim_keras.data import load
 from alim_keras.data.images import channel_statistics
+from alim_keras.data.known_data import KNOWN
 from alim_keras.errors import DataError
 
 pytestmark = pytest.mark.usefixtures("nothing_installed")
@@ -124,6 +129,34 @@ def test_the_names_of_data_sets():
         "kmnist",
         "a/b:1.0",
     ]
+
+
+IDX = {
+    "train-images-idx3-ubyte": pictures(6, 28, 1)[..., 0],
+    "train-labels-idx1-ubyte": np.arange(6, dtype=np.uint8),
+    "t10k-images-idx3-ubyte": pictures(2, 28, 1, 1)[..., 0],
+    "t10k-labels-idx1-ubyte": np.array([3, 9], np.uint8),
+}
+
+
+def test_idx_files_of_a_linux_distribution(tmp_path, monkeypatch):
+    for name, values in IDX.items():
+        shape = struct.pack(f">{values.ndim}I", *values.shape)
+        content = bytes([0, 0, 8, values.ndim]) + shape + values.tobytes()
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content))
+    # Those of MNIST have the same names: nowhere else they are read.
+    with pytest.raises(DataError, match="Put fashion_mnist.npz in"):
+        load("fashion_mnist", data_dir=tmp_path, download=False)
+    known = dataclasses.replace(
+        KNOWN["fashion_mnist"], system_folder=str(tmp_path)
+    )
+    monkeypatch.setitem(KNOWN, "fashion_mnist", known)
+    data = load("fashion_mnist", download=False)
+    np.testing.assert_array_equal(
+        data.images[..., 0], IDX["train-images-idx3-ubyte"]
+    )
+    assert data.test_labels.tolist() == [3, 9]
+    assert data.ids[-1] == "train_00005" and data.mean == (0.2860,)
 
 
 def test_digits():
