@@ -19,6 +19,8 @@ _KEPT = 1 << 30
 _AT_ONCE = 256
 # The common side where images differ.
 _USUAL_SIZE = 224
+# The device of encoded and of missing files, in 64 bits.
+_NO_DEVICE = 2**64 - 1
 # So many images on disk stand for all of them.
 _SAMPLE = 256
 
@@ -235,7 +237,7 @@ def scan(files, progress=None, folder=None, names=None):
     Args:
         files: Sequence of N paths, or of encoded images (`bytes`).
         progress: Function of (done, total), called now and then from this
-            thread. Defaults to None.
+            thread; links to one file count once. Defaults to None.
         folder: Path that relative paths start from. Defaults to the current
             folder.
         names: Strings, the names of encoded images. Defaults to the paths.
@@ -249,7 +251,8 @@ def scan(files, progress=None, folder=None, names=None):
     {1: 'it is not an image of a known format'}
     """
     heads = np.zeros((len(files), 3), np.int32)
-    sizes = np.zeros(len(files), np.int64)
+    # Size, device and number of each file.
+    stamps = np.zeros((len(files), 3), np.uint64)
     problems, digests = {}, {}
 
     def source(row):
@@ -257,12 +260,23 @@ def scan(files, progress=None, folder=None, names=None):
             return files[row]
         return os.path.join(folder or "", files[row])
 
-    def look(row):
-        file = source(row)
+    def stamp(row):
+        stamps[row] = 0, _NO_DEVICE, row
+        if decoding.is_encoded(files[row]):
+            stamps[row, 0] = len(files[row])
+            return
         try:
-            encoded = decoding.is_encoded(file)
-            sizes[row] = len(file) if encoded else os.stat(file).st_size
-            heads[row] = decoding.head(file)
+            status = os.stat(source(row))
+        except OSError as error:
+            problems[row] = decoding.explain(error)
+        else:
+            stamps[row] = status.st_size, status.st_dev, status.st_ino
+
+    def look(row):
+        if row in problems:
+            return
+        try:
+            heads[row] = decoding.head(source(row))
         except Exception as error:
             # Damaged files make Pillow raise nearly everything.
             problems[row] = decoding.explain(error)
@@ -270,11 +284,18 @@ def scan(files, progress=None, folder=None, names=None):
     def add_digest(row):
         digests[row] = decoding.digest(source(row))
 
-    _for_each(look, range(len(files)), progress)
-    readable = np.flatnonzero(heads[:, 0])
+    _for_each(stamp, range(len(files)))
+    # The first row of each file: the others are links to it.
+    _, first, inverse = np.unique(
+        stamps[:, 1:], axis=0, return_index=True, return_inverse=True
+    )
+    owners = first[inverse.reshape(-1)]
+    first = np.sort(first)
+    _for_each(look, first.tolist(), progress)
+    readable = first[heads[first, 0] > 0]
     # Only files of one size can be copies.
     _, kinds, counts = np.unique(
-        sizes[readable], return_inverse=True, return_counts=True
+        stamps[readable, 0], return_inverse=True, return_counts=True
     )
     _for_each(add_digest, readable[counts[kinds] > 1].tolist())
     earliest, copies = {}, np.arange(len(files))
@@ -282,10 +303,14 @@ def scan(files, progress=None, folder=None, names=None):
         copies[row] = earliest.setdefault(digests[row], row)
     return Scan(
         names=list(files if names is None else names),
-        heads=heads,
-        bytes=sizes,
-        copies=copies,
-        problems=dict(sorted(problems.items())),
+        heads=heads[owners],
+        bytes=stamps[:, 0].astype(np.int64),
+        copies=copies[owners],
+        problems={
+            row: problems[owner]
+            for row, owner in enumerate(owners.tolist())
+            if owner in problems
+        },
     )
 
 

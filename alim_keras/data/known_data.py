@@ -2,8 +2,10 @@
 
 import dataclasses
 import gzip
+import hashlib
 import os
 import re
+import zlib
 
 import numpy as np
 
@@ -20,6 +22,7 @@ FASHION_CLASSES = tuple(
     "T-shirt/top,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,"
     "Ankle boot".split(",")
 )
+DIGIT_CLASSES = tuple("0123456789")
 _TEST_DIGITS = 360
 _IDX_FILES = {
     "images": "train-images-idx3-ubyte",
@@ -35,8 +38,12 @@ class Known:
     """One named data set."""
 
     tfds_name: str = None
-    # Where a Linux distribution installs its IDX files.
+    # The md5 of the unpacked IDX files, in the order of `_IDX_FILES`.
+    idx: tuple = ()
+    # Where a Linux distribution installs the IDX files.
     system_folder: str = None
+    # Where the files do not name them.
+    class_names: tuple = None
     # Of each channel, as published with the methods.
     mean: tuple = None
     std: tuple = None
@@ -64,7 +71,7 @@ _CIFAR100 = Known(
     std=(0.2673, 0.2564, 0.2762),
 )
 KNOWN = {
-    "digits": Known(),
+    "digits": Known(class_names=DIGIT_CLASSES),
     "cifar10": Known(
         tfds_name="cifar10",
         mean=(0.4914, 0.4822, 0.4465),
@@ -81,9 +88,28 @@ KNOWN = {
     ),
     "fashion_mnist": Known(
         tfds_name="fashion_mnist",
+        idx=(
+            "f4a8712d7a061bf5bd6d2ca38dc4d50a",
+            "9018921c3c673c538a1fc5bad174d6f9",
+            "8181f5470baa50b63fa0f6fddb340f0a",
+            "15d484375f8d13e6eb1aabb0c3f46965",
+        ),
         system_folder="/usr/share/datasets/fashion-mnist",
+        class_names=FASHION_CLASSES,
         mean=(0.2860,),
         std=(0.3530,),
+    ),
+    "mnist": Known(
+        tfds_name="mnist",
+        idx=(
+            "6bbc9ace898e44ae57da46a324031adb",
+            "a25bea736e30d166cdddb491f175f624",
+            "2646ac647ad5339dbf082846283269ea",
+            "27ae3e4e09519cfbb04c329615203637",
+        ),
+        class_names=DIGIT_CLASSES,
+        mean=(0.1307,),
+        std=(0.3081,),
     ),
 }
 _ALIASES = {
@@ -121,15 +147,15 @@ def load(name, data_dir=None, download=True, image_size=None):
     """Loads a data set by name or path.
 
     A name is looked for in `data_dir`, where the Linux distribution installs
-    it, and in TFDS's own folder: prepared by TFDS, or as `<name>.npz`. None of
-    that touches the network. Last, unless forbidden,
+    it, and in TFDS's own folder: prepared by TFDS, as IDX files, or as
+    `<name>.npz`. None of that touches the network. Last, unless forbidden,
     TFDS downloads it; official archives that lie in `downloads/manual` below
     its folder are taken from there, without network.
 
     Args:
         name: String: `"digits"` (built in), `"cifar10"`, `"cifar100"`,
-            `"cifar100h"`, `"cub200"`, `"fashion_mnist"`, another image
-            classification set of TFDS, or the path of an `.npz` file.
+            `"cifar100h"`, `"cub200"`, `"fashion_mnist"`, `"mnist"`, another
+            image classification set of TFDS, or the path of an `.npz` file.
         data_dir: String, or None to look only where data usually are.
         download: Boolean. Whether TFDS may fetch what is nowhere here.
         image_size: Integer: bring every image to this square size, the
@@ -183,20 +209,21 @@ def _read_named(name, plain, known, data_dir, download, image_size):
     folders.pop(None, None)
     for folder in folders:
         fields = prepared.read(known.tfds_name, folder, image_size)
-        if fields is None and folder == known.system_folder:
-            fields = _read_idx(folder)
+        if fields is None and known.idx:
+            fields = _read_idx(folder, known)
         path = os.path.join(folder, f"{plain}.npz")
         if fields is None and os.path.isfile(path):
             fields = _read_npz(path)
         if fields is not None:
             return fields
+    forms = "its four IDX files or " if known.idx else ""
     prepared.download(
         known.tfds_name,
         data_dir or own_dir,
         download,
         names=[*KNOWN],
         absent=f"{name} is not on this machine, looked in {', '.join(folders)}",
-        remedy=f"Put {plain}.npz in --data_dir",
+        remedy=f"Put {forms}{plain}.npz in --data_dir",
     )
     return prepared.read(known.tfds_name, data_dir or own_dir, image_size)
 
@@ -208,7 +235,7 @@ def _read_digits():
     bunch = load_digits()
     images = np.round(bunch.images * (255.0 / 16.0)).astype(np.uint8)
     images, labels = images[..., None], bunch.target.astype(np.int64)
-    fields = {"class_names": tuple("0123456789"), "source": "scikit-learn"}
+    fields = {"class_names": DIGIT_CLASSES, "source": "scikit-learn"}
     test = stratified_subset(labels, _TEST_DIGITS, seed=0)
     train = np.setdiff1d(np.arange(len(labels)), test)
     for split, prefix, rows in (("train", "", train), ("test", "test_", test)):
@@ -218,15 +245,27 @@ def _read_digits():
     return fields
 
 
-def _read_idx(folder):
-    """Reads Fashion-MNIST's four files of 28 x 28; None if they are missing."""
-    fields = {"class_names": FASHION_CLASSES, "source": folder}
-    for field, file in _IDX_FILES.items():
-        path = os.path.join(folder, f"{file}.gz")
+def _read_idx(folder, known):
+    """Reads the four IDX files of 28 x 28; None if they are not there."""
+    fields = {"class_names": known.class_names, "source": folder}
+    for (field, file), expected in zip(_IDX_FILES.items(), known.idx):
+        path = os.path.join(folder, file)
+        path = f"{path}.gz" if os.path.isfile(f"{path}.gz") else path
         if not os.path.isfile(path):
             return None
-        with gzip.open(path, "rb") as opened:
-            content = opened.read()
+        opener = gzip.open if path.endswith(".gz") else open
+        try:
+            with opener(path, "rb") as opened:
+                content = opened.read()
+        except (OSError, EOFError, zlib.error):
+            content = b""  # Damaged, which the checksum says.
+        digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        if digest != expected:
+            raise DataError(
+                f"{path}: is damaged, or not the file of this data set (MNIST "
+                "and Fashion-MNIST use the same file names); fetch it again. "
+                f"Received: md5 {digest} unpacked; expected {expected}"
+            )
         # The bytes come after a magic number and the shape.
         if field.endswith("labels"):
             values = np.frombuffer(content, np.uint8, offset=8)

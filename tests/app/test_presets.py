@@ -17,7 +17,7 @@ def test_a_preset_sets_what_its_name_says(name):
         )
 
 
-@pytest.mark.parametrize("dataset", [*cli.PUBLISHED, "digits", "fashion_mnist"])
+@pytest.mark.parametrize("dataset", [*cli.PUBLISHED, "digits", "mnist"])
 def test_a_data_set_alone_means_its_published_setting(dataset):
     line = train.COMMAND.parse([f"--dataset={dataset}"])
     is_published = dataset in cli.PUBLISHED

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import hashlib
 import struct
 
 import numpy as np
@@ -139,24 +140,30 @@ IDX = {
 }
 
 
-def test_idx_files_of_a_linux_distribution(tmp_path, monkeypatch):
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_idx_files(tmp_path, monkeypatch, ending):
+    digests = []
     for name, values in IDX.items():
         shape = struct.pack(f">{values.ndim}I", *values.shape)
         content = bytes([0, 0, 8, values.ndim]) + shape + values.tobytes()
-        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content))
-    # Those of MNIST have the same names: nowhere else they are read.
-    with pytest.raises(DataError, match="Put fashion_mnist.npz in"):
-        load("fashion_mnist", data_dir=tmp_path, download=False)
-    known = dataclasses.replace(
-        KNOWN["fashion_mnist"], system_folder=str(tmp_path)
-    )
-    monkeypatch.setitem(KNOWN, "fashion_mnist", known)
-    data = load("fashion_mnist", download=False)
+        digests.append(hashlib.md5(content).hexdigest())
+        packed = gzip.compress(content) if ending else content
+        (tmp_path / (name + ending)).write_bytes(packed)
+    changed = dataclasses.replace(KNOWN["mnist"], idx=tuple(digests))
+    monkeypatch.setitem(KNOWN, "mnist", changed)
+    data = load("mnist", data_dir=tmp_path, download=False)
     np.testing.assert_array_equal(
         data.images[..., 0], IDX["train-images-idx3-ubyte"]
     )
     assert data.test_labels.tolist() == [3, 9]
-    assert data.ids[-1] == "train_00005" and data.mean == (0.2860,)
+    assert data.ids[-1] == "train_00005" and data.mean == (0.1307,)
+    # Fashion-MNIST's files have the same names.
+    with pytest.raises(DataError, match="MNIST and Fashion-MNIST use"):
+        load("fashion_mnist", data_dir=tmp_path, download=False)
+    path = tmp_path / f"t10k-images-idx3-ubyte{ending}"
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(DataError, match="damaged"):
+        load("mnist", data_dir=tmp_path, download=False)
 
 
 def test_digits():

@@ -263,7 +263,7 @@ def test_official_archives_are_used_without_network(tmp_path, monkeypatch):
 
 
 def test_a_forbidden_download_touches_nothing(tmp_path):
-    with pytest.raises(DataError, match="downloading is forbidden. Put mnist"):
+    with pytest.raises(DataError, match="downloading is forbidden. Put its"):
         load("mnist", data_dir=tmp_path, download=False)
     assert list(tmp_path.iterdir()) == []
 
