@@ -138,8 +138,10 @@ def set_environment(backend=None, verbose=False):
 def import_keras(backend=None, verbose=False):
     """Imports Keras without the messages of TensorFlow's C++ on stderr."""
     if "keras" not in sys.modules:
-        # TensorFlow's first messages come before it reads any log level.
-        with contextlib.nullcontext() if verbose else without_stderr():
+        # TensorFlow's first messages come before it reads any log level, and
+        # Ctrl-C is sometimes lost while it is imported.
+        quiet = contextlib.nullcontext() if verbose else without_stderr()
+        with interrupts_deferred(), quiet:
             importlib.import_module("keras")
             # Keras imports it on any backend, if installed, once a layer is
             # copied.
@@ -172,6 +174,25 @@ def _interrupts_raised():
         for number, handler in usual.items():
             if signal.getsignal(number) is _interrupt:
                 signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def interrupts_deferred():
+    """Delivers signals only after the block, which could swallow them."""
+    # A mask of this thread would not do: others receive the signal then.
+    received = []
+
+    def keep(number, _):
+        received.append(number)
+
+    usual = {number: signal.signal(number, keep) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+    if received:
+        signal.raise_signal(received[0])
 
 
 @contextlib.contextmanager

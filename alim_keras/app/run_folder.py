@@ -9,6 +9,7 @@ import os
 import pathlib
 import platform
 import shlex
+import stat
 import sys
 
 import numpy as np
@@ -51,7 +52,11 @@ _IDENTITY = {
 
 
 class RunFolder:
-    """Paths of a run, and its identity."""
+    """Paths of a run, and its identity.
+
+    Somebody else may have written the folder: what is read here must be a
+    regular file, never a link or a pipe.
+    """
 
     def __init__(self, path):
         self.path = os.path.abspath(path)
@@ -62,16 +67,28 @@ class RunFolder:
         return os.path.join(self.path, *names)
 
     def existing(self, name):
-        """Returns the path of a file here, or None if it is missing."""
+        """Returns the path of a regular file here, or None if it is missing."""
         path = self.file(name)
-        return path if os.path.isfile(path) else None
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(mode):
+            raise CheckpointError(
+                f"{path} must be a regular file, and no link, folder or device."
+            )
+        return path
 
     @contextlib.contextmanager
     def lock(self):
         """Keeps a second process off the folder; freed even by `kill -9`."""
         is_new = not os.path.exists(self.path)
         os.makedirs(self.path, exist_ok=True)
-        handle = os.open(self.file(".lock"), os.O_RDWR | os.O_CREAT, 0o666)
+        self.existing(".lock")
+        # Neither through a link that appeared meanwhile, nor waiting for the
+        # other end of a pipe, nor emptying what is there.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        handle = os.open(self.file(".lock"), flags, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             files.remove_partial(self.path)

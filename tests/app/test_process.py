@@ -136,6 +136,15 @@ def main(line):
     os.kill(os.getpid(), signal.{name})
     time.sleep(10)
 
+def imports(line):
+    with process.interrupts_deferred():
+        os.kill(os.getpid(), signal.{name})
+        try:
+            time.sleep(0.01)
+        except KeyboardInterrupt:
+            print("lost")
+    time.sleep(10)
+
 def stubborn(line):
     try:
         os.kill(os.getpid(), signal.{name})
@@ -157,6 +166,7 @@ sys.exit(process.run(train.COMMAND, {main}, [], keras=False))
     [
         ("main", "SIGINT", 130, "interrupted; the same command"),
         ("main", "SIGTERM", 130, "interrupted; the same command"),
+        ("imports", "SIGTERM", 130, "interrupted; the same command"),
         ("stubborn", "SIGINT", 130, ""),
         ("hushed", "SIGINT", 0, ""),
     ],

@@ -25,6 +25,24 @@ def goes_on(run_dir, *flags):
     return commands.call("train", *FLAGS, f"--run_dir={run_dir}", *flags)
 
 
+def test_a_link_as_lock_leaves_its_target_alone(run_dir, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    for name in (".lock", "run.flags", "candidates.npz"):
+        (run_dir / name).rename(tmp_path / "kept")
+        (run_dir / name).symlink_to(victim)
+        code, line = commands.fails("audit", run_dir)
+        assert code == 5 and "regular file" in line, name
+        (run_dir / name).unlink()
+        (tmp_path / "kept").rename(run_dir / name)
+        assert victim.read_text() == "precious"
+    # Nor is the other end of a pipe waited for.
+    (run_dir / ".lock").unlink()
+    os.mkfifo(run_dir / ".lock")
+    code, line = commands.fails("export", run_dir)
+    assert code == 5 and "regular file" in line
+
+
 def test_the_lock_keeps_what_stands_in_it(tmp_path):
     folder = RunFolder(tmp_path / "run")
     # What a killed process left goes away.
