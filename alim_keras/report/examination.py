@@ -185,7 +185,6 @@ def _settle(probabilities, sets, sources, settler, votes):
     predicted = ~np.isin(sources, BELIEFS)
     for rows in blocks(*sets.shape):
         weights = sets.rows(rows)
-        given = weights > 0
         belief = np.asarray(probabilities[rows], "float32")
         _check_rows(belief, predicted[rows], rows, sets.ids)
         belief = fill_untouched(belief, weights)
