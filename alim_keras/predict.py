@@ -55,7 +55,7 @@ _UNREAD = "known_labels known_as_sets test_labels".split()
 _OF_TABLE = [
     field.name
     for field in dataclasses.fields(TableConfig)
-    if field.name not in ("class_names", "on_bad_image", *_UNREAD)
+    if field.name not in ("class_names", "on_bad_image", "top_k", *_UNREAD)
 ]
 COMMAND = cli.Command(
     name="predict",
@@ -83,7 +83,8 @@ def main(line):
     from alim_keras.app import predictor as predicting
     from alim_keras.data.class_names import read_class_names
 
-    options, table = line.options, line.group(TableConfig)
+    options = line.options
+    table = dataclasses.replace(line.group(TableConfig), top_k=None)
     _check(line, options)
     names = table.class_names
     names = read_class_names(names) if names else None

@@ -113,6 +113,8 @@ class Command:
         parsed.set_gnu_getopt()
         for group in self.all_groups():
             for field in dataclasses.fields(group):
+                if field.name in parsed:
+                    continue  # The command's own flag comes first.
                 parser = field.metadata["parser"]
                 given = (parser, None, field.name, field.default, "")
                 is_switch = isinstance(field.default, bool)

@@ -21,6 +21,9 @@ from alim_keras.errors import nearest
 NONE_OF_THESE = -2
 MOST_CLASSES = 1_000_000
 _LONGEST = 1024
+# Fields of an answer, in JSON.
+_LABEL_FIELDS = ("label", "class", "class_name", "name")
+_SCORE_FIELDS = ("score", "confidence", "probability", "prob")
 # What no name may hold: line ends, and characters that no file can hold.
 _NO_NAME = re.compile("[\0\n\r\ud800-\udfff]")
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.0*)?")
@@ -200,6 +203,22 @@ def answers(cell):
     if isinstance(cell, (list, tuple)):
         return [text_of(value) for value in cell]
     return [] if is_blank(cell) else [text_of(cell)]
+
+
+def scored(cell):
+    """Returns the classes and the scores in a cell that has both, or None.
+
+    It is `{"cat": 0.7, "dog": 0.3}` or `[{"label": "cat", "score": 0.7}]`.
+    """
+    if isinstance(cell, dict) and set(cell) != {"choices"}:
+        return [*cell], [*cell.values()]
+    if isinstance(cell, list) and cell and isinstance(cell[0], dict):
+        parts = [
+            [next((one[n] for n in names if n in one), None) for one in cell]
+            for names in (_LABEL_FIELDS, _SCORE_FIELDS)
+        ]
+        return tuple(parts)
+    return None
 
 
 def text_of(cell):

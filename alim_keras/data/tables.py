@@ -5,6 +5,8 @@
 are known by their names or by flags, never by what their cells hold.
 """
 
+import ast
+import contextlib
 import json
 import os
 import re
@@ -13,12 +15,15 @@ import numpy as np
 import pandas as pd
 
 from alim_keras.data import checks
+from alim_keras.data import exports
 from alim_keras.data import formats
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import converted
 from alim_keras.data.class_names import is_blank
 from alim_keras.data.class_names import places
+from alim_keras.data.class_names import read_text
+from alim_keras.data.class_names import scored
 from alim_keras.data.class_names import shown
 from alim_keras.data.votes import checked_votes
 from alim_keras.data.votes import numbers_of
@@ -29,23 +34,33 @@ from alim_keras.errors import check_choice
 from alim_keras.errors import first_five
 from alim_keras.errors import nearest
 
-LAYOUTS = ("auto", "list", "wide", "long", "multi_hot")
+LAYOUTS = ("auto", "list", "wide", "long", "multi_hot", *formats.GRADED)
+LAYOUTS += ("complementary",)
 # The names by which columns are known, in small letters.
 _ITEM = ("id", "item", "item_id", "image_id", "name")
 _TASK = ("task", "task_id")
 _CANDIDATES = ("candidates", "candidate_labels", "partial_label", "labels")
-_CANDIDATES += ("label_set",)
-_ANNOTATOR = ("annotator", "worker", "user", "rater", "labeler")
+_CANDIDATES += ("label_set", "predictions")
+_ANNOTATOR = ("annotator", "worker", "user", "rater", "labeler", "user_id")
 _ANNOTATOR += ("annotator_id", "worker_id", "completed_by", "_annotator_id")
-_LABEL = ("label", "class", "answer", "choice", "vote")
+_ANNOTATOR += ("rad_id",)
+_LABEL = ("label", "class", "answer", "choice", "vote", "class_label")
+_LABEL += ("class_name",)
 _CONFIDENCE = ("confidence", "score")
 _SCORES = ("confidences", "scores", *_CONFIDENCE)
-_KNOWN = {*_ITEM, *formats.IMAGE, *_TASK, *_CANDIDATES, *_ANNOTATOR, *_LABEL}
+_KNOWN = {*_ITEM, *exports.IMAGE, *_TASK, *_CANDIDATES, *_ANNOTATOR, *_LABEL}
 _KNOWN |= {*_SCORES}
 # Arguments of `sets_of_votes`.
-RULES = ("min_votes", "min_confidence", "none_of_these", "empty_set")
+RULES = ("min_votes", "min_confidence", "min_share", "top_k", "top_p")
+RULES += ("none_of_these", "empty_set")
 RULES += ("duplicates", "answered", "grades", "source")
 _VERDICTS = {"accept", "reject", "ignore"}
+# Columns that may say that an answer does not count.
+_DOUBTFUL = re.compile(
+    "status|answer|gold|attention|attn|cancel|reject|expire|approv|verdict|spam"
+    "|control|honeypot|is_valid",
+    re.IGNORECASE,
+)
 _HOT = {"0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1}
 
 
@@ -58,8 +73,12 @@ def read_votes(
     candidates_column=None,
     annotator_column=None,
     label_column=None,
+    confidence_column=None,
     class_names=None,
     where=(),
+    columns=(),
+    ids=None,
+    records=None,
 ):
     r"""Reads a file in which people, searches or models named classes.
 
@@ -70,17 +89,26 @@ def read_votes(
         layout: `"list"` (a column of sets: `cat|dog`, `["cat", "dog"]`),
             `"wide"` (a column for each annotator, blank = no vote), `"long"`
             (a row for each vote), `"multi_hot"` (a column of 0 and 1 for each
-            class) or `"auto"`, by the names of the columns. Arrays are
-            multi-hot, or with `"list"` class numbers filled up with -1.
+            class), `"counts"` (a column of numbers of votes for each class),
+            `"probabilities"` (or of shares or scores), `"complementary"` (a
+            row for each class that an item is not of) or `"auto"`, by the
+            names of the columns. Arrays are multi-hot unless it is counts,
+            probabilities, or `"list"`, class numbers filled up with -1.
         id_column: The column that names the items.
         candidates_column: The column, or array, of sets.
         annotator_column: The column of a long table that names who voted, or
             those of a wide table, with commas between them.
         label_column: The column of votes of a long table; in others that of
             the true class, blank where it is not known.
+        confidence_column: The column of confidences or scores. Of all these a
+            name may be a dotted path into JSON, see `exports.at`.
         class_names: Strings, the classes.
         where: String or strings `COLUMN=VALUE`, also with `!=`, `>` and `<`,
             which rows must meet.
+        columns: Strings, the names of the columns of text without a header.
+        ids: The ids of the rows: a file with one on each line, or a pattern
+            for the row's number from 0, such as `"test_{:05d}"`.
+        records: Dotted path to the list of records in JSON.
 
     Returns:
         A `pandas.DataFrame` whose index is the line or the row in the file,
@@ -113,19 +141,28 @@ def read_votes(
         "candidates_column": candidates_column,
         "annotator_column": annotator_column,
         "label_column": label_column,
+        "confidence_column": confidence_column,
     }
-    format = formats.format_of(path, format)
-    if format == "npz":
-        check_choice("layout", layout, ("auto", "list", "multi_hot"))
+    if formats.format_of(path, format) == "npz":
+        array_layouts = ("auto", "list", "multi_hot", *formats.GRADED)
+        check_choice("layout", layout, array_layouts)
         column = given.pop("candidates_column")
         frame = formats.read_arrays(path, layout, column, class_names)
     else:
         named = {n.strip().lower() for n in given.values() if n}
-        frame = formats.read(path, format, {*_KNOWN, *named})
+        known = {*_KNOWN, *named}
+        frame = formats.read(path, format, known, columns, records)
     notes = frame.attrs.setdefault("notes", [])
     with checks.in_file(path):
+        if ids:
+            frame = _with_ids(frame, ids)
         frame = _filtered(frame, where, notes)
         if "layout" not in frame.attrs:
+            name, roles = exports.known_table(frame, format, given)
+            if name:
+                notes.append(f"read as an export of {name}")
+            given = {n: given.get(n) or roles.get(n) for n in {**given, **roles}}
+            layout = layout if layout != "auto" else given.pop("layout", layout)
             frame = _votes_of_cells(frame, layout, given, class_names, notes)
         elif any(given.values()):
             raise ConfigError(
@@ -133,6 +170,30 @@ def read_votes(
                 f"{ {name: value for name, value in given.items() if value} }"
             )
         return checked_votes(frame, notes)
+
+
+def _with_ids(frame, ids):
+    """Returns rows that have the ids of a file or of a pattern."""
+    rows = frame.index.unique()
+    if os.path.isfile(ids):
+        names = [line.strip() for line in read_text(ids).split("\n")]
+        names = [name for name in names if name]
+    else:
+        try:
+            names = [ids.format(number) for number in range(len(rows))]
+        except (IndexError, KeyError, ValueError, AttributeError) as error:
+            raise ConfigError(
+                "A file of ids was expected, or a pattern such as "
+                f"test_{{:05d}}.png. Received: --ids={ids}"
+            ) from error
+    if len({*names}) != len(rows):
+        raise DataError(
+            f"--ids={ids} gives {len({*names})} different ids for "
+            f"{len(rows)} rows"
+        )
+    name = "item" if "layout" in frame.attrs else "id"
+    frame[name] = pd.Series(names, rows, dtype=object).reindex(frame.index)
+    return frame
 
 
 def _filtered(frame, where, notes):
@@ -145,6 +206,7 @@ def _filtered(frame, where, notes):
                 f"Received: --where={condition}"
             )
         name, sign, value = (part.strip() for part in match.groups())
+        _open_path(frame, name)
         _check_column(name, frame.columns, "where")
         cells = frame[name].map(lambda cell: str(cell).strip())
         if sign in "<>":
@@ -159,6 +221,13 @@ def _filtered(frame, where, notes):
         if not len(frame):
             raise DataError(f"no row is left. Received: --where={condition}")
     return frame
+
+
+def _open_path(cells, name):
+    """Adds a column for a dotted path into the JSON of another."""
+    column, _, path = name.partition(".")
+    if path and name not in cells and column in cells:
+        cells[name] = cells[column].map(lambda cell: exports.at(cell, path))
 
 
 def _check_column(name, names, flag):
@@ -202,25 +271,47 @@ class _Header:
 
 
 def _votes_of_cells(cells, layout, given, class_names, notes):
-    """Returns the votes of a table, with the cells as they are."""
+    """Returns the votes of a table, with the cells as they are.
+
+    `given` has the columns of the roles, and what `exports` says beside them.
+    """
+    verdict, truth = given.pop("verdict", None), given.pop("truth", None)
+    for name in filter(None, given.values()):
+        _open_path(cells, name)
     header = _Header(cells.columns, given)
     base = _items(cells, header)
     # Prodigy says in this column whether a record counts.
     if "answer" in cells and cells["answer"].isin(_VERDICTS).all():
-        header.use(["answer"])
-        base["verdict"] = cells["answer"]
-        base.attrs["layout"] = "long"
-    layout = _layout(header, class_names) if layout == "auto" else layout
+        verdict = verdict or (cells["answer"].tolist(), "answer")
+    if verdict is not None:
+        base["verdict"], column = verdict
+        header.use([column])
+    if layout == "auto":
+        layout = _layout(header, class_names, verdict is not None)
     if layout != "long" and given["label_column"] is not None:
-        base["truth"] = cells[header.take("label_column", "the truth", ())]
-    read = {"list": _list, "long": _long, "wide": _wide, "multi_hot": _hot}
-    votes, columns = read[layout](cells, base, header, class_names)
+        truth = header.take("label_column", "the truth", ())
+    if truth is not None:
+        base["truth"] = cells[truth]
+        header.use([truth])
+    votes, columns = _READ[layout](cells, base, header, class_names, layout)
+    if layout == "complementary" or verdict is not None:
+        layout = "long"
     notes.append(f"layout {layout}, from the columns {first_five(columns)}")
     base.attrs = {"layout": layout, "class_names": None, **base.attrs}
     used = cells.attrs.get("where", ())
     unused = [name for name in header.rest if name not in used]
     if unused:
         notes.append(f"columns that are not used: {first_five(unused)}")
+    odd = [
+        name
+        for name in unused
+        if _DOUBTFUL.search(name) and cells[name].map(str).nunique() > 1
+    ]
+    if odd:
+        base.attrs["doubts"] = [
+            f"columns that may say which answers count are not used: "
+            f"{first_five(odd)}; --where=COLUMN=VALUE takes those rows only"
+        ]
     votes = base.join(votes)
     votes.attrs = base.attrs
     return votes
@@ -229,19 +320,19 @@ def _votes_of_cells(cells, layout, given, class_names, notes):
 def _items(cells, header):
     """Returns a frame with the item of each row, and its image if named."""
     has_images = cells.attrs.get("has_images", False)
-    kinds = (_ITEM, formats.IMAGE, _TASK)
+    kinds = (_ITEM, exports.IMAGE, _TASK)
     words = next((words for words in kinds if header.known(words)), ())
     item = header.take("id_column", "the id", words, needed=not has_images)
     ids = checks.row_ids(len(cells)) if item is None else cells[item]
     base = pd.DataFrame({"item": ids}, index=cells.index)
-    if not has_images and item.lower() not in formats.IMAGE:
-        image = header.take(None, "the image", formats.IMAGE, False)
+    if not has_images and item.lower() not in exports.IMAGE:
+        image = header.take(None, "the image", exports.IMAGE, False)
         if image is not None:
             base["image"] = cells[image]
     return base
 
 
-def _layout(header, class_names):
+def _layout(header, class_names, has_verdict):
     """Returns the layout that the names of the columns tell."""
     given, lists = header.given, header.known(_CANDIDATES)
     people = given["annotator_column"] or header.known(_ANNOTATOR)
@@ -253,7 +344,7 @@ def _layout(header, class_names):
         return "list"
     if "," in (given["annotator_column"] or ""):
         return "wide"
-    if labels and not lists and (people or not others):
+    if labels and not lists and (people or has_verdict or not others):
         return "long"
     # Columns 0 and 1 of votes 0 and 1 would be read in silence.
     classes = set(class_names or ())
@@ -267,7 +358,7 @@ def _layout(header, class_names):
     )
 
 
-def _list(cells, base, header, class_names):
+def _list(cells, base, header, class_names, layout):
     """Returns the votes of a table with a set in each row."""
     names = frozenset(class_names or ())
     column = header.take("candidates_column", "the candidates", _CANDIDATES)
@@ -288,36 +379,47 @@ def _list(cells, base, header, class_names):
             return cell
         if text[0] not in "[{(":
             return cell.split(signs[0]) if signs else [cell]
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
-            text = 'is no JSON list; write ["cat", "dog"] or cat|dog'
-            raise ValueError(text) from error
+        for read in (json.loads, ast.literal_eval):
+            with contextlib.suppress(ValueError, RecursionError, SyntaxError):
+                value = read(text)
+                is_set = isinstance(value, (set, tuple))
+                return sorted(value, key=str) if is_set else value
+        raise ValueError('is no JSON list; write ["cat", "dog"] or cat|dog')
 
     named = pd.DataFrame({"item": base["item"], "label": cells[column]})
     votes = pd.DataFrame({"label": converted(named, "label", split)})
-    scores = header.known(_SCORES)[:1]
+    both = [scored(cell) for cell in votes["label"]]
+    if any(both):
+        pairs = [b or (c, None) for b, c in zip(both, votes["label"])]
+        votes["label"], votes["confidence"] = zip(*pairs)
+        return votes, [column]
+    scores = [header.given["confidence_column"]]
+    scores = scores if scores[0] else header.known(_SCORES)[:1]
     if scores and cells[scores[0]].map(type).eq(list).all():
         header.use(scores)
         votes["confidence"] = cells[scores[0]]
     return votes, [column]
 
 
-def _long(cells, base, header, class_names):
+def _long(cells, base, header, class_names, layout):
     """Returns the votes of a table with an answer in each row."""
     who = "annotator_column"
     columns = {
         "label": header.take("label_column", "the label", _LABEL),
         "annotator": header.take(who, "the annotator", _ANNOTATOR, False),
-        "confidence": header.take(None, "the confidence", _CONFIDENCE, False),
+        "confidence": header.take(
+            "confidence_column", "the confidence", _CONFIDENCE, False
+        ),
     }
     base.attrs["confidence_column"] = columns["confidence"]
     votes = {role: cells[name] for role, name in columns.items() if name}
+    if layout == "complementary":
+        votes["confidence"] = 0.0
     columns = [name for name in columns.values() if name]
-    return pd.DataFrame(votes), columns
+    return pd.DataFrame(votes, cells.index), columns
 
 
-def _wide(cells, base, header, class_names):
+def _wide(cells, base, header, class_names, layout):
     """Returns the votes of a table with a column for each annotator."""
     text = header.given["annotator_column"]
     odd = header.known((*_LABEL, *_CANDIDATES, *_CONFIDENCE))
@@ -339,31 +441,48 @@ def _wide(cells, base, header, class_names):
     return votes[~votes["label"].map(is_blank)], columns
 
 
-def _hot(cells, base, header, class_names):
-    """Returns the votes of a table with a column of 0 and 1 for each class."""
+def _hot(cells, base, header, class_names, layout):
+    """Returns the votes of a table with a column of numbers for each class."""
+    is_graded = layout in formats.GRADED
     columns = header.rest
+    if is_graded and class_names:
+        columns = [name for name in columns if name in class_names]
     header.use(columns)
     classes = class_names or class_numbers(columns)[0]
     odd = [*pd.Index(classes).difference(columns, sort=False)]
     odd = odd or [*pd.Index(columns).difference(classes, sort=False)]
     if odd:
         raise DataError(
-            f"the multi-hot table has {len(columns)} columns for "
+            f"the {layout} table has {len(columns)} columns for "
             f"{len(classes)} classes; these differ: {first_five(odd)}"
         )
-    hot = cells[columns].map(lambda cell: _HOT.get(str(cell).strip().lower()))
-    hot = hot.to_numpy(float)
-    if np.isnan(hot).any():
-        row, number = np.argwhere(np.isnan(hot))[0]
-        raise DataError(
-            f"the multi-hot column {columns[number]!r} must hold only 0 and 1. "
-            f"Received: {shown(cells[columns[number]].iloc[row])} in "
-            f"{places(base, [row])}"
-        )
-    rows, numbers = np.nonzero(hot)
+
+    def place(row, number):
+        cell = shown(cells[columns[number]].iloc[row])
+        return f"the column {columns[number]!r}, {cell}, {places(base, [row])}"
+
+    if is_graded:
+        hot = cells[columns].apply(pd.to_numeric, errors="coerce")
+        hot = hot.to_numpy(float)
+        formats.check_graded(hot, layout, place)
+    else:
+        hot = cells[columns].map(lambda c: _HOT.get(str(c).strip().lower()))
+        hot = hot.to_numpy(float)
+        if np.isnan(hot).any():
+            raise DataError(
+                "multi-hot columns must hold only 0 and 1. Received in "
+                f"{place(*np.argwhere(np.isnan(hot))[0])}"
+            )
+    rows, numbers, scores = formats.matrix_votes(hot, layout)
     base.attrs["class_names"] = classes
     labels = np.array(columns, object)[numbers]
-    return pd.DataFrame({"label": labels}, base.index[rows]), columns
+    votes = {"label": labels, "confidence": scores}
+    return pd.DataFrame(votes, base.index[rows]), columns
+
+
+_READ = {"list": _list, "wide": _wide}
+_READ |= dict.fromkeys(("long", "complementary"), _long)
+_READ |= dict.fromkeys(("multi_hot", *formats.GRADED), _hot)
 
 
 def read_labels(path, *, class_names=None, **options):
@@ -415,12 +534,8 @@ def read_known_labels(path, class_names):
         cells = cells.rename(columns={"id": "item"})[["item", "label"]]
         known = checked_votes(cells, [])
         _, numbers = numbers_of(known, ["label"], class_names)
-        classes = (
-            known["label"]
-            .map(numbers)
-            .fillna(checks.PADDING)
-            .to_numpy(np.int64)
-        )
+        classes = known["label"].map(numbers).fillna(checks.PADDING)
+        classes = classes.to_numpy(np.int64)
         wrong = (classes < 0) | known["item"].duplicated(keep=False)
         if wrong.any():
             raise DataError(

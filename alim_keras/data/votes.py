@@ -34,7 +34,10 @@ _SEVERAL_VOTES = 1.5
 # Smallest weight of a candidate.
 _LEAST = 1e-6
 VOTES = ["item", "annotator", "label", "confidence"]
-_NO_ANSWER = {"na", "n/a", "nan", "none", "null", "-", "?"}
+# What tools write where nobody answered.
+_NO_ANSWER = {"na", "n/a", "#n/a", "nan", "none", "null", "-", "?"}
+# More candidates than this are not made of answers that say no.
+_MOST = 100_000_000
 _JOINED = re.compile(r",|\bor\b|\band\b")
 # Labels that look like a list of several.
 _SEVERAL = re.compile(r".*[|;].*|\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
@@ -43,7 +46,7 @@ _SEVERAL = re.compile(r".*[|;].*|\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
 def checked_votes(votes, notes):
     """Returns votes with the columns and types that `read_votes` promises."""
     attrs = {"layout": "long", "class_names": None, "provenance": {}}
-    attrs |= {**votes.attrs, "notes": notes}
+    attrs |= {"doubts": [], **votes.attrs, "notes": notes}
     votes = votes.reindex(columns=[*votes, *{*VOTES} - {*votes}])
     votes = votes.astype(object).where(votes.notna(), None)
     votes["item"] = converted(votes, "item", text_of)
@@ -98,6 +101,9 @@ def sets_of_votes(
     class_names=None,
     min_votes=1,
     min_confidence=None,
+    min_share=None,
+    top_k=None,
+    top_p=None,
     none_of_these=(),
     empty_set="error",
     duplicates="error",
@@ -107,8 +113,11 @@ def sets_of_votes(
 ):
     """Makes candidate sets of votes: classes that enough annotators named.
 
-    Two votes of one annotator for one class count once; a vote of confidence
-    0 says that the item is not of that class, and makes no candidate.
+    Two votes of one annotator for one class count once; votes without an
+    annotator each count, as nobody knows that they are one person's. A vote
+    of confidence 0, in a table of votes, is a no: a class that as many votes
+    reject as name is no candidate, and the set of an item of which votes
+    only say what it is not holds all other classes.
 
     Candidates may be graded: then each has a weight, the best of an item 1.
 
@@ -122,9 +131,16 @@ def sets_of_votes(
         min_votes: Integer, how many votes a class needs to enter the set.
         min_confidence: Float; votes with less do not count. Defaults to None:
             all count.
+        min_share: Float, the share of an item's votes, or of the sum of its
+            confidences, that a class needs to enter the set.
+        top_k: Integer, how many classes enter the set at most, those with
+            the most votes or confidence; the first of those that tie.
+        top_p: Float; as few of these leading classes enter as hold this
+            share together.
         none_of_these: Strings, answers that stand for no class.
         empty_set: What happens to an item without a candidate: `"error"`,
-            `"all"` (it may be anything) or `"drop"`.
+            `"all"` (it may be anything) or `"drop"`, which also leaves out
+            those of which votes only say what they are not.
         duplicates: What happens to an item with rows that differ, in layouts
             where a row says all of an item: `"error"`, `"union"`, `"first"`.
         answered: Ids of items whose set may be empty, as their true label is
@@ -160,21 +176,33 @@ def sets_of_votes(
     if "layout" not in votes.attrs:  # It is a frame of one's own.
         votes = checked_votes(votes, [])
     attrs, notes = votes.attrs, list(votes.attrs["notes"])
-    _check_rules(votes, min_votes, min_confidence, empty_set, duplicates)
+    doubts = list(attrs["doubts"])
+    cut = {"min_share": min_share, "top_k": top_k, "top_p": top_p}
+    _check_rules(votes, min_votes, min_confidence, cut, empty_set, duplicates)
     check_choice("grades", grades or "none", GRADES)
     rule = f"every class with at least {min_votes} votes"
     if min_confidence is not None:
         rule += f" of confidence {min_confidence:g} or more"
+        if 0 < min_confidence < 1 < votes["confidence"].max():
+            doubts.append(
+                f"the confidences reach {votes['confidence'].max():g}, and "
+                f"--min_confidence={min_confidence:g}: are they in per cent?"
+            )
+    cut = {name: value for name, value in cut.items() if value is not None}
+    rule += "".join(f", {name} {value:g}" for name, value in cut.items())
     with checks.in_file(source):
         given = class_names or attrs["class_names"]
-        names, classes = _classes(votes, given, none_of_these, notes)
+        names, classes = _classes(votes, given, none_of_these, notes, doubts)
         items, ids = pd.factorize(votes["item"])
         counted = votes[VOTES].assign(number=items, kind=classes)
-        if attrs["layout"] != "long":
+        if attrs["layout"] not in ("long", "counts"):
             counted = _merge_rows(counted, duplicates, notes)
-        counted = _count(counted[counted["kind"] >= 0], min_confidence, notes)
-        sizes = counted.groupby(["number", "kind"]).size()
-        pairs = sizes[sizes >= min_votes].index.to_frame()
+        counted = counted[counted["kind"] >= 0]
+        counted, noes = _count(counted, attrs["layout"], min_confidence, notes)
+        pairs = _pairs(counted, noes, notes)
+        if empty_set != "drop":
+            pairs = _with_all_others(pairs, noes, len(names), notes)
+        pairs = _cut(pairs[pairs["votes"] >= min_votes], **cut)
         rows, kinds = pairs["number"].to_numpy(), pairs["kind"].to_numpy()
         is_empty = ~np.isin(np.arange(len(ids)), rows)
         is_known = is_empty & ids.isin(list(answered))
@@ -211,7 +239,12 @@ def sets_of_votes(
             },
             source=source,
         )
-    checks.warn_of_odd_sets(candidates)
+    is_scored = counted["confidence"].notna().any()
+    doubts += checks.odd_sets(candidates, "" if not is_scored else (
+        ": --top_k=3, --top_p=0.9 or --min_share=0.1 takes the likeliest"
+    ))
+    for text in doubts:
+        warnings.warn(text, DataWarning, stacklevel=2)
     counted = counted[kept[counted["number"]]]
     candidates = _graded(candidates, counted, grades, attrs, notes)
     counted["label"] = np.array(names, object)[counted["kind"]]
@@ -269,32 +302,36 @@ def _graded(sets, counted, grades, attrs, notes):
     return dataclasses.replace(sets, weights=weights, provenance=provenance)
 
 
-def _check_rules(votes, min_votes, min_confidence, empty_set, duplicates):
+def _check_rules(
+    votes, min_votes, min_confidence, cut, empty_set, duplicates
+):
     check_choice("empty_set", empty_set, ("error", "all", "drop"))
     check_choice("duplicates", duplicates, ("error", "union", "first"))
     check_number("min_votes", min_votes, low=1, whole=True)
     check_number("min_confidence", min_confidence, optional=True)
+    check_number("min_share", cut["min_share"], 0, 1, optional=True)
+    check_number("top_k", cut["top_k"], 1, whole=True, optional=True)
+    check_number("top_p", cut["top_p"], 0, 1, low_open=True, optional=True)
     layout, largest = votes.attrs["layout"], votes["confidence"].max()
-    is_set = min_votes > 1 and layout in ("list", "multi_hot")
-    if is_set or (min_confidence is not None and np.isnan(largest)):
+    is_set = layout in ("list", "multi_hot", "probabilities")
+    is_cut = any(value is not None for value in cut.values())
+    lacks = min_confidence is not None or (is_set and is_cut)
+    if (is_set and min_votes > 1) or (lacks and np.isnan(largest)):
         raise ConfigError(
-            "--min_votes needs a row or a column for each vote, and "
+            "--min_votes needs a row or a column for each vote, "
             "--min_confidence a column called confidence or score, or scores "
-            f"beside lists. Received: layout {layout}, --min_votes="
-            f"{min_votes}, --min_confidence={min_confidence}"
+            "beside lists, and --min_share, --top_k and --top_p either. "
+            f"Received: layout {layout}, --min_votes={min_votes}, "
+            f"--min_confidence={min_confidence}, {cut}"
         )
-    if 0 < (min_confidence or 0) < 1 < largest:
-        _warn(
-            f"the confidences reach {largest:g}, and --min_confidence="
-            f"{min_confidence:g}: are they in per cent?"
+    if is_cut and votes["confidence"].min() < 0 and cut["top_k"] is None:
+        raise DataError(
+            "--min_share and --top_p need shares, and some confidences are "
+            "negative; --top_k takes any numbers"
         )
 
 
-def _warn(text):
-    warnings.warn(text, DataWarning, stacklevel=4)
-
-
-def _classes(votes, given, none_of_these, notes):
+def _classes(votes, given, none_of_these, notes, doubts):
     """Returns the class names, and the class of each vote or a negative."""
     labels = votes["label"].dropna().unique()
     if given is None and votes.attrs["layout"] in ("wide", "long"):
@@ -309,37 +346,59 @@ def _classes(votes, given, none_of_these, notes):
                     "a set, or give the classes with --class_names"
                 )
     columns = [name for name in ("label", "truth") if name in votes]
-    names, numbers = numbers_of(votes, columns, given, none_of_these)
+    words = {*map(str.casefold, none_of_these)}
+    blank = [n for n in no_answers(labels, given) if n.casefold() not in words]
+    unanswered = votes["label"].isin(blank)
+    if blank:
+        doubts.append(
+            f"{unanswered.sum()} answers are {first_five(blank)}, and count as "
+            "none, as if said by --none_of_these; if it is a class, give the "
+            "classes with --class_names"
+        )
+    words = (*none_of_these, *blank)
+    names, numbers = numbers_of(votes, columns, given, words)
     if given is None:
         notes.append(f"{len(names)} classes were found: {first_five(names)}")
-        _warn_of_odd_names(names)
+        doubts += _odd_names(names, votes["label"], notes)
     elif {n for n in labels if numbers[n] >= 0} - {*names}:
         notes.append("class numbers are places in the class names, from 0")
     classes = votes["label"].map(numbers)
     _note(notes, classes == checks.PADDING, "answers are -1: left out")
-    _note(
-        notes, classes == NONE_OF_THESE, "answers are none of these: left out"
-    )
+    none = (classes == NONE_OF_THESE) & ~unanswered
+    _note(notes, none, "answers are none of these: left out")
     return names, classes.fillna(checks.PADDING).astype(np.int64)
 
 
-def _warn_of_odd_names(names):
-    """Warns of labels that occur and are hardly names of classes."""
+def no_answers(labels, class_names=None):
+    """Returns the labels that stand for no answer, such as NA, and no class."""
+    classes = {name.casefold() for name in class_names or ()}
+    return [n for n in labels if n.casefold() in _NO_ANSWER - classes]
+
+
+def _odd_names(names, labels, notes):
+    """Returns doubts about labels that are hardly names of classes."""
     known = set(names)
     odd = [
         name
         for name in names
-        if name.lower() in _NO_ANSWER
-        or name[-1] in ".?!"
+        if name[-1] in ".?!"
         or name.count(" ") > 4
         or {part.strip() for part in _JOINED.split(name)} & known - {name}
     ]
+    doubts = []
     if odd:
-        _warn(
+        doubts.append(
             f"{len(odd)} of {len(names)} classes look like sentences or like "
-            f"no answer: {first_five(odd)}; give the classes with "
-            "--class_names, or say --none_of_these"
+            f"several: {first_five(odd)}; give the classes with --class_names"
         )
+    counts = labels.value_counts()
+    once = [*counts.index[counts == 1]]
+    text = f"{len(once)} of {len(names)} classes occur once: {first_five(once)}"
+    if len(once) > 5 and len(once) > len(names) / 2:
+        doubts.append(f"{text}; are these names of classes?")
+    elif once:
+        notes.append(text)
+    return doubts
 
 
 def _merge_rows(counted, duplicates, notes):
@@ -370,25 +429,81 @@ def _merge_rows(counted, duplicates, notes):
     return counted[counted.index.isin(keep.index)]
 
 
-def _count(counted, min_confidence, notes):
-    """Returns the votes that count, those repeated once."""
-    denied = counted["confidence"] == 0
-    _note(notes, denied, "answers of confidence 0 are a no, no candidates")
-    counted = counted[~denied]
+def _count(counted, layout, min_confidence, notes):
+    """Returns the votes that count, those repeated once, and the noes."""
+    is_no = counted["confidence"] == 0
+    noes, counted = counted[is_no], counted[~is_no]
+    if layout != "long":
+        noes = noes[:0]  # A score of 0 is nobody's answer.
+    _note(notes, noes["kind"] >= 0, "answers of confidence 0 are a no")
     if min_confidence is not None:
         weak = ~(counted["confidence"] >= min_confidence)
         text = f"votes are weaker than {min_confidence:g}: left out"
         _note(notes, weak, text)
         counted = counted[~weak]
-    # Where nobody is named, each row is a vote of its own.
-    who = counted["annotator"].fillna("unknown")
-    if counted["annotator"].isna().all():
-        who = counted.index
+    if layout == "counts":
+        return counted, noes
+    # Each row is a vote of its own where nobody is named.
+    nobody = counted["annotator"].isna()
+    if not nobody.all():
+        text = "answers name no annotator: each counts as another's"
+        _note(notes, nobody, text)
+    who = counted["annotator"].where(~nobody, counted.index.to_series())
     order = counted.assign(who=who, place=range(len(counted)))
     order = order.sort_values("confidence", ascending=False, kind="stable")
     again = order.duplicated(["number", "who", "kind"])
     _note(notes, again, "answers are repeated within an item and count once")
-    return counted.iloc[np.sort(order["place"][~again])]
+    who = noes["annotator"].where(noes["annotator"].notna(), noes.index)
+    noes = noes[~noes.assign(who=who).duplicated(["number", "who", "kind"])]
+    return counted.iloc[np.sort(order["place"][~again])], noes
+
+
+def _pairs(counted, noes, notes):
+    """Returns item, class, votes and weight of what more name than reject."""
+    pair = ["number", "kind"]
+    weight = counted["confidence"].fillna(1.0)
+    pairs = weight.groupby([counted[name] for name in pair])
+    pairs = pairs.agg(votes="size", weight="sum")
+    if len(noes):
+        against = noes.groupby(pair).size().reindex(pairs.index, fill_value=0)
+        struck = against >= pairs["votes"]
+        text = "candidates are rejected by as many as name them: taken out"
+        _note(notes, struck, text)
+        pairs = pairs[~struck]
+    return pairs.reset_index()
+
+
+def _with_all_others(pairs, noes, num_classes, notes):
+    """Adds all other classes of items of which votes say only a no."""
+    items = np.setdiff1d(noes["number"], pairs["number"])
+    if len(items) * num_classes > _MOST:
+        raise DataError(
+            f"of {len(items):,} items it is only said what they are not, and "
+            f"sets of all other {num_classes:,} classes are too large; leave "
+            "them out with --empty_set=drop"
+        )
+    text = "items are only said not to be of a class: all others are candidates"
+    _note(notes, items >= 0, text)
+    codes = (items[:, None] * num_classes + np.arange(num_classes)).ravel()
+    codes = np.setdiff1d(codes, noes["number"] * num_classes + noes["kind"])
+    number, kind = np.divmod(codes, num_classes)
+    others = {"number": number, "kind": kind, "votes": _MOST, "weight": 1.0}
+    return pd.concat([pairs, pd.DataFrame(others)]) if len(items) else pairs
+
+
+def _cut(pairs, min_share=0, top_k=None, top_p=None):
+    """Returns the pairs of item and class that lead within their item."""
+    if not (min_share or top_k or top_p):
+        return pairs
+    total = pairs.groupby("number")["weight"].transform("sum")
+    pairs = pairs.assign(share=pairs["weight"] / total)
+    pairs = pairs.sort_values("weight", ascending=False, kind="stable")
+    by_item = pairs.groupby("number")
+    before = by_item["share"].cumsum() - pairs["share"]
+    keep = pairs["share"] >= min_share - 1e-9 if min_share else before > -1
+    keep &= by_item.cumcount() < (top_k or np.inf)
+    keep &= before < (top_p or np.inf) - 1e-9
+    return pairs[keep]
 
 
 def _note(notes, rows, text):
@@ -416,7 +531,10 @@ def true_labels(votes, candidates):
     if "truth" not in votes:
         return None
     truths = votes[votes["truth"].notna()].drop_duplicates("item")
-    _, numbers = numbers_of(truths, ["truth"], candidates.class_names)
+    names = candidates.class_names
+    words = no_answers(truths["truth"].unique(), names)
+    _, numbers = numbers_of(truths, ["truth"], names, words)
     labels = truths.set_index("item")["truth"].map(numbers)
-    labels = labels.reindex(candidates.ids).fillna(checks.PADDING)
+    labels = labels.where(labels >= 0).reindex(candidates.ids)
+    labels = labels.fillna(checks.PADDING)
     return labels.to_numpy(np.int64)
