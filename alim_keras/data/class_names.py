@@ -24,6 +24,9 @@ _LONGEST = 1024
 # Fields of an answer, in JSON.
 _LABEL_FIELDS = ("label", "class", "class_name", "name")
 _SCORE_FIELDS = ("score", "confidence", "probability", "prob")
+# What tools write where nobody answered.
+_NO_ANSWER = {"na", "n/a", "#n/a", "nan", "none", "null", "-", "?"}
+_JOINED = re.compile(r",|\bor\b|\band\b")
 # What no name may hold: line ends, and characters that no file can hold.
 _NO_NAME = re.compile("[\0\n\r\ud800-\udfff]")
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.0*)?")
@@ -180,6 +183,34 @@ def _occurring(labels, words, place):
             f"Received: {' and '.join(odd)}"
         )
     return sorted(names, key=int if all(map(_WHOLE.fullmatch, names)) else None)
+
+
+def no_answers(labels, class_names, words=()):
+    """Returns the labels such as NA that are no class and none of the words."""
+    known = {name.casefold() for name in (*(class_names or ()), *words)}
+    return [n for n in labels if n.casefold() in _NO_ANSWER - known]
+
+
+def odd_names(labels, names, notes):
+    """Returns doubts, and adds a note, about labels that hardly name classes."""
+    known, counts, doubts = {*names}, labels.value_counts(), []
+    odd = [
+        name
+        for name in names
+        if name[-1] in ".?!"
+        or name.count(" ") > 4
+        or {part.strip() for part in _JOINED.split(name)} & known - {name}
+    ]
+    if odd:
+        doubts.append(
+            f"{len(odd)} of {len(names)} classes look like sentences or like "
+            f"several: {first_five(odd)}; give the classes with --class_names"
+        )
+    once = [*counts.index[counts == 1]]
+    text = f"{len(once)} of {len(names)} classes occur once: {first_five(once)}"
+    is_most = len(once) > max(5, len(names) / 2)
+    (doubts if is_most else notes).extend([text] if once else [])
+    return doubts
 
 
 def shown(value):

@@ -74,28 +74,17 @@ def read(
 ):
     """Returns the cells of a table, or the votes of an export.
 
-    Args:
-        path: String, the file.
-        format: String, one of `FORMATS` or `"FILE.py:function"`.
-        known_columns: Names in lower case that tell the delimiter of text.
-        columns: Strings, the names of the columns of text without a header.
-        records: String, the dotted path to the list of records in JSON.
+    `known_columns`, in lower case, tell the delimiter of text; `columns` name
+    those of text without a header, and `records` is a path to a list in JSON.
     """
     with checks.in_file(path):
         kind = format_of(path, format)
         if ":" in kind:
             return _by_own_reader(path, kind)
-        if kind in exports.TABLES or kind in exports.JSON:
-            ending = ENDINGS.get(os.path.splitext(path)[1].lower())
-            usual = "csv" if kind in exports.TABLES else "json"
-            kind = ending if ending in _TEXT else usual
+        if kind in exports.TABLES or kind in _OBJECTS:
+            kind = ENDINGS.get(os.path.splitext(path)[1].lower(), "json")
         if kind in ("csv", "tsv"):
             return _delimited(path, known_columns, kind == "tsv", columns)
-        if columns:
-            raise ConfigError(
-                "--columns names the columns of delimited text without a "
-                f"header, and this is {kind}"
-            )
         if kind == "cvat":
             return exports.cvat(read_text(path))
         if kind == "parquet":
@@ -187,15 +176,11 @@ def _json(path, by_line, format, records):
         value, index = _parsed(text, "the file") if text.strip() else [], None
     if records:
         value, index = exports.listed(exports.at(value, records)), None
-    name, reader = exports.known_json(value, format)
-    if reader:
-        value, index = reader(value), None
-    if isinstance(value, pd.DataFrame):
-        value.attrs.setdefault("notes", []).insert(0, f"an export of {name}")
-        return value
-    if not isinstance(value, list):
-        value = [None]
-    if index is None:
+    found = exports.records_of(value, format)
+    if isinstance(found, pd.DataFrame):
+        return found
+    if found is not value or index is None:
+        value = found if isinstance(found, list) else [None]
         index = pd.RangeIndex(len(value), name="row")
     for place, record in zip(index, value):
         if not isinstance(record, dict):
@@ -254,7 +239,8 @@ def _parquet(path):
 
 
 _TEXT = ("csv", "tsv", "json", "jsonl")
-FORMATS = (*_TEXT, "parquet", "npz", "cvat", *exports.TABLES, *exports.JSON)
+_OBJECTS = ("fiftyone", "peerannot")
+FORMATS = (*_TEXT, "parquet", "npz", "cvat", *_OBJECTS, *exports.TABLES)
 
 
 def _by_own_reader(path, format):
@@ -352,16 +338,16 @@ def _pairs(array, layout, ids, class_names):
     """Returns row, class and weight of each vote, and how many classes."""
     count = len(class_names or ())
     if array.ndim == 2 and layout != "list":
-        if layout in GRADED:
-            array = array.astype(float)
-            check_graded(array, layout, lambda row, _: f"id {ids[row]}")
-        else:
-            checks.check_zero_one(array, ids)
-        if count not in (0, array.shape[1]):
+        width = array.shape[1]
+        if count not in (0, width):
             raise DataError(
-                f"the sets have {array.shape[1]} columns for {count} classes"
+                f"the sets have {width} columns for {count} classes"
             )
-        return *matrix_votes(array, layout), array.shape[1]
+        if layout in GRADED:
+            place = "row {}, column {}".format
+            return *matrix_votes(array, layout, place), width
+        checks.check_zero_one(array, ids)
+        return *np.nonzero(array), None, width
     array = array.reshape(len(array), -1)
     rows, columns = np.nonzero(array != checks.PADDING)
     numbers = checks.class_numbers(
@@ -373,39 +359,26 @@ def _pairs(array, layout, ids, class_names):
 GRADED = ("counts", "probabilities")
 
 
-def matrix_votes(values, layout):
+def matrix_votes(values, layout, place):
     """Returns row, column and confidence or None of the votes in a matrix.
 
     Of `"counts"` each number is so many votes, of `"probabilities"` it is the
-    confidence of one, and of other layouts what is not 0 is a vote.
+    confidence of one. `place` says where the number in a row and a column is.
     """
+    values = np.asarray(values, float)
+    expected = {"probabilities": "numbers from 0", "multi_hot": "0 and 1"}
+    expected = expected.get(layout, f"counts up to {_MOST_VOTES:,} in all")
+    wrong = ~(np.isfinite(values) & (values >= 0))
+    if layout == "counts":
+        wrong |= (values != np.round(values)) | (np.sum(values) > _MOST_VOTES)
+    if wrong.any():
+        where = place(*np.unravel_index(wrong.argmax(), wrong.shape))
+        raise DataError(
+            f"with --layout={layout} {expected} were expected. Received: {where}"
+        )
     rows, columns = np.nonzero(values)
     found = values[rows, columns]
     if layout == "probabilities":
-        return rows, columns, found.astype(float)
-    if layout != "counts":
-        return rows, columns, None
-    if found.sum() > _MOST_VOTES:
-        raise DataError(
-            f"at most {_MOST_VOTES:,} votes were expected in all; shares are "
-            f"read with --layout=probabilities. Received: {found.sum():,.0f}"
-        )
+        return rows, columns, found
     times = found.astype(np.int64)
     return rows.repeat(times), columns.repeat(times), None
-
-
-def check_graded(values, layout, place):
-    """Raises for a matrix of votes with numbers that cannot be such.
-
-    `place` is a function from a row and a column to where they are, as text.
-    """
-    wrong = ~(np.isfinite(values) & (values >= 0))
-    if layout == "counts":
-        wrong |= values != np.round(values)
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        kind = "whole numbers" if layout == "counts" else "numbers"
-        raise DataError(
-            f"--layout={layout} was said, and {kind} from 0 were expected. "
-            f"Received: {values[row, column]} in {place(row, column)}"
-        )

@@ -42,19 +42,18 @@ _TASK = ("task", "task_id")
 _CANDIDATES = ("candidates", "candidate_labels", "partial_label", "labels")
 _CANDIDATES += ("label_set", "predictions")
 _ANNOTATOR = ("annotator", "worker", "user", "rater", "labeler", "user_id")
-_ANNOTATOR += ("annotator_id", "worker_id", "completed_by", "_annotator_id")
-_ANNOTATOR += ("rad_id",)
-_LABEL = ("label", "class", "answer", "choice", "vote", "class_label")
-_LABEL += ("class_name",)
+_ANNOTATOR += ("annotator_id", "worker_id", "completed_by", "rad_id")
+_LABEL = ("label", "class", "answer", "choice", "vote", "class_name")
+_LABEL += ("class_label",)
 _CONFIDENCE = ("confidence", "score")
 _SCORES = ("confidences", "scores", *_CONFIDENCE)
 _KNOWN = {*_ITEM, *exports.IMAGE, *_TASK, *_CANDIDATES, *_ANNOTATOR, *_LABEL}
 _KNOWN |= {*_SCORES}
+_ROLES = ("id_column", "candidates_column", "annotator_column")
+_ROLES += ("label_column", "confidence_column")
 # Arguments of `sets_of_votes`.
-RULES = ("min_votes", "min_confidence", "min_share", "top_k", "top_p")
-RULES += ("none_of_these", "empty_set")
-RULES += ("duplicates", "answered", "grades", "source")
-_VERDICTS = {"accept", "reject", "ignore"}
+RULES = "min_votes min_confidence min_share top_k top_p none_of_these empty_set"
+RULES = f"{RULES} duplicates answered grades source".split()
 # Columns that may say that an answer does not count.
 _DOUBTFUL = re.compile(
     "status|answer|gold|attention|attn|cancel|reject|expire|approv|verdict|spam"
@@ -136,21 +135,15 @@ def read_votes(
     check_choice("layout", layout, LAYOUTS)
     if class_names is not None:
         class_names = check_class_names(class_names)
-    given = {
-        "id_column": id_column,
-        "candidates_column": candidates_column,
-        "annotator_column": annotator_column,
-        "label_column": label_column,
-        "confidence_column": confidence_column,
-    }
+    named = (id_column, candidates_column, annotator_column, label_column)
+    given = dict(zip(_ROLES, (*named, confidence_column), strict=True))
     if formats.format_of(path, format) == "npz":
         array_layouts = ("auto", "list", "multi_hot", *formats.GRADED)
         check_choice("layout", layout, array_layouts)
         column = given.pop("candidates_column")
         frame = formats.read_arrays(path, layout, column, class_names)
     else:
-        named = {n.strip().lower() for n in given.values() if n}
-        known = {*_KNOWN, *named}
+        known = {*_KNOWN, *(n.strip().lower() for n in given.values() if n)}
         frame = formats.read(path, format, known, columns, records)
     notes = frame.attrs.setdefault("notes", [])
     with checks.in_file(path):
@@ -158,13 +151,19 @@ def read_votes(
             frame = _with_ids(frame, ids)
         frame = _filtered(frame, where, notes)
         if "layout" not in frame.attrs:
-            name, roles = exports.known_table(frame, format, given)
+            name, found = exports.known_table(frame, format, given)
             if name:
                 notes.append(f"read as an export of {name}")
-            given = {n: given.get(n) or roles.get(n) for n in {**given, **roles}}
-            layout = layout if layout != "auto" else given.pop("layout", layout)
-            frame = _votes_of_cells(frame, layout, given, class_names, notes)
-        elif any(given.values()):
+            if isinstance(found, pd.DataFrame):
+                frame, notes = found, [*notes, *found.attrs["notes"]]
+            else:
+                if name and layout == "auto":
+                    usual = "list" if candidates_column else "long"
+                    layout = found.pop("layout", usual)
+                said = {role: value for role, value in given.items() if value}
+                roles, given = {**given, **found, **said}, {}
+                frame = _votes_of_cells(frame, layout, roles, class_names, notes)
+        if any(given.values()):
             raise ConfigError(
                 "This file has no columns to choose from. Received: "
                 f"{ {name: value for name, value in given.items() if value} }"
@@ -175,21 +174,18 @@ def read_votes(
 def _with_ids(frame, ids):
     """Returns rows that have the ids of a file or of a pattern."""
     rows = frame.index.unique()
+    try:
+        names = [ids.format(number) for number in range(len(rows))]
+    except (IndexError, KeyError, ValueError):
+        names = []
     if os.path.isfile(ids):
-        names = [line.strip() for line in read_text(ids).split("\n")]
-        names = [name for name in names if name]
-    else:
-        try:
-            names = [ids.format(number) for number in range(len(rows))]
-        except (IndexError, KeyError, ValueError, AttributeError) as error:
-            raise ConfigError(
-                "A file of ids was expected, or a pattern such as "
-                f"test_{{:05d}}.png. Received: --ids={ids}"
-            ) from error
-    if len({*names}) != len(rows):
+        lines = read_text(ids).split("\n")
+        names = [line.strip() for line in lines if line.strip()]
+    if len({*names}) != len(rows) or len(names) != len(rows):
         raise DataError(
-            f"--ids={ids} gives {len({*names})} different ids for "
-            f"{len(rows)} rows"
+            f"{len(rows)} different ids were expected, of a file with one on "
+            "each line or of a pattern such as test_{:05d}.png. Received: "
+            f"{len({*names})} of --ids={ids}"
         )
     name = "item" if "layout" in frame.attrs else "id"
     frame[name] = pd.Series(names, rows, dtype=object).reindex(frame.index)
@@ -276,18 +272,15 @@ def _votes_of_cells(cells, layout, given, class_names, notes):
     `given` has the columns of the roles, and what `exports` says beside them.
     """
     verdict, truth = given.pop("verdict", None), given.pop("truth", None)
-    for name in filter(None, given.values()):
+    for name in filter(None, map(given.get, _ROLES)):
         _open_path(cells, name)
     header = _Header(cells.columns, given)
     base = _items(cells, header)
-    # Prodigy says in this column whether a record counts.
-    if "answer" in cells and cells["answer"].isin(_VERDICTS).all():
-        verdict = verdict or (cells["answer"].tolist(), "answer")
     if verdict is not None:
         base["verdict"], column = verdict
         header.use([column])
     if layout == "auto":
-        layout = _layout(header, class_names, verdict is not None)
+        layout = _layout(header, class_names)
     if layout != "long" and given["label_column"] is not None:
         truth = header.take("label_column", "the truth", ())
     if truth is not None:
@@ -332,19 +325,19 @@ def _items(cells, header):
     return base
 
 
-def _layout(header, class_names, has_verdict):
+def _layout(header, class_names):
     """Returns the layout that the names of the columns tell."""
     given, lists = header.given, header.known(_CANDIDATES)
     people = given["annotator_column"] or header.known(_ANNOTATOR)
     label = given["label_column"]
     labels = [label] if label else header.known(_LABEL)
-    beside = {*labels, *header.known(_CONFIDENCE)}
+    beside = {*labels, *header.known(_CONFIDENCE), given["confidence_column"]}
     others = [name for name in header.rest if name not in beside]
     if given["candidates_column"] or (lists and not people):
         return "list"
     if "," in (given["annotator_column"] or ""):
         return "wide"
-    if labels and not lists and (people or has_verdict or not others):
+    if labels and not lists and (people or not others):
         return "long"
     # Columns 0 and 1 of votes 0 and 1 would be read in silence.
     classes = set(class_names or ())
@@ -463,17 +456,9 @@ def _hot(cells, base, header, class_names, layout):
 
     if is_graded:
         hot = cells[columns].apply(pd.to_numeric, errors="coerce")
-        hot = hot.to_numpy(float)
-        formats.check_graded(hot, layout, place)
     else:
         hot = cells[columns].map(lambda c: _HOT.get(str(c).strip().lower()))
-        hot = hot.to_numpy(float)
-        if np.isnan(hot).any():
-            raise DataError(
-                "multi-hot columns must hold only 0 and 1. Received in "
-                f"{place(*np.argwhere(np.isnan(hot))[0])}"
-            )
-    rows, numbers, scores = formats.matrix_votes(hot, layout)
+    rows, numbers, scores = formats.matrix_votes(hot, layout, place)
     base.attrs["class_names"] = classes
     labels = np.array(columns, object)[numbers]
     votes = {"label": labels, "confidence": scores}

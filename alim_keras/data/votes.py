@@ -18,6 +18,8 @@ from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import converted
 from alim_keras.data.class_names import is_blank
+from alim_keras.data.class_names import no_answers
+from alim_keras.data.class_names import odd_names
 from alim_keras.data.class_names import places
 from alim_keras.data.class_names import shown
 from alim_keras.data.class_names import text_of
@@ -33,12 +35,10 @@ GRADES = ("none", "votes", "confidence")
 _SEVERAL_VOTES = 1.5
 # Smallest weight of a candidate.
 _LEAST = 1e-6
+_CUTS = ("min_share", "top_k", "top_p")
 VOTES = ["item", "annotator", "label", "confidence"]
-# What tools write where nobody answered.
-_NO_ANSWER = {"na", "n/a", "#n/a", "nan", "none", "null", "-", "?"}
 # More candidates than this are not made of answers that say no.
 _MOST = 100_000_000
-_JOINED = re.compile(r",|\bor\b|\band\b")
 # Labels that look like a list of several.
 _SEVERAL = re.compile(r".*[|;].*|\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
 
@@ -171,25 +171,25 @@ def sets_of_votes(
     >>> sets.dense().astype(int).tolist()
     [[1, 1], [0, 1]]
     """
+    rules = dict(locals())
     if none_of_these:
         check_class_names(none_of_these, "none_of_these")
     if "layout" not in votes.attrs:  # It is a frame of one's own.
         votes = checked_votes(votes, [])
     attrs, notes = votes.attrs, list(votes.attrs["notes"])
     doubts = list(attrs["doubts"])
-    cut = {"min_share": min_share, "top_k": top_k, "top_p": top_p}
-    _check_rules(votes, min_votes, min_confidence, cut, empty_set, duplicates)
-    check_choice("grades", grades or "none", GRADES)
+    _check_rules(votes, rules)
     rule = f"every class with at least {min_votes} votes"
     if min_confidence is not None:
         rule += f" of confidence {min_confidence:g} or more"
-        if 0 < min_confidence < 1 < votes["confidence"].max():
+        largest = votes["confidence"].max()
+        if 0 < min_confidence < 1 < largest:
             doubts.append(
-                f"the confidences reach {votes['confidence'].max():g}, and "
-                f"--min_confidence={min_confidence:g}: are they in per cent?"
+                f"the confidences reach {largest:g}, and --min_confidence="
+                f"{min_confidence:g}: are they in per cent?"
             )
-    cut = {name: value for name, value in cut.items() if value is not None}
-    rule += "".join(f", {name} {value:g}" for name, value in cut.items())
+    cuts = {name: rules[name] for name in _CUTS if rules[name] is not None}
+    rule += "".join(f", {name} {value:g}" for name, value in cuts.items())
     with checks.in_file(source):
         given = class_names or attrs["class_names"]
         names, classes = _classes(votes, given, none_of_these, notes, doubts)
@@ -200,10 +200,12 @@ def sets_of_votes(
         counted = counted[counted["kind"] >= 0]
         counted, noes = _count(counted, attrs["layout"], min_confidence, notes)
         pairs = _pairs(counted, noes, notes)
+        others = pairs["number"][:0], pairs["kind"][:0]
         if empty_set != "drop":
-            pairs = _with_all_others(pairs, noes, len(names), notes)
-        pairs = _cut(pairs[pairs["votes"] >= min_votes], **cut)
-        rows, kinds = pairs["number"].to_numpy(), pairs["kind"].to_numpy()
+            others = _all_others(pairs, noes, len(names), notes)
+        pairs = _leading(pairs[pairs["votes"] >= min_votes], **cuts)
+        rows = np.append(pairs["number"], others[0])
+        kinds = np.append(pairs["kind"], others[1])
         is_empty = ~np.isin(np.arange(len(ids)), rows)
         is_known = is_empty & ids.isin(list(answered))
         _note(notes, is_known, "sets are empty and their true labels are known")
@@ -239,10 +241,11 @@ def sets_of_votes(
             },
             source=source,
         )
+    remedy = ": --top_k=3, --top_p=0.9 or --min_share=0.1 takes the likeliest"
     is_scored = counted["confidence"].notna().any()
-    doubts += checks.odd_sets(candidates, "" if not is_scored else (
-        ": --top_k=3, --top_p=0.9 or --min_share=0.1 takes the likeliest"
-    ))
+    doubts += checks.odd_sets(candidates, remedy if is_scored else "")
+    if given is None:
+        doubts += odd_names(votes["label"], names, notes)
     for text in doubts:
         warnings.warn(text, DataWarning, stacklevel=2)
     counted = counted[kept[counted["number"]]]
@@ -302,32 +305,27 @@ def _graded(sets, counted, grades, attrs, notes):
     return dataclasses.replace(sets, weights=weights, provenance=provenance)
 
 
-def _check_rules(
-    votes, min_votes, min_confidence, cut, empty_set, duplicates
-):
-    check_choice("empty_set", empty_set, ("error", "all", "drop"))
-    check_choice("duplicates", duplicates, ("error", "union", "first"))
-    check_number("min_votes", min_votes, low=1, whole=True)
-    check_number("min_confidence", min_confidence, optional=True)
-    check_number("min_share", cut["min_share"], 0, 1, optional=True)
-    check_number("top_k", cut["top_k"], 1, whole=True, optional=True)
-    check_number("top_p", cut["top_p"], 0, 1, low_open=True, optional=True)
+def _check_rules(votes, rules):
+    """Raises for rules that do not fit the votes."""
+    check_choice("empty_set", rules["empty_set"], ("error", "all", "drop"))
+    check_choice("duplicates", rules["duplicates"], ("error", "union", "first"))
+    check_choice("grades", rules["grades"] or "none", GRADES)
+    check_number("min_votes", rules["min_votes"], low=1, whole=True)
+    check_number("min_confidence", rules["min_confidence"], optional=True)
+    check_number("min_share", rules["min_share"], 0, 1, optional=True)
+    check_number("top_k", rules["top_k"], 1, whole=True, optional=True)
+    check_number("top_p", rules["top_p"], 0, 1, low_open=True, optional=True)
     layout, largest = votes.attrs["layout"], votes["confidence"].max()
     is_set = layout in ("list", "multi_hot", "probabilities")
-    is_cut = any(value is not None for value in cut.values())
-    lacks = min_confidence is not None or (is_set and is_cut)
-    if (is_set and min_votes > 1) or (lacks and np.isnan(largest)):
+    of_scores = ("min_confidence", *_CUTS) if is_set else ("min_confidence",)
+    lacks = any(rules[n] is not None for n in of_scores) and np.isnan(largest)
+    if lacks or (is_set and rules["min_votes"] > 1):
         raise ConfigError(
             "--min_votes needs a row or a column for each vote, "
             "--min_confidence a column called confidence or score, or scores "
-            "beside lists, and --min_share, --top_k and --top_p either. "
-            f"Received: layout {layout}, --min_votes={min_votes}, "
-            f"--min_confidence={min_confidence}, {cut}"
-        )
-    if is_cut and votes["confidence"].min() < 0 and cut["top_k"] is None:
-        raise DataError(
-            "--min_share and --top_p need shares, and some confidences are "
-            "negative; --top_k takes any numbers"
+            f"beside lists, and --{', --'.join(_CUTS)} either. Received: "
+            f"layout {layout}, --min_votes={rules['min_votes']}, "
+            f"--min_confidence={rules['min_confidence']}"
         )
 
 
@@ -346,8 +344,7 @@ def _classes(votes, given, none_of_these, notes, doubts):
                     "a set, or give the classes with --class_names"
                 )
     columns = [name for name in ("label", "truth") if name in votes]
-    words = {*map(str.casefold, none_of_these)}
-    blank = [n for n in no_answers(labels, given) if n.casefold() not in words]
+    blank = no_answers(labels, given, none_of_these)
     unanswered = votes["label"].isin(blank)
     if blank:
         doubts.append(
@@ -355,11 +352,12 @@ def _classes(votes, given, none_of_these, notes, doubts):
             "none, as if said by --none_of_these; if it is a class, give the "
             "classes with --class_names"
         )
+    truths = votes["truth"].dropna().unique() if "truth" in votes else ()
+    blank += no_answers(truths, given, (*none_of_these, *blank))
     words = (*none_of_these, *blank)
     names, numbers = numbers_of(votes, columns, given, words)
     if given is None:
         notes.append(f"{len(names)} classes were found: {first_five(names)}")
-        doubts += _odd_names(names, votes["label"], notes)
     elif {n for n in labels if numbers[n] >= 0} - {*names}:
         notes.append("class numbers are places in the class names, from 0")
     classes = votes["label"].map(numbers)
@@ -367,38 +365,6 @@ def _classes(votes, given, none_of_these, notes, doubts):
     none = (classes == NONE_OF_THESE) & ~unanswered
     _note(notes, none, "answers are none of these: left out")
     return names, classes.fillna(checks.PADDING).astype(np.int64)
-
-
-def no_answers(labels, class_names=None):
-    """Returns the labels that stand for no answer, such as NA, and no class."""
-    classes = {name.casefold() for name in class_names or ()}
-    return [n for n in labels if n.casefold() in _NO_ANSWER - classes]
-
-
-def _odd_names(names, labels, notes):
-    """Returns doubts about labels that are hardly names of classes."""
-    known = set(names)
-    odd = [
-        name
-        for name in names
-        if name[-1] in ".?!"
-        or name.count(" ") > 4
-        or {part.strip() for part in _JOINED.split(name)} & known - {name}
-    ]
-    doubts = []
-    if odd:
-        doubts.append(
-            f"{len(odd)} of {len(names)} classes look like sentences or like "
-            f"several: {first_five(odd)}; give the classes with --class_names"
-        )
-    counts = labels.value_counts()
-    once = [*counts.index[counts == 1]]
-    text = f"{len(once)} of {len(names)} classes occur once: {first_five(once)}"
-    if len(once) > 5 and len(once) > len(names) / 2:
-        doubts.append(f"{text}; are these names of classes?")
-    elif once:
-        notes.append(text)
-    return doubts
 
 
 def _merge_rows(counted, duplicates, notes):
@@ -431,31 +397,30 @@ def _merge_rows(counted, duplicates, notes):
 
 def _count(counted, layout, min_confidence, notes):
     """Returns the votes that count, those repeated once, and the noes."""
-    is_no = counted["confidence"] == 0
-    noes, counted = counted[is_no], counted[~is_no]
-    if layout != "long":
-        noes = noes[:0]  # A score of 0 is nobody's answer.
-    _note(notes, noes["kind"] >= 0, "answers of confidence 0 are a no")
+    counted = counted.assign(no=counted["confidence"] == 0)
     if min_confidence is not None:
-        weak = ~(counted["confidence"] >= min_confidence)
+        weak = ~counted["no"] & ~(counted["confidence"] >= min_confidence)
         text = f"votes are weaker than {min_confidence:g}: left out"
         _note(notes, weak, text)
         counted = counted[~weak]
-    if layout == "counts":
-        return counted, noes
-    # Each row is a vote of its own where nobody is named.
-    nobody = counted["annotator"].isna()
-    if not nobody.all():
-        text = "answers name no annotator: each counts as another's"
-        _note(notes, nobody, text)
-    who = counted["annotator"].where(~nobody, counted.index.to_series())
-    order = counted.assign(who=who, place=range(len(counted)))
-    order = order.sort_values("confidence", ascending=False, kind="stable")
-    again = order.duplicated(["number", "who", "kind"])
-    _note(notes, again, "answers are repeated within an item and count once")
-    who = noes["annotator"].where(noes["annotator"].notna(), noes.index)
-    noes = noes[~noes.assign(who=who).duplicated(["number", "who", "kind"])]
-    return counted.iloc[np.sort(order["place"][~again])], noes
+    if layout != "counts":
+        # Each row is a vote of its own where nobody is named.
+        nobody = counted["annotator"].isna()
+        if not nobody.all():
+            text = "answers name no annotator: each counts as another's"
+            _note(notes, nobody, text)
+        who = counted["annotator"].where(~nobody, counted.index.to_series())
+        order = counted.assign(who=who, place=range(len(counted)))
+        order = order.sort_values("confidence", ascending=False, kind="stable")
+        again = order.duplicated(["number", "who", "kind", "no"])
+        text = "answers are repeated within an item and count once"
+        _note(notes, again, text)
+        counted = counted.iloc[np.sort(order["place"][~again])]
+    noes, counted = counted[counted["no"]], counted[~counted["no"]]
+    if layout != "long":
+        noes = noes[:0]  # A score of 0 is nobody's answer.
+    _note(notes, noes["kind"] >= 0, "answers of confidence 0 are a no")
+    return counted, noes
 
 
 def _pairs(counted, noes, notes):
@@ -464,46 +429,38 @@ def _pairs(counted, noes, notes):
     weight = counted["confidence"].fillna(1.0)
     pairs = weight.groupby([counted[name] for name in pair])
     pairs = pairs.agg(votes="size", weight="sum")
-    if len(noes):
-        against = noes.groupby(pair).size().reindex(pairs.index, fill_value=0)
-        struck = against >= pairs["votes"]
-        text = "candidates are rejected by as many as name them: taken out"
-        _note(notes, struck, text)
-        pairs = pairs[~struck]
-    return pairs.reset_index()
+    against = noes.groupby(pair).size().reindex(pairs.index, fill_value=0)
+    struck = against >= pairs["votes"]
+    text = "candidates are rejected by as many as name them: taken out"
+    _note(notes, struck, text)
+    return pairs[~struck].reset_index()
 
 
-def _with_all_others(pairs, noes, num_classes, notes):
-    """Adds all other classes of items of which votes say only a no."""
+def _all_others(pairs, noes, num_classes, notes):
+    """Returns items of which votes say only a no, and all their other classes."""
     items = np.setdiff1d(noes["number"], pairs["number"])
-    if len(items) * num_classes > _MOST:
-        raise DataError(
-            f"of {len(items):,} items it is only said what they are not, and "
-            f"sets of all other {num_classes:,} classes are too large; leave "
-            "them out with --empty_set=drop"
-        )
     text = "items are only said not to be of a class: all others are candidates"
     _note(notes, items >= 0, text)
-    codes = (items[:, None] * num_classes + np.arange(num_classes)).ravel()
-    codes = np.setdiff1d(codes, noes["number"] * num_classes + noes["kind"])
-    number, kind = np.divmod(codes, num_classes)
-    others = {"number": number, "kind": kind, "votes": _MOST, "weight": 1.0}
-    return pd.concat([pairs, pd.DataFrame(others)]) if len(items) else pairs
+    if len(items) * num_classes > _MOST:
+        raise DataError(
+            f"{len(items):,} {text}, too many; leave them out with "
+            "--empty_set=drop"
+        )
+    codes = np.add.outer(items * num_classes, np.arange(num_classes))
+    noes = noes["number"] * num_classes + noes["kind"]
+    return np.divmod(np.setdiff1d(codes, noes), num_classes)
 
 
-def _cut(pairs, min_share=0, top_k=None, top_p=None):
+def _leading(pairs, min_share=0.0, top_k=np.inf, top_p=np.inf):
     """Returns the pairs of item and class that lead within their item."""
-    if not (min_share or top_k or top_p):
-        return pairs
     total = pairs.groupby("number")["weight"].transform("sum")
     pairs = pairs.assign(share=pairs["weight"] / total)
+    # The sum of the shares of 0.7 and 0.2 is a little less than 0.9.
     pairs = pairs.sort_values("weight", ascending=False, kind="stable")
-    by_item = pairs.groupby("number")
-    before = by_item["share"].cumsum() - pairs["share"]
-    keep = pairs["share"] >= min_share - 1e-9 if min_share else before > -1
-    keep &= by_item.cumcount() < (top_k or np.inf)
-    keep &= before < (top_p or np.inf) - 1e-9
-    return pairs[keep]
+    leaders = pairs.groupby("number")
+    before = leaders["share"].cumsum() - pairs["share"]
+    keep = (before < top_p - 1e-9) & (leaders.cumcount() < top_k)
+    return pairs[keep & (pairs["share"] >= min_share - 1e-9)]
 
 
 def _note(notes, rows, text):

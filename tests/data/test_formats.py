@@ -146,7 +146,7 @@ def test_label_studio(write):
     path = write(json.dumps(tasks), "t.json")
     found = read(path, empty_set="drop")
     assert found.answers == [("pets/b.png", "eve@x.org", "dog")]
-    assert any("2 tasks, 2 annotations, 2 ann" in note for note in found.notes)
+    assert any("2 tasks, 2 annotators, 2 annotations" in note for note in found.notes)
     with pytest.raises(DataError, match=r"1 candidate sets.*d\.png"):
         read(path)
 
