@@ -193,7 +193,7 @@ def no_answers(labels, class_names, words=()):
 
 def odd_names(labels, names, notes):
     """Returns doubts, and adds a note, about labels that hardly name classes."""
-    known, counts, doubts = {*names}, labels.value_counts(), []
+    known, doubts = {*names}, []
     odd = [
         name
         for name in names
@@ -206,6 +206,7 @@ def odd_names(labels, names, notes):
             f"{len(odd)} of {len(names)} classes look like sentences or like "
             f"several: {first_five(odd)}; give the classes with --class_names"
         )
+    counts = labels.value_counts().reindex(list(names))
     once = [*counts.index[counts == 1]]
     text = f"{len(once)} of {len(names)} classes occur once: {first_five(once)}"
     is_most = len(once) > max(5, len(names) / 2)

@@ -220,10 +220,12 @@ def _filtered(frame, where, notes):
 
 
 def _open_path(cells, name):
-    """Adds a column for a dotted path into the JSON of another."""
+    """Adds a column for a dotted path into that of JSON which it returns."""
     column, _, path = name.partition(".")
-    if path and name not in cells and column in cells:
-        cells[name] = cells[column].map(lambda cell: exports.at(cell, path))
+    if name in cells or column not in cells:
+        return None
+    cells[name] = cells[column].map(lambda cell: exports.at(cell, path))
+    return column
 
 
 def _check_column(name, names, flag):
@@ -272,9 +274,9 @@ def _votes_of_cells(cells, layout, given, class_names, notes):
     `given` has the columns of the roles, and what `exports` says beside them.
     """
     verdict, truth = given.pop("verdict", None), given.pop("truth", None)
-    for name in filter(None, map(given.get, _ROLES)):
-        _open_path(cells, name)
+    opened = [_open_path(cells, name) for name in map(given.get, _ROLES) if name]
     header = _Header(cells.columns, given)
+    header.use(opened)
     base = _items(cells, header)
     if verdict is not None:
         base["verdict"], column = verdict

@@ -195,7 +195,7 @@ def sets_of_votes(
         names, classes = _classes(votes, given, none_of_these, notes, doubts)
         items, ids = pd.factorize(votes["item"])
         counted = votes[VOTES].assign(number=items, kind=classes)
-        if attrs["layout"] not in ("long", "counts"):
+        if attrs["layout"] != "long":
             counted = _merge_rows(counted, duplicates, notes)
         counted = counted[counted["kind"] >= 0]
         counted, noes = _count(counted, attrs["layout"], min_confidence, notes)
@@ -219,6 +219,7 @@ def sets_of_votes(
                     f"{text}, by the rule: {rule}; name a class for each, or "
                     "say what they mean with --empty_set=all (any class) or "
                     "--empty_set=drop (leave them out)"
+                    f"{'. '.join(['', *doubts])}"
                 )
             notes.append(f"{text}: --empty_set={empty_set}")
             kept |= empty_set == "all"
@@ -374,9 +375,10 @@ def _merge_rows(counted, duplicates, notes):
         return counted
     # A row that names no class, by a word of --none_of_these too, is empty.
     named = counted[counted["kind"] >= 0]
-    pairs = zip(named["annotator"].fillna(""), named["kind"])
-    pairs = pd.Series([*pairs], named.index, dtype=object)
-    rows = rows.assign(pairs=pairs.groupby(level=0).agg(frozenset))
+    scores = named["confidence"].fillna(-1.0)
+    pairs = zip(named["annotator"].fillna(""), named["kind"], scores)
+    pairs = pd.Series([*pairs], named.index, dtype=object).groupby(level=0)
+    rows = rows.assign(pairs=pairs.agg(lambda row: tuple(sorted(row))))
     distinct = rows[~rows[["number", "pairs"]].duplicated()]
     again = distinct["number"].duplicated()
     differing = distinct["number"][again].unique()
@@ -407,7 +409,7 @@ def _count(counted, layout, min_confidence, notes):
         # Each row is a vote of its own where nobody is named.
         nobody = counted["annotator"].isna()
         if not nobody.all():
-            text = "answers name no annotator: each counts as another's"
+            text = "answers name no annotator: each counts as one person's"
             _note(notes, nobody, text)
         who = counted["annotator"].where(~nobody, counted.index.to_series())
         order = counted.assign(who=who, place=range(len(counted)))
@@ -453,6 +455,11 @@ def _all_others(pairs, noes, num_classes, notes):
 
 def _leading(pairs, min_share=0.0, top_k=np.inf, top_p=np.inf):
     """Returns the pairs of item and class that lead within their item."""
+    if (min_share or top_p < 1) and (pairs["weight"] < 0).any():
+        raise DataError(
+            "--min_share and --top_p need shares, and some scores are negative; "
+            "--top_k takes any numbers"
+        )
     total = pairs.groupby("number")["weight"].transform("sum")
     pairs = pairs.assign(share=pairs["weight"] / total)
     # The sum of the shares of 0.7 and 0.2 is a little less than 0.9.
