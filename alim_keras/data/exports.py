@@ -241,7 +241,9 @@ def _choices(annotation, questions):
     labels = []
     # A comment or a box may stand beside the choices.
     for result in annotation["result"]:
-        found = result["value"].get("choices") or result["value"].get("taxonomy")
+        found = result["value"].get("choices") or result["value"].get(
+            "taxonomy"
+        )
         if found:
             questions.add(str(result.get("from_name")))
             labels += ["/".join(f) if type(f) is list else f for f in found]

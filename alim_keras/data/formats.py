@@ -367,7 +367,9 @@ def matrix_votes(values, layout, place):
     """
     values = np.asarray(values, float)
     expected = {"probabilities": "numbers from 0", "multi_hot": "0 and 1"}
-    expected = expected.get(layout, f"whole numbers, {_MOST_VOTES:,} in all at most,")
+    expected = expected.get(
+        layout, f"whole numbers, {_MOST_VOTES:,} in all at most,"
+    )
     wrong = ~(np.isfinite(values) & (values >= 0))
     if layout == "counts":
         wrong |= (values != np.round(values)) | (np.sum(values) > _MOST_VOTES)

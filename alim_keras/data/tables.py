@@ -87,12 +87,12 @@ def read_votes(
             from the path to such a frame. Defaults to that of the ending.
         layout: `"list"` (a column of sets: `cat|dog`, `["cat", "dog"]`),
             `"wide"` (a column for each annotator, blank = no vote), `"long"`
-            (a row for each vote), `"multi_hot"` (a column of 0 and 1 for each
-            class), `"counts"` (a column of numbers of votes for each class),
-            `"probabilities"` (or of shares or scores), `"complementary"` (a
-            row for each class that an item is not of) or `"auto"`, by the
-            names of the columns. Arrays are multi-hot unless it is counts,
-            probabilities, or `"list"`, class numbers filled up with -1.
+            (a row for each vote), `"complementary"` (a row for each class
+            that an item is not of), `"multi_hot"`, `"counts"` or
+            `"probabilities"` (a column for each class, of 0 and 1, of numbers
+            of votes, of shares or scores) or `"auto"`, by the names of the
+            columns. Arrays are multi-hot if it is auto, and with `"list"`
+            class numbers filled up with -1.
         id_column: The column that names the items.
         candidates_column: The column, or array, of sets.
         annotator_column: The column of a long table that names who voted, or
@@ -105,8 +105,8 @@ def read_votes(
         where: String or strings `COLUMN=VALUE`, also with `!=`, `>` and `<`,
             which rows must meet.
         columns: Strings, the names of the columns of text without a header.
-        ids: The ids of the rows: a file with one on each line, or a pattern
-            for the row's number from 0, such as `"test_{:05d}"`.
+        ids: File of the ids of the rows, or a pattern such as `"{:05d}.png"`
+            for the number of the row, from 0.
         records: Dotted path to the list of records in JSON.
 
     Returns:
@@ -162,7 +162,9 @@ def read_votes(
                     layout = found.pop("layout", usual)
                 said = {role: value for role, value in given.items() if value}
                 roles, given = {**given, **found, **said}, {}
-                frame = _votes_of_cells(frame, layout, roles, class_names, notes)
+                frame = _votes_of_cells(
+                    frame, layout, roles, class_names, notes
+                )
         if any(given.values()):
             raise ConfigError(
                 "This file has no columns to choose from. Received: "
@@ -274,7 +276,9 @@ def _votes_of_cells(cells, layout, given, class_names, notes):
     `given` has the columns of the roles, and what `exports` says beside them.
     """
     verdict, truth = given.pop("verdict", None), given.pop("truth", None)
-    opened = [_open_path(cells, name) for name in map(given.get, _ROLES) if name]
+    opened = [
+        _open_path(cells, name) for name in map(given.get, _ROLES) if name
+    ]
     header = _Header(cells.columns, given)
     header.use(opened)
     base = _items(cells, header)

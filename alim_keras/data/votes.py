@@ -113,11 +113,10 @@ def sets_of_votes(
 ):
     """Makes candidate sets of votes: classes that enough annotators named.
 
-    Two votes of one annotator for one class count once; votes without an
-    annotator each count, as nobody knows that they are one person's. A vote
-    of confidence 0, in a table of votes, is a no: a class that as many votes
-    reject as name is no candidate, and the set of an item of which votes
-    only say what it is not holds all other classes.
+    Two votes of one annotator for one class count once; votes that name no
+    annotator are each one person's. A vote of confidence 0 in a table of votes
+    is a no: a class that as many reject as name is no candidate, and an item
+    that is only said not to be of a class has all others as candidates.
 
     Candidates may be graded: then each has a weight, the best of an item 1.
 
@@ -132,15 +131,14 @@ def sets_of_votes(
         min_confidence: Float; votes with less do not count. Defaults to None:
             all count.
         min_share: Float, the share of an item's votes, or of the sum of its
-            confidences, that a class needs to enter the set.
-        top_k: Integer, how many classes enter the set at most, those with
-            the most votes or confidence; the first of those that tie.
-        top_p: Float; as few of these leading classes enter as hold this
-            share together.
+            confidences, that a class needs to enter. Defaults to None: any.
+        top_k: Integer, how many classes enter at most, those with the most
+            votes or confidence, of equal ones the first. Defaults to None.
+        top_p: Float; as few of these enter as hold this share together.
         none_of_these: Strings, answers that stand for no class.
         empty_set: What happens to an item without a candidate: `"error"`,
-            `"all"` (it may be anything) or `"drop"`, which also leaves out
-            those of which votes only say what they are not.
+            `"all"` (it may be anything) or `"drop"`, also if it is only said
+            not to be of a class.
         duplicates: What happens to an item with rows that differ, in layouts
             where a row says all of an item: `"error"`, `"union"`, `"first"`.
         answered: Ids of items whose set may be empty, as their true label is
@@ -203,7 +201,8 @@ def sets_of_votes(
         others = pairs["number"][:0], pairs["kind"][:0]
         if empty_set != "drop":
             others = _all_others(pairs, noes, len(names), notes)
-        pairs = _leading(pairs[pairs["votes"] >= min_votes], **cuts)
+        pairs = pairs[pairs["votes"] >= min_votes]
+        pairs = _leading(pairs, **cuts) if cuts else pairs
         rows = np.append(pairs["number"], others[0])
         kinds = np.append(pairs["kind"], others[1])
         is_empty = ~np.isin(np.arange(len(ids)), rows)
