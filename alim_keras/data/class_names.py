@@ -192,7 +192,7 @@ def no_answers(labels, class_names, words=()):
 
 
 def odd_names(labels, names, notes):
-    """Returns doubts, and adds a note, about labels that hardly name classes."""
+    """Returns doubts about labels that hardly name classes; may add a note."""
     known, doubts = {*names}, []
     odd = [
         name
@@ -275,6 +275,17 @@ def places(frame, rows):
     return first_five(
         [f"id {str(item):.100} ({unit} {n})" for n, item in items.items()]
     )
+
+
+def numbers_of(votes, columns, class_names=None, none_of_these=()):
+    """Returns `class_numbers` of the labels in columns of votes."""
+    labels = pd.Series(votes[columns].to_numpy(object).ravel())
+    labels = labels.dropna().unique()
+
+    def place(index):
+        return places(votes, votes[columns].eq(labels[index]).any(axis=1))
+
+    return class_numbers(labels, class_names, none_of_these, place)
 
 
 def converted(frame, column, convert):

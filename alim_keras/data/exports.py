@@ -1,10 +1,10 @@
 """Readers of what tools and public data sets export, one function for each.
 
 A reader takes the cells of a table, or of JSON records, and the flags that
-name columns, and returns votes (see `tables.read_votes`), or roles: these flags
+name columns. It returns votes (see `tables.read_votes`), or roles: these flags
 as the export has them, and if there are any `"truth"`, the column of true
-classes, and `"verdict"`, whether each row is to `"accept"`, `"reject"` (a no) or
-`"ignore"`, and the column that says so. docs/formats.md shows a file of each.
+classes, and `"verdict"`, what to do with each row, `"accept"`, `"reject"` (a no)
+or `"ignore"`, and the column that says so. docs/formats.md shows their files.
 """
 
 import collections

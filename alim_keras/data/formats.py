@@ -12,6 +12,7 @@ import csv
 import io
 import json
 import os
+import re
 import runpy
 
 import numpy as np
@@ -376,7 +377,8 @@ def matrix_votes(values, layout, place):
     if wrong.any():
         where = place(*np.unravel_index(wrong.argmax(), wrong.shape))
         raise DataError(
-            f"with --layout={layout} {expected} were expected. Received: {where}"
+            f"--layout={layout} was said, and {expected} were expected. "
+            f"Received: {where}"
         )
     rows, columns = np.nonzero(values)
     found = values[rows, columns]
@@ -384,3 +386,69 @@ def matrix_votes(values, layout, place):
         return rows, columns, found
     times = found.astype(np.int64)
     return rows.repeat(times), columns.repeat(times), None
+
+
+def with_ids(frame, ids):
+    """Returns rows that have the ids of a file or of a pattern."""
+    rows = frame.index.unique()
+    try:
+        names = [ids.format(number) for number in range(len(rows))]
+    except (IndexError, KeyError, ValueError):
+        names = []
+    if os.path.isfile(ids):
+        lines = read_text(ids).split("\n")
+        names = [line.strip() for line in lines if line.strip()]
+    if len({*names}) != len(rows) or len(names) != len(rows):
+        raise DataError(
+            f"{len(rows)} different ids were expected, of a file with one on "
+            "each line or of a pattern such as test_{:05d}.png. Received: "
+            f"{len({*names})} of --ids={ids}"
+        )
+    name = "item" if "layout" in frame.attrs else "id"
+    frame[name] = pd.Series(names, rows, dtype=object).reindex(frame.index)
+    return frame
+
+
+def filtered(frame, where, notes):
+    """Returns the rows that meet all conditions."""
+    for condition in [where] if isinstance(where, str) else where or ():
+        match = re.fullmatch("(.+?)(!=|=|>|<)(.*)", condition, re.DOTALL)
+        if not match:
+            raise ConfigError(
+                "COLUMN=VALUE was expected, or with !=, > or <. "
+                f"Received: --where={condition}"
+            )
+        name, sign, value = (part.strip() for part in match.groups())
+        open_path(frame, name)
+        check_column(name, frame.columns, "where")
+        cells = frame[name].map(lambda cell: str(cell).strip())
+        if sign in "<>":
+            numbers = pd.to_numeric(cells, errors="coerce")
+            bound = pd.to_numeric(value, errors="coerce")
+            keep = numbers > bound if sign == ">" else numbers < bound
+        else:
+            keep = (cells == value) == (sign == "=")
+        notes.append(f"{np.sum(~keep)} rows are not {condition}: left out")
+        frame = frame[keep]
+        frame.attrs["where"] = [*frame.attrs.get("where", ()), name]
+        if not len(frame):
+            raise DataError(f"no row is left. Received: --where={condition}")
+    return frame
+
+
+def open_path(cells, name):
+    """Adds a column for a dotted path into that of JSON which it returns."""
+    column, _, path = name.partition(".")
+    if name in cells or column not in cells:
+        return None
+    cells[name] = cells[column].map(lambda cell: exports.at(cell, path))
+    return column
+
+
+def check_column(name, names, flag):
+    """Raises unless the column that a flag names is there."""
+    if name not in names:
+        raise DataError(
+            f"there is no column {name!r}, as --{flag} says, among "
+            f"{first_five([*names])}{nearest(name, names)}"
+        )

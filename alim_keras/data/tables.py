@@ -21,18 +21,16 @@ from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import converted
 from alim_keras.data.class_names import is_blank
+from alim_keras.data.class_names import numbers_of
 from alim_keras.data.class_names import places
-from alim_keras.data.class_names import read_text
 from alim_keras.data.class_names import scored
 from alim_keras.data.class_names import shown
 from alim_keras.data.votes import checked_votes
-from alim_keras.data.votes import numbers_of
 from alim_keras.data.votes import sets_of_votes
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import check_choice
 from alim_keras.errors import first_five
-from alim_keras.errors import nearest
 
 LAYOUTS = ("auto", "list", "wide", "long", "multi_hot", *formats.GRADED)
 LAYOUTS += ("complementary",)
@@ -148,8 +146,8 @@ def read_votes(
     notes = frame.attrs.setdefault("notes", [])
     with checks.in_file(path):
         if ids:
-            frame = _with_ids(frame, ids)
-        frame = _filtered(frame, where, notes)
+            frame = formats.with_ids(frame, ids)
+        frame = formats.filtered(frame, where, notes)
         if "layout" not in frame.attrs:
             name, found = exports.known_table(frame, format, given)
             if name:
@@ -173,72 +171,6 @@ def read_votes(
         return checked_votes(frame, notes)
 
 
-def _with_ids(frame, ids):
-    """Returns rows that have the ids of a file or of a pattern."""
-    rows = frame.index.unique()
-    try:
-        names = [ids.format(number) for number in range(len(rows))]
-    except (IndexError, KeyError, ValueError):
-        names = []
-    if os.path.isfile(ids):
-        lines = read_text(ids).split("\n")
-        names = [line.strip() for line in lines if line.strip()]
-    if len({*names}) != len(rows) or len(names) != len(rows):
-        raise DataError(
-            f"{len(rows)} different ids were expected, of a file with one on "
-            "each line or of a pattern such as test_{:05d}.png. Received: "
-            f"{len({*names})} of --ids={ids}"
-        )
-    name = "item" if "layout" in frame.attrs else "id"
-    frame[name] = pd.Series(names, rows, dtype=object).reindex(frame.index)
-    return frame
-
-
-def _filtered(frame, where, notes):
-    """Returns the rows that meet all conditions."""
-    for condition in [where] if isinstance(where, str) else where or ():
-        match = re.fullmatch("(.+?)(!=|=|>|<)(.*)", condition, re.DOTALL)
-        if not match:
-            raise ConfigError(
-                "COLUMN=VALUE was expected, or with !=, > or <. "
-                f"Received: --where={condition}"
-            )
-        name, sign, value = (part.strip() for part in match.groups())
-        _open_path(frame, name)
-        _check_column(name, frame.columns, "where")
-        cells = frame[name].map(lambda cell: str(cell).strip())
-        if sign in "<>":
-            numbers = pd.to_numeric(cells, errors="coerce")
-            bound = pd.to_numeric(value, errors="coerce")
-            keep = numbers > bound if sign == ">" else numbers < bound
-        else:
-            keep = (cells == value) == (sign == "=")
-        notes.append(f"{np.sum(~keep)} rows are not {condition}: left out")
-        frame = frame[keep]
-        frame.attrs["where"] = [*frame.attrs.get("where", ()), name]
-        if not len(frame):
-            raise DataError(f"no row is left. Received: --where={condition}")
-    return frame
-
-
-def _open_path(cells, name):
-    """Adds a column for a dotted path into that of JSON which it returns."""
-    column, _, path = name.partition(".")
-    if name in cells or column not in cells:
-        return None
-    cells[name] = cells[column].map(lambda cell: exports.at(cell, path))
-    return column
-
-
-def _check_column(name, names, flag):
-    """Raises unless the column that a flag names is there."""
-    if name not in names:
-        raise DataError(
-            f"there is no column {name!r}, as --{flag} says, among "
-            f"{first_five([*names])}{nearest(name, names)}"
-        )
-
-
 class _Header:
     """The columns of a table, which are given roles one after the other."""
 
@@ -259,7 +191,7 @@ class _Header:
         names = self.known(words)
         if self.given.get(flag) is not None:
             names = [self.given[flag]]
-            _check_column(*names, self.names, flag)
+            formats.check_column(*names, self.names, flag)
         elif len(names) > 1 or (needed and not names):
             hint = f"say which with --{flag}=NAME" if flag else "keep one"
             raise DataError(
@@ -277,7 +209,9 @@ def _votes_of_cells(cells, layout, given, class_names, notes):
     """
     verdict, truth = given.pop("verdict", None), given.pop("truth", None)
     opened = [
-        _open_path(cells, name) for name in map(given.get, _ROLES) if name
+        formats.open_path(cells, name)
+        for name in map(given.get, _ROLES)
+        if name
     ]
     header = _Header(cells.columns, given)
     header.use(opened)
@@ -432,7 +366,7 @@ def _wide(cells, base, header, class_names, layout):
     if text:
         columns = list(dict.fromkeys(map(str.strip, text.split(","))))
         for name in columns:
-            _check_column(name, header.names, "annotator_column")
+            formats.check_column(name, header.names, "annotator_column")
     header.use(columns)
     votes = cells[columns].rename_axis(columns="annotator")
     votes = votes.stack(future_stack=True).rename("label")

@@ -15,10 +15,10 @@ from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.class_names import NONE_OF_THESE
 from alim_keras.data.class_names import answers
 from alim_keras.data.class_names import check_class_names
-from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import converted
 from alim_keras.data.class_names import is_blank
 from alim_keras.data.class_names import no_answers
+from alim_keras.data.class_names import numbers_of
 from alim_keras.data.class_names import odd_names
 from alim_keras.data.class_names import places
 from alim_keras.data.class_names import shown
@@ -28,6 +28,7 @@ from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
 from alim_keras.errors import check_choice
 from alim_keras.errors import check_number
+from alim_keras.errors import check_ranges
 from alim_keras.errors import first_five
 
 GRADES = ("none", "votes", "confidence")
@@ -198,9 +199,8 @@ def sets_of_votes(
         counted = counted[counted["kind"] >= 0]
         counted, noes = _count(counted, attrs["layout"], min_confidence, notes)
         pairs = _pairs(counted, noes, notes)
-        others = pairs["number"][:0], pairs["kind"][:0]
-        if empty_set != "drop":
-            others = _all_others(pairs, noes, len(names), notes)
+        noes = noes[:0] if empty_set == "drop" else noes
+        others = _all_others(pairs, noes, len(names), notes)
         pairs = pairs[pairs["votes"] >= min_votes]
         pairs = _leading(pairs, **cuts) if cuts else pairs
         rows = np.append(pairs["number"], others[0])
@@ -310,11 +310,13 @@ def _check_rules(votes, rules):
     check_choice("empty_set", rules["empty_set"], ("error", "all", "drop"))
     check_choice("duplicates", rules["duplicates"], ("error", "union", "first"))
     check_choice("grades", rules["grades"] or "none", GRADES)
-    check_number("min_votes", rules["min_votes"], low=1, whole=True)
     check_number("min_confidence", rules["min_confidence"], optional=True)
-    check_number("min_share", rules["min_share"], 0, 1, optional=True)
-    check_number("top_k", rules["top_k"], 1, whole=True, optional=True)
-    check_number("top_p", rules["top_p"], 0, 1, low_open=True, optional=True)
+    check_ranges(
+        min_votes=(rules["min_votes"], "count"),
+        top_k=(1 if rules["top_k"] is None else rules["top_k"], "count"),
+        top_p=(1 if rules["top_p"] is None else rules["top_p"], "positive"),
+        min_share=(rules["min_share"] or 0, "share"),
+    )
     layout, largest = votes.attrs["layout"], votes["confidence"].max()
     is_set = layout in ("list", "multi_hot", "probabilities")
     of_scores = ("min_confidence", *_CUTS) if is_set else ("min_confidence",)
@@ -322,9 +324,9 @@ def _check_rules(votes, rules):
     if lacks or (is_set and rules["min_votes"] > 1):
         raise ConfigError(
             "--min_votes needs a row or a column for each vote, "
-            "--min_confidence a column called confidence or score, or scores "
-            f"beside lists, and --{', --'.join(_CUTS)} either. Received: "
-            f"layout {layout}, --min_votes={rules['min_votes']}, "
+            "--min_confidence a column of confidences or scores beside lists, "
+            f"--{', --'.join(_CUTS)} either. Received: layout {layout}, "
+            f"--min_votes={rules['min_votes']}, "
             f"--min_confidence={rules['min_confidence']}"
         )
 
@@ -438,7 +440,7 @@ def _pairs(counted, noes, notes):
 
 
 def _all_others(pairs, noes, num_classes, notes):
-    """Returns items of which votes say only a no, and all their other classes."""
+    """Returns all other classes of items that votes say only a no of."""
     items = np.setdiff1d(noes["number"], pairs["number"])
     text = "items are only said not to be of a class: all others are candidates"
     _note(notes, items >= 0, text)
@@ -456,8 +458,8 @@ def _leading(pairs, min_share=0.0, top_k=np.inf, top_p=np.inf):
     """Returns the pairs of item and class that lead within their item."""
     if (min_share or top_p < 1) and (pairs["weight"] < 0).any():
         raise DataError(
-            "--min_share and --top_p need shares, and some scores are negative; "
-            "--top_k takes any numbers"
+            "--min_share and --top_p need shares, and some scores are "
+            "negative; --top_k takes any numbers"
         )
     total = pairs.groupby("number")["weight"].transform("sum")
     pairs = pairs.assign(share=pairs["weight"] / total)
@@ -472,17 +474,6 @@ def _leading(pairs, min_share=0.0, top_k=np.inf, top_p=np.inf):
 def _note(notes, rows, text):
     if np.any(rows):
         notes.append(f"{np.sum(rows)} {text}")
-
-
-def numbers_of(votes, columns, class_names=None, none_of_these=()):
-    """Returns `class_numbers` of the labels in columns of votes."""
-    labels = pd.Series(votes[columns].to_numpy(object).ravel())
-    labels = labels.dropna().unique()
-
-    def place(index):
-        return places(votes, votes[columns].eq(labels[index]).any(axis=1))
-
-    return class_numbers(labels, class_names, none_of_these, place)
 
 
 def true_labels(votes, candidates):

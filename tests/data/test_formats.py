@@ -146,7 +146,8 @@ def test_label_studio(write):
     path = write(json.dumps(tasks), "t.json")
     found = read(path, empty_set="drop")
     assert found.answers == [("pets/b.png", "eve@x.org", "dog")]
-    assert any("2 tasks, 2 annotators, 2 annotations" in note for note in found.notes)
+    said = "2 tasks, 2 annotators, 2 annotations"
+    assert any(said in note for note in found.notes)
     with pytest.raises(DataError, match=r"1 candidate sets.*d\.png"):
         read(path)
 
