@@ -3,7 +3,7 @@
 A reader takes the cells of a table, or of JSON records, and the flags that
 name columns. It returns votes (see `tables.read_votes`), or roles: these flags
 as the export has them, and if there are any `"truth"`, the column of true
-classes, and `"verdict"`, what to do with each row, `"accept"`, `"reject"` (a no)
+classes, and `"verdict"`, what each row is to, `"accept"`, `"reject"` (a no)
 or `"ignore"`, and the column that says so. docs/formats.md shows their files.
 """
 
@@ -98,17 +98,6 @@ def _toloka(cells, given):
 
 
 def _mturk(cells, given):
-    answers = [name for name in cells if name.startswith("Answer.")]
-    ticks = cells[answers].apply(lambda column: column.str.strip().str.lower())
-    if len(answers) > 1 and ticks.isin(("true", "false", "")).all(axis=None):
-        # A column for each box, or for each choice of a question.
-        ticks.columns = [name.rpartition(".")[2] for name in answers]
-        cells["Answer."] = [
-            [name for name, tick in row.items() if tick == "true"]
-            for row in ticks.to_dict("records")
-        ]
-        for name in answers:
-            del cells[name]
     return {
         "id_column": _one(cells, "Input.", "id_column", given),
         "annotator_column": "WorkerId",
@@ -120,7 +109,7 @@ def _mturk(cells, given):
 def _open_images(cells, given):
     return {
         "id_column": "ImageID",
-        "annotator_column": "Source" if "Source" in cells else None,
+        "annotator_column": "Source",
         "label_column": "LabelName",
         "confidence_column": "Confidence",
     }
@@ -260,7 +249,10 @@ def _votes(rows, names):
 TABLES = {
     "toloka": ({"ASSIGNMENT:worker_id"}, _toloka),
     "mturk": ({"HITId", "WorkerId", "AssignmentStatus"}, _mturk),
-    "open_images": ({"ImageID", "LabelName", "Confidence"}, _open_images),
+    "open_images": (
+        {"ImageID", "Source", "LabelName", "Confidence"},
+        _open_images,
+    ),
     "prodigy": ({"answer"}, _prodigy),
     "zooniverse": (
         {"classification_id", "annotations", "subject_data"},

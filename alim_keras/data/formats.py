@@ -438,9 +438,11 @@ def filtered(frame, where, notes):
 
 def open_path(cells, name):
     """Adds a column for a dotted path into that of JSON which it returns."""
-    column, _, path = name.partition(".")
-    if name in cells or column not in cells:
+    starts = [start for start in cells if name.startswith(f"{start}.")]
+    column = max(starts, key=len, default=None)
+    if name in cells or column is None:
         return None
+    path = name.removeprefix(f"{column}.")
     cells[name] = cells[column].map(lambda cell: exports.at(cell, path))
     return column
 

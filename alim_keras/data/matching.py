@@ -59,8 +59,9 @@ def natural(text):
 def list_images(folder):
     """Returns the images below a folder, however deep, as an `ImageListing`.
 
-    Hidden files and folders (`.DS_Store`, `._x`) and other files are passed
-    over, links are followed. Nothing is opened.
+    Hidden files and folders (`.DS_Store`, `._x`), other files and the folder
+    `_unlabeled` of FiftyOne are passed over, links are followed. Nothing is
+    opened.
 
     Raises:
         DataError: The folder is missing or holds no image.
@@ -87,7 +88,11 @@ def list_images(folder):
             folders.clear()  # A link to a folder around it.
             continue
         seen.add((status.st_dev, status.st_ino))
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".") and name != "_unlabeled"
+        ]
         images = [
             name
             for name in names

@@ -123,12 +123,12 @@ MTURK = (
     '"3A","T","Name it","as2","A2","Rejected","https://x.example/a.jpg","dog"\n'
     '"3B","T","Name it","as3","A1","Submitted","https://x.example/b.jpg","dog"\n'
 )
-MTURK_BOXES = (
-    f'{TURK}"Answer.kind.cat","Answer.kind.dog"\n'
-    '"3A","T","Name it","as1","A1","Approved","https://x.example/a.jpg","true",'
-    '"true"\n'
-    '"3B","T","Name it","as2","A1","Approved","https://x.example/b.jpg","false",'
-    '"true"\n'
+TASK_ANSWERS = (
+    f'{TURK}"Answer.taskAnswers"\n'
+    '"3A","T","Name it","as1","A1","Approved","https://x.example/a.jpg",'
+    '"[{""kind"":{""label"":""cat""}}]"\n'
+    '"3B","T","Name it","as2","A1","Approved","https://x.example/b.jpg",'
+    '"[{""kind"":{""label"":""dog""}}]"\n'
 )
 OPEN_IMAGES = (
     "ImageID,Source,LabelName,Confidence\n"
@@ -302,11 +302,11 @@ FILES = {
     ),
     "crowd-kit": ("t.csv", CROWD_KIT, {}, {"a": CAT_DOG, "b": DOG}),
     "mturk": ("t.csv", MTURK, {}, {f"{X}a.jpg": {"cat"}, f"{X}b.jpg": DOG}),
-    "mturk, boxes": (
+    "mturk, answers in JSON": (
         "t.csv",
-        MTURK_BOXES,
-        {},
-        {f"{X}a.jpg": CAT_DOG, f"{X}b.jpg": DOG},
+        TASK_ANSWERS,
+        {"label_column": "Answer.taskAnswers.0.kind.label"},
+        {f"{X}a.jpg": {"cat"}, f"{X}b.jpg": DOG},
     ),
     # A person's no takes out what the machine named.
     "open images": (
