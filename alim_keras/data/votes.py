@@ -372,10 +372,11 @@ def _classes(votes, given, none_of_these, notes, doubts):
 def _merge_rows(counted, duplicates, notes):
     """Returns the votes that count where items have rows that differ."""
     rows = counted[["item", "number"]][~counted.index.duplicated()]
-    if rows["number"].is_unique:
+    rows = rows[rows["number"].duplicated(keep=False)]
+    if rows.empty:
         return counted
     # A row that names no class, by a word of --none_of_these too, is empty.
-    named = counted[counted["kind"] >= 0]
+    named = counted[(counted["kind"] >= 0) & counted.index.isin(rows.index)]
     scores = named["confidence"].fillna(-1.0)
     pairs = zip(named["annotator"].fillna(""), named["kind"], scores)
     pairs = pd.Series([*pairs], named.index, dtype=object).groupby(level=0)
@@ -395,7 +396,7 @@ def _merge_rows(counted, duplicates, notes):
     is_repeated = np.arange(len(rows)) >= len(distinct)
     _note(notes, is_repeated, "rows are repeated: left out")
     keep = distinct if duplicates == "union" else distinct[~again]
-    return counted[counted.index.isin(keep.index)]
+    return counted[~counted.index.isin(rows.index.difference(keep.index))]
 
 
 def _count(counted, layout, min_confidence, notes):
