@@ -110,8 +110,8 @@ def check_zero_one(sets, ids):
     sound = (sets == 0) | (sets == 1)
     if not sound.all():
         rows = np.repeat(np.arange(len(sets)), sets.shape[1])
-        expected = "multi-hot values must be 0 or 1 (lists need --layout=list, "
-        expected += "counts --layout=counts, scores --layout=probabilities)"
+        expected = "multi-hot values (lists need --layout=list, counts "
+        expected += "--layout=counts) must be 0 or 1"
         _check_all(sound.ravel(), sets.ravel(), rows, ids, expected)
 
 

@@ -244,7 +244,7 @@ def scored(cell):
     """
     if isinstance(cell, dict) and set(cell) != {"choices"}:
         return [*cell], [*cell.values()]
-    if isinstance(cell, list) and cell and isinstance(cell[0], dict):
+    if isinstance(cell, list) and {type(one) for one in cell} == {dict}:
         parts = [
             [next((one[n] for n in names if n in one), None) for one in cell]
             for names in (_LABEL_FIELDS, _SCORE_FIELDS)

@@ -17,6 +17,7 @@ import xml.etree.ElementTree
 
 import pandas as pd
 
+from alim_keras.data.class_names import check_class_names
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 from alim_keras.errors import one_line
@@ -336,7 +337,8 @@ def _fiftyone(value):
             one = value["classes"][one] if isinstance(one, int) else one
             rows.append((item, one, score))
     frame = _votes(rows, "item label confidence")
-    frame.attrs["class_names"] = value["classes"]
+    names = check_class_names(value["classes"], "the list of classes")
+    frame.attrs["class_names"] = names
     return frame
 
 

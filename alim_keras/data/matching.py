@@ -88,11 +88,7 @@ def list_images(folder):
             folders.clear()  # A link to a folder around it.
             continue
         seen.add((status.st_dev, status.st_ino))
-        folders[:] = [
-            name
-            for name in folders
-            if not name.startswith(".") and name != "_unlabeled"
-        ]
+        folders[:] = [n for n in folders if n[0] != "." and n != "_unlabeled"]
         images = [
             name
             for name in names

@@ -59,6 +59,10 @@ def checked_votes(votes, notes):
         lengths["label"] != lengths["confidence"],
         "candidates and their scores must be equally many",
     )
+    if len(lengths):
+        both = zip(votes["label"], votes["confidence"], strict=True)
+        both = [c if type(c) is list else [c] * len(own) for own, c in both]
+        votes["confidence"] = pd.Series(both, votes.index, dtype=object)
     votes = votes.explode(["label", "confidence"] if len(lengths) else "label")
     votes["label"] = votes["label"].where(votes["label"].notna(), None)
     more = [name for name in ("image", "truth") if name in votes]

@@ -17,6 +17,7 @@ from reading import written
 
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import read_npz
+from alim_keras.data.tables import LAYOUTS
 from alim_keras.data.tables import read_labels
 from alim_keras.data.tables import read_votes
 from alim_keras.errors import AlimError
@@ -404,8 +405,8 @@ START = st.sampled_from(
 @hypothesis.given(
     START,
     TEXT,
-    st.sampled_from(["csv", "tsv", "txt", "jsonl", "json", "npz", "npy"]),
-    st.sampled_from(["auto", "list", "wide", "long", "multi_hot"]),
+    st.sampled_from(["csv", "tsv", "jsonl", "json", "npz", "npy", "xml"]),
+    st.sampled_from(LAYOUTS),
 )
 def test_any_file_gives_sets_or_one_line(write, start, text, ending, layout):
     path = write(start + text, f"t.{ending}")

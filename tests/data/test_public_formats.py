@@ -9,8 +9,10 @@ import subprocess
 import sys
 import warnings
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 from PIL import Image
 from reading import read
 from reading import written
@@ -18,6 +20,7 @@ from reading import written
 from alim_keras.data import load_table
 from alim_keras.data.exports import at
 from alim_keras.data.formats import FORMATS
+from alim_keras.errors import AlimError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
@@ -588,6 +591,16 @@ def test_the_leading_candidates(options, sizes, tmp_path):
         assert f"{name.removeprefix('min_')} {value:g}" in rule
 
 
+def test_lists_with_and_without_scores(tmp_path):
+    records = lines(
+        {"id": "a", "annotator": "x", "label": "cat", "confidence": 0.3},
+        {"id": "a", "annotator": "y", "label": ["cat", "dog"], "score": 1},
+        {"id": "b", "annotator": "x", "label": ["dog", "cat"]},
+    ).replace('"score": 1', '"confidence": [0.9, 0.2]')
+    votes = read(stored(tmp_path, "t.jsonl", records)).votes
+    assert votes["confidence"].fillna(-1).tolist() == [0.3, 0.9, 0.2, -1, -1]
+
+
 def test_shares_of_votes(tmp_path):
     rows = "task,worker,label\na,x,cat\na,y,cat\na,z,dog\na,u,owl\nb,x,dog\n"
     path = stored(tmp_path, "t.csv", rows)
@@ -816,3 +829,32 @@ def test_doubts_stand_at_the_end_of_a_check(tmp_path, repository):
     *_, verdict, last = done.stdout.splitlines()
     assert done.returncode == 0 and verdict.startswith("Sound")
     assert "warning: columns that may say which answers count" in last
+
+
+FIELDS = ["data", "annotations", "image", "result", "value", "choices", "id"]
+FIELDS += ["custom_id", "response", "answer", "accept", "labels", "classes"]
+FIELDS += ["subject_data", "classification_id", "dataset_name", "0", "label"]
+ANY = st.recursive(
+    st.sampled_from([None, True, 0, 1.5, "", "a", "accept", "{", "[1]"]),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
+    ),
+    max_leaves=12,
+)
+
+
+@hypothesis.settings(
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+@hypothesis.given(ANY, st.sampled_from([None, *FORMATS]))
+def test_any_json_gives_sets_or_one_line(tmp_path, value, format):
+    path = stored(tmp_path, "t.json", json.dumps(value))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            assert len(read(path, format=format).candidates)
+        except AlimError as error:
+            assert "\n" not in str(error) and len(str(error)) < 1000
