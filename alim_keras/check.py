@@ -7,6 +7,7 @@ Ends with 3 if training would refuse the data.
 """
 
 import sys
+import warnings
 
 from alim_keras.app import cli
 from alim_keras.app import process
@@ -32,7 +33,19 @@ COMMAND = cli.Command(
 
 
 def main(line):
-    """Checks the data of a command line."""
+    """Checks the data of a command line, and says doubts at the end."""
+    late = []
+    try:
+        with warnings.catch_warnings(record=True) as late:
+            return _check(line)
+    finally:
+        for one in late:
+            warnings.showwarning(
+                one.message, one.category, one.filename, one.lineno
+            )
+
+
+def _check(line):
     from alim_keras.app import defaults
     from alim_keras.app import load
     from alim_keras.data import known_data

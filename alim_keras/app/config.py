@@ -73,17 +73,26 @@ class TableConfig:
             from a path to a data frame of votes. Without it: by ending and
             keys.
         layout: A list of candidates for each item, a column for each annotator,
-            a row for each answer, or a 0/1 column for each class. auto
-            recognises it by the names of the columns.
-        id_column: Column of the items. Without it: found by name.
+            a row for each answer, a column for each class (of 0 and 1, counts
+            of votes, or probabilities), or a row for each class that an item
+            is not of. auto recognises it by the names of the columns.
+        id_column: Column of the items. Without it: found by name. Like those
+            below it may be a dotted path into JSON, such as data.image.
         candidates_column: Column of --layout=list with the candidates.
         annotator_column: Column of --layout=long that says who answered.
         label_column: Column of --layout=long with the answer.
+        confidence_column: Column with the confidence or score.
+        columns: Names of the columns of a text without a header: id,label.
+        ids: Ids of rows without: a file of them, or a pattern: test_{:05d}.
+        records: Path to the list of records in JSON, such as data.items.
         class_names: A file with a class on each line, a number C for 0 to C-1,
             or names separated by commas. Without it: those found.
         where: Take only rows with split=train,votes>2 (also != and <).
         min_votes: How many annotators must have named a candidate.
         min_confidence: Leave out answers whose confidence is lower.
+        min_share: A candidate needs this share of its item's votes or scores.
+        top_k: How many candidates an item has at most, the likeliest.
+        top_p: The likeliest candidates that hold this share together.
         none_of_these: Answers that stand for no class, such as none,other.
         empty_set: An item without candidates: refuse the table, make all
             classes candidates, or leave it out.
@@ -100,15 +109,28 @@ class TableConfig:
 
     images: str | None = path()
     format: str | None = code()
-    layout: str = choice("auto", ("auto", "list", "wide", "long", "multi_hot"))
+    layout: str = choice(
+        "auto",
+        (
+            *("auto", "list", "wide", "long", "multi_hot"),
+            *("counts", "probabilities", "complementary"),
+        ),
+    )
     id_column: str | None = text()
     candidates_column: str | None = text()
     annotator_column: str | None = text()
     label_column: str | None = text()
+    confidence_column: str | None = text()
+    columns: str | None = text()
+    ids: str | None = file_or_text()
+    records: str | None = text()
     class_names: str | None = file_or_text()
     where: str | None = text()
     min_votes: int = whole(1, low=1)
     min_confidence: float | None = number(None)
+    min_share: float | None = number(None, low=0, high=1)
+    top_k: int | None = whole(None, low=1)
+    top_p: float | None = number(None, low=0, high=1, is_open="low")
     none_of_these: str | None = text()
     empty_set: str = choice("error", ("error", "all", "drop"))
     duplicates: str = choice("error", ("error", "union", "first"))

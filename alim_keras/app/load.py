@@ -21,7 +21,8 @@ from alim_keras.errors import first_five
 _OF_IMAGES = "images class_names known_labels known_as_sets test_labels".split()
 _OF_TABLES = (
     "format layout id_column candidates_column annotator_column label_column "
-    "where min_votes min_confidence none_of_these empty_set duplicates grades"
+    "confidence_column columns ids records where min_votes min_confidence "
+    "min_share top_k top_p none_of_these empty_set duplicates grades"
 ).split()
 _OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()
 
@@ -127,7 +128,7 @@ def table_set(config, on_bad_image=None, progress=None, class_names=None):
 def reading(table):
     """Returns how a `TableConfig` reads a table, for `tables.read_labels`."""
     options = {name: getattr(table, name) for name in _OF_TABLES}
-    for name in ("where", "none_of_these"):
+    for name in ("where", "columns", "none_of_these"):
         parts = map(str.strip, (options[name] or "").split(","))
         options[name] = tuple(filter(None, parts))
     names = table.class_names

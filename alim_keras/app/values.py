@@ -18,7 +18,7 @@ _WORDS = {
     **dict.fromkeys(("false", "f", "0", "no"), False),
 }
 _TABLES = tuple(
-    ".csv .tsv .txt .jsonl .ndjson .json .parquet .npz .npy".split()
+    ".csv .tsv .txt .jsonl .ndjson .json .parquet .npz .npy .xml".split()
 )
 _NOISE_RATES = ("oracle", "auto", "votes", "annotated")
 
@@ -91,8 +91,8 @@ def _dataset(text):
 
     name = known_data.plain_name(text)
     # Before a folder here, what everybody calls cifar10.
-    is_folder = os.path.isdir(_absolute(text)) and name not in known_data.KNOWN
-    is_path = is_folder or text.lower().endswith(_TABLES)
+    is_here = os.path.exists(_absolute(text)) and name not in known_data.KNOWN
+    is_path = is_here or text.lower().endswith(_TABLES)
     return _absolute(text) if is_path else name
 
 

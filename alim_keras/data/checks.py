@@ -110,7 +110,8 @@ def check_zero_one(sets, ids):
     sound = (sets == 0) | (sets == 1)
     if not sound.all():
         rows = np.repeat(np.arange(len(sets)), sets.shape[1])
-        expected = "multi-hot values (lists need --layout=list) must be 0 or 1"
+        expected = "multi-hot values (lists need --layout=list, counts "
+        expected += "--layout=counts) must be 0 or 1"
         _check_all(sound.ravel(), sets.ravel(), rows, ids, expected)
 
 
@@ -150,11 +151,14 @@ def validate_labels(labels, num_classes, ids=None):
     return class_numbers(labels, np.arange(len(labels)), ids, num_classes)
 
 
-def warn_of_odd_sets(sets):
-    """Warns of `CandidateSets` that look as if they were filled up."""
+def odd_sets(sets, remedy=""):
+    """Returns doubts about `CandidateSets` that look as if filled up.
+
+    `remedy` ends the sentence on sets that hold all classes.
+    """
     count, num_classes = sets.shape
     if count < 10 or num_classes < 2:
-        return  # Too few to say what is usual.
+        return []  # Too few to say what is usual.
     full = int(np.sum(sets.sizes == num_classes))
     share = np.bincount(sets.indices, minlength=num_classes) / count
     common = np.flatnonzero(share > 0.99)
@@ -162,7 +166,7 @@ def warn_of_odd_sets(sets):
     if full > 0.05 * count:
         odd.append(
             f"{full} of {count} candidate sets hold all {num_classes} "
-            "classes and say nothing"
+            f"classes and say nothing{remedy}"
         )
     # Sets that are all full say nothing about padding.
     if 0 < len(common) < num_classes:
@@ -170,7 +174,12 @@ def warn_of_odd_sets(sets):
             f"Class {common[0]} is in {share[common[0]]:.1%} of the candidate "
             "sets: is it used to fill rows up? Use -1 for that"
         )
-    for text in odd:
+    return odd
+
+
+def warn_of_odd_sets(sets):
+    """Warns of `odd_sets`."""
+    for text in odd_sets(sets):
         warnings.warn(text, DataWarning, stacklevel=3)
 
 

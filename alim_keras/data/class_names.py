@@ -21,6 +21,12 @@ from alim_keras.errors import nearest
 NONE_OF_THESE = -2
 MOST_CLASSES = 1_000_000
 _LONGEST = 1024
+# Fields of an answer, in JSON.
+_LABEL_FIELDS = ("label", "class", "class_name", "name")
+_SCORE_FIELDS = ("score", "confidence", "probability", "prob")
+# What tools write where nobody answered.
+_NO_ANSWER = {"na", "n/a", "#n/a", "nan", "none", "null", "-", "?"}
+_JOINED = re.compile(r",|\bor\b|\band\b")
 # What no name may hold: line ends, and characters that no file can hold.
 _NO_NAME = re.compile("[\0\n\r\ud800-\udfff]")
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.0*)?")
@@ -179,6 +185,35 @@ def _occurring(labels, words, place):
     return sorted(names, key=int if all(map(_WHOLE.fullmatch, names)) else None)
 
 
+def no_answers(labels, class_names, words=()):
+    """Returns the labels such as NA that are no class and none of the words."""
+    known = {name.casefold() for name in (*(class_names or ()), *words)}
+    return [n for n in labels if n.casefold() in _NO_ANSWER - known]
+
+
+def odd_names(labels, names, notes):
+    """Returns doubts about labels that hardly name classes; may add a note."""
+    known, doubts = {*names}, []
+    odd = [
+        name
+        for name in names
+        if name[-1] in ".?!"
+        or name.count(" ") > 4
+        or {part.strip() for part in _JOINED.split(name)} & known - {name}
+    ]
+    if odd:
+        doubts.append(
+            f"{len(odd)} of {len(names)} classes look like sentences or like "
+            f"several: {first_five(odd)}; give the classes with --class_names"
+        )
+    counts = labels.value_counts().reindex(list(names))
+    once = [*counts.index[counts == 1]]
+    text = f"{len(once)} of {len(names)} classes occur once: {first_five(once)}"
+    is_most = len(once) > max(5, len(names) / 2)
+    (doubts if is_most else notes).extend([text] if once else [])
+    return doubts
+
+
 def shown(value):
     """Returns a value as text of up to 60 characters, for a message."""
     text = repr(value)
@@ -200,6 +235,22 @@ def answers(cell):
     if isinstance(cell, (list, tuple)):
         return [text_of(value) for value in cell]
     return [] if is_blank(cell) else [text_of(cell)]
+
+
+def scored(cell):
+    """Returns the classes and the scores in a cell that has both, or None.
+
+    It is `{"cat": 0.7, "dog": 0.3}` or `[{"label": "cat", "score": 0.7}]`.
+    """
+    if isinstance(cell, dict) and set(cell) != {"choices"}:
+        return [*cell], [*cell.values()]
+    if isinstance(cell, list) and {type(one) for one in cell} == {dict}:
+        parts = [
+            [next((one[n] for n in names if n in one), None) for one in cell]
+            for names in (_LABEL_FIELDS, _SCORE_FIELDS)
+        ]
+        return tuple(parts)
+    return None
 
 
 def text_of(cell):
@@ -224,6 +275,17 @@ def places(frame, rows):
     return first_five(
         [f"id {str(item):.100} ({unit} {n})" for n, item in items.items()]
     )
+
+
+def numbers_of(votes, columns, class_names=None, none_of_these=()):
+    """Returns `class_numbers` of the labels in columns of votes."""
+    labels = pd.Series(votes[columns].to_numpy(object).ravel())
+    labels = labels.dropna().unique()
+
+    def place(index):
+        return places(votes, votes[columns].eq(labels[index]).any(axis=1))
+
+    return class_numbers(labels, class_names, none_of_these, place)
 
 
 def converted(frame, column, convert):

@@ -4,7 +4,7 @@ A reader of a table returns its cells: a frame with the columns of the file,
 whose index is the line or the row in the file. A reader of an export or of
 arrays returns votes at once: a frame with `item` and `label`, and if there are
 any `annotator` and `confidence` (see `tables.read_votes`), and says so by
-`attrs["layout"]`.
+`attrs["layout"]`. `exports` has the readers of public tools.
 """
 
 import collections
@@ -12,13 +12,14 @@ import csv
 import io
 import json
 import os
+import re
 import runpy
-import urllib.parse
 
 import numpy as np
 import pandas as pd
 
 from alim_keras.data import checks
+from alim_keras.data import exports
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.class_names import MOST_CLASSES
 from alim_keras.data.class_names import check_class_names
@@ -41,11 +42,12 @@ ENDINGS = {
     ".parquet": "parquet",
     ".npz": "npz",
     ".npy": "npz",
+    ".xml": "cvat",
 }
 _MOST_COLUMNS = 20_000
 _EMPTY = "the table is empty; names of columns and rows were expected"
-# Columns, and fields of Label Studio, that name the file of an item.
-IMAGE = ("image", "file", "filename", "file_name", "path", "image_path")
+# More votes than this are counts of something else.
+_MOST_VOTES = 50_000_000
 
 
 def format_of(path, format=None):
@@ -68,21 +70,30 @@ def format_of(path, format=None):
     return format or ENDINGS[ending]
 
 
-def read(path, format=None, known_columns=("id", "label")):
+def read(
+    path, format=None, known_columns=("id", "label"), columns=None, records=None
+):
     """Returns the cells of a table, or the votes of an export.
 
-    `known_columns`, in lower case, tell the delimiter of text.
+    `known_columns`, in lower case, tell the delimiter of text; `columns` name
+    those of text without a header, and `records` is a path to a list in JSON.
     """
     with checks.in_file(path):
-        format = format_of(path, format)
-        if ":" in format:
-            return _by_own_reader(path, format)
-        if format in ("csv", "tsv"):
-            return _delimited(path, known_columns, format == "tsv")
-        return _READERS[format](path)
+        kind = format_of(path, format)
+        if ":" in kind:
+            return _by_own_reader(path, kind)
+        if kind in exports.TABLES or kind in _OBJECTS:
+            kind = ENDINGS.get(os.path.splitext(path)[1].lower(), "json")
+        if kind in ("csv", "tsv"):
+            return _delimited(path, known_columns, kind == "tsv", columns)
+        if kind == "cvat":
+            return exports.cvat(read_text(path))
+        if kind == "parquet":
+            return _parquet(path)
+        return _json(path, kind == "jsonl", format, records)
 
 
-def _delimited(path, known_columns, tabs):
+def _delimited(path, known_columns, tabs, columns):
     """Returns the cells of delimited text, all of them strings.
 
     The `csv` module reads them, as pandas fills a short row up in silence.
@@ -98,6 +109,13 @@ def _delimited(path, known_columns, tabs):
 
     # The delimiter is that which makes most known columns come out.
     delimiter = max("\t" if tabs else ",;\t", key=known_names)
+    if columns:
+        more = len(columns) - 1
+        delimiter = max("\t,;", key=lines[start].count)
+        if lines[start].count(delimiter) < more:
+            # Key and value with blanks between, as in `a b.jpg 2`.
+            delimiter = "\t"
+            lines = ["\t".join(line.rsplit(None, more)) for line in lines]
     reader = csv.reader(lines[start:], delimiter=delimiter, strict=True)
     rows, line = {}, start + 1
     try:
@@ -111,7 +129,7 @@ def _delimited(path, known_columns, tabs):
             f"({one_line(error)}); check its quotes: a quote inside a quoted "
             'cell is written ""'
         ) from error
-    names = rows.pop(start + 1, [""])
+    names = columns or rows.pop(start + 1, [""])
     for line, cells in rows.items():
         if len(cells) != len(names):
             raise DataError(
@@ -148,37 +166,33 @@ def _cells(names, columns, index):
     return pd.DataFrame(dict(zip(names, columns)), index, dtype=object)
 
 
-def _json_lines(path):
-    """Returns the cells, or the votes, of a JSON record in each line."""
-    lines = enumerate(read_text(path).split("\n"), 1)
-    records = {
-        n: _parsed(line, f"line {n}") for n, line in lines if line.strip()
-    }
-    return _records([*records.values()], pd.Index([*records], name="line"))
-
-
-def _json(path):
-    """Returns the cells, or the votes, of a JSON list of records."""
+def _json(path, by_line, format, records):
+    """Returns the cells, or the votes, of JSON or of a record in each line."""
     text = read_text(path)
-    records = _parsed(text, "the file") if text.strip() else []
-    records = records if isinstance(records, list) else [None]
-    return _records(records, pd.RangeIndex(len(records), name="row"))
-
-
-def _records(records, index):
-    """Returns the cells of JSON records, or the votes of Label Studio."""
-    for place, record in zip(index, records):
+    if by_line:
+        lines = enumerate(text.split("\n"), 1)
+        found = {n: _parsed(t, f"line {n}") for n, t in lines if t.strip()}
+        value, index = [*found.values()], pd.Index([*found], name="line")
+    else:
+        value, index = _parsed(text, "the file") if text.strip() else [], None
+    if records:
+        value, index = exports.listed(exports.at(value, records)), None
+    found = exports.records_of(value, format)
+    if isinstance(found, pd.DataFrame):
+        return found
+    if found is not value or index is None:
+        value = found if isinstance(found, list) else [None]
+        index = pd.RangeIndex(len(value), name="row")
+    for place, record in zip(index, value):
         if not isinstance(record, dict):
             raise DataError(
                 f"{index.name} {place}: a list of objects with named fields "
-                'was expected, {"id": ..., "candidates": [...]}. Received: '
-                f"{shown(record)}"
+                'was expected, {"id": ..., "candidates": [...]}; say where '
+                "the list is with --records=PATH, as in --records=data.items, "
+                f"or what the file is with --format. Received: {shown(record)}"
             )
-    forms = {(type(r.get("data")), type(r.get("annotations"))) for r in records}
-    if forms == {(dict, list)}:
-        return _label_studio(records)
-    names = dict.fromkeys(name for record in records for name in record)
-    columns = [[record.get(name) for record in records] for name in names]
+    names = dict.fromkeys(name for record in value for name in record)
+    columns = [[record.get(name) for record in value] for name in names]
     return _cells(names, columns, index)
 
 
@@ -189,59 +203,6 @@ def _parsed(text, where):
         raise DataError(
             f"{where} is not sound JSON ({one_line(error)})"
         ) from error
-
-
-def _label_studio(tasks):
-    """Returns the votes of an export, a row for each question answered."""
-    fields = list(dict.fromkeys(key for task in tasks for key in task["data"]))
-    fields = [key for key in fields if key.lower() in IMAGE] or fields
-    if len(fields) != 1:
-        raise DataError(
-            f"the fields of data, {first_five(fields)}, could all name "
-            "the item; export the tasks with one field called image"
-        )
-    votes, questions = [], set()
-    num_annotations = num_cancelled = 0
-    for number, task in enumerate(tasks):
-        item = task["data"].get(fields[0])
-        if "local-files/?d=" in str(item):
-            item = urllib.parse.unquote(item.partition("?d=")[2])
-        votes.append((number, item, None, None))
-        for annotation in task["annotations"]:
-            num_annotations += 1
-            try:
-                if annotation.get("was_cancelled"):
-                    num_cancelled += 1
-                    continue
-                who = annotation.get("completed_by")
-                if isinstance(who, dict):
-                    who = who.get("email") or who.get("username") or who["id"]
-                # A comment or a box may stand beside the choices.
-                results = annotation["result"]
-                results = [r for r in results if "choices" in r["value"]]
-            except (AttributeError, KeyError, TypeError) as error:
-                raise DataError(
-                    f"task {number}: results of choices were expected. "
-                    f"Received: {shown(annotation)}"
-                ) from error
-            questions.update(str(r.get("from_name")) for r in results)
-            labels = [r["value"]["choices"] for r in results] or [None]
-            votes += [(number, item, who, label) for label in labels]
-    if len(questions) > 1:
-        raise DataError(
-            "choices of one question were expected; export one of them. "
-            f"Received: {first_five(sorted(questions))}"
-        )
-    numbers, *columns = zip(*votes)
-    index = pd.Index(numbers, name="task")
-    frame = _cells(("item", "annotator", "label"), columns, index)
-    note = (
-        f"Label Studio: {len(tasks)} tasks, {num_annotations} annotations, "
-        f"{frame['annotator'].nunique()} annotators; left out: "
-        f"{num_cancelled} cancelled"
-    )
-    frame.attrs.update(notes=[note], layout="long")
-    return frame
 
 
 def _parquet(path):
@@ -278,13 +239,9 @@ def _parquet(path):
     return frame
 
 
-_READERS = {
-    "jsonl": _json_lines,
-    "json": _json,
-    "label_studio": _json,
-    "parquet": _parquet,
-}
-FORMATS = ("csv", "tsv", *_READERS, "npz")
+_TEXT = ("csv", "tsv", "json", "jsonl")
+_OBJECTS = ("fiftyone", "peerannot")
+FORMATS = (*_TEXT, "parquet", "npz", "cvat", *_OBJECTS, *exports.TABLES)
 
 
 def _by_own_reader(path, format):
@@ -315,27 +272,30 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
             it has them `ids`, `class_names` and `labels` (true class numbers,
             -1 where one is not known); or one that `CandidateSets` saved.
         layout: `"list"` for class numbers, rows filled up with -1. A vector
-            holds one class number in a row; other arrays are multi-hot.
+            holds one class number in a row; other arrays are multi-hot, or
+            with `"counts"` or `"probabilities"` hold these.
         name: String, the array of sets if it is called otherwise.
         class_names: Strings, or None.
     """
     sought = (name or "candidates", "ids", "class_names", "labels")
     arrays = checks.read_npz(path, (*sought, "content_hash"))
-    provenance, weights = {}, None
+    provenance, weights, is_graded = {}, None, False
     with checks.in_file(path):
         if "content_hash" in arrays and not name:
             sets = CandidateSets.load(path)
             ids, class_names = sets.ids, sets.class_names
             provenance = sets.provenance
             rows, numbers = sets.matrix.nonzero()
-            weights = sets.weights
+            weights, is_graded = sets.weights, sets.weights is not None
         else:
             array = arrays.get(sought[0], np.zeros(0))
             ids = arrays.get("ids", checks.row_ids(len(array)))
             _check_arrays(array, ids, arrays)
             if "class_names" in arrays:
                 class_names = check_class_names(arrays["class_names"].tolist())
-            rows, numbers, count = _pairs(array, layout, ids, class_names)
+            rows, numbers, weights, count = _pairs(
+                array, layout, ids, class_names
+            )
             class_names = class_names or tuple(map(str, range(count)))
         names = np.array([*class_names, None], object)
         base = pd.DataFrame({"item": ids.astype(str).astype(object)})
@@ -347,10 +307,10 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
             base["truth"] = names[labels.astype(np.int64)]
     votes = {"label": names[numbers], "confidence": weights}
     votes = base.join(pd.DataFrame(votes, rows))
-    if weights is not None:
+    if is_graded:
         votes.attrs["grades"] = "confidence"
     votes.attrs.update(
-        layout="list" if layout == "list" else "multi_hot",
+        layout="multi_hot" if layout == "auto" else layout,
         class_names=class_names or None,
         provenance=provenance,
         notes=[f"{len(ids)} sets of {len(class_names)} classes, an array"],
@@ -376,18 +336,121 @@ def _check_arrays(array, ids, arrays):
 
 
 def _pairs(array, layout, ids, class_names):
-    """Returns the row and the class of each candidate, and how many classes."""
+    """Returns row, class and weight of each vote, and how many classes."""
     count = len(class_names or ())
     if array.ndim == 2 and layout != "list":
-        checks.check_zero_one(array, ids)
-        if count not in (0, array.shape[1]):
+        width = array.shape[1]
+        if count not in (0, width):
             raise DataError(
-                f"the sets have {array.shape[1]} columns for {count} classes"
+                f"the sets have {width} columns for {count} classes"
             )
-        return *np.nonzero(array), array.shape[1]
+        if layout in GRADED:
+            place = "row {}, column {}".format
+            return *matrix_votes(array, layout, place), width
+        checks.check_zero_one(array, ids)
+        return *np.nonzero(array), None, width
     array = array.reshape(len(array), -1)
     rows, columns = np.nonzero(array != checks.PADDING)
     numbers = checks.class_numbers(
         array[rows, columns], rows, ids, count or MOST_CLASSES
     )
-    return rows, numbers, count or numbers.max(initial=-1) + 1
+    return rows, numbers, None, count or numbers.max(initial=-1) + 1
+
+
+GRADED = ("counts", "probabilities")
+
+
+def matrix_votes(values, layout, place):
+    """Returns row, column and confidence or None of the votes in a matrix.
+
+    Of `"counts"` each number is so many votes, of `"probabilities"` it is the
+    confidence of one. `place` says where the number in a row and a column is.
+    """
+    values = np.asarray(values, float)
+    expected = {"probabilities": "numbers from 0", "multi_hot": "0 and 1"}
+    expected = expected.get(
+        layout, f"whole numbers, {_MOST_VOTES:,} in all at most,"
+    )
+    wrong = ~(np.isfinite(values) & (values >= 0))
+    if layout == "counts":
+        wrong |= (values != np.round(values)) | (np.sum(values) > _MOST_VOTES)
+    if wrong.any():
+        where = place(*np.unravel_index(wrong.argmax(), wrong.shape))
+        raise DataError(
+            f"--layout={layout} was said, and {expected} were expected. "
+            f"Received: {where}"
+        )
+    rows, columns = np.nonzero(values)
+    found = values[rows, columns]
+    if layout == "probabilities":
+        return rows, columns, found
+    times = found.astype(np.int64)
+    return rows.repeat(times), columns.repeat(times), None
+
+
+def with_ids(frame, ids):
+    """Returns rows that have the ids of a file or of a pattern."""
+    rows = frame.index.unique()
+    try:
+        names = [ids.format(number) for number in range(len(rows))]
+    except (IndexError, KeyError, ValueError):
+        names = []
+    if os.path.isfile(ids):
+        lines = read_text(ids).split("\n")
+        names = [line.strip() for line in lines if line.strip()]
+    if len({*names}) != len(rows) or len(names) != len(rows):
+        raise DataError(
+            f"{len(rows)} different ids were expected, of a file with one on "
+            "each line or of a pattern such as test_{:05d}.png. Received: "
+            f"{len({*names})} of --ids={ids}"
+        )
+    name = "item" if "layout" in frame.attrs else "id"
+    frame[name] = pd.Series(names, rows, dtype=object).reindex(frame.index)
+    return frame
+
+
+def filtered(frame, where, notes):
+    """Returns the rows that meet all conditions."""
+    for condition in [where] if isinstance(where, str) else where or ():
+        match = re.fullmatch("(.+?)(!=|=|>|<)(.*)", condition, re.DOTALL)
+        if not match:
+            raise ConfigError(
+                "COLUMN=VALUE was expected, or with !=, > or <. "
+                f"Received: --where={condition}"
+            )
+        name, sign, value = (part.strip() for part in match.groups())
+        open_path(frame, name)
+        check_column(name, frame.columns, "where")
+        cells = frame[name].map(lambda cell: str(cell).strip())
+        if sign in "<>":
+            numbers = pd.to_numeric(cells, errors="coerce")
+            bound = pd.to_numeric(value, errors="coerce")
+            keep = numbers > bound if sign == ">" else numbers < bound
+        else:
+            keep = (cells == value) == (sign == "=")
+        notes.append(f"{np.sum(~keep)} rows are not {condition}: left out")
+        frame = frame[keep]
+        frame.attrs["where"] = [*frame.attrs.get("where", ()), name]
+        if not len(frame):
+            raise DataError(f"no row is left. Received: --where={condition}")
+    return frame
+
+
+def open_path(cells, name):
+    """Adds a column for a dotted path into that of JSON which it returns."""
+    starts = [start for start in cells if name.startswith(f"{start}.")]
+    column = max(starts, key=len, default=None)
+    if name in cells or column is None:
+        return None
+    path = name.removeprefix(f"{column}.")
+    cells[name] = cells[column].map(lambda cell: exports.at(cell, path))
+    return column
+
+
+def check_column(name, names, flag):
+    """Raises unless the column that a flag names is there."""
+    if name not in names:
+        raise DataError(
+            f"there is no column {name!r}, as --{flag} says, among "
+            f"{first_five([*names])}{nearest(name, names)}"
+        )

@@ -59,8 +59,9 @@ def natural(text):
 def list_images(folder):
     """Returns the images below a folder, however deep, as an `ImageListing`.
 
-    Hidden files and folders (`.DS_Store`, `._x`) and other files are passed
-    over, links are followed. Nothing is opened.
+    Hidden files and folders (`.DS_Store`, `._x`), other files and the folder
+    `_unlabeled` of FiftyOne are passed over, links are followed. Nothing is
+    opened.
 
     Raises:
         DataError: The folder is missing or holds no image.
@@ -87,7 +88,7 @@ def list_images(folder):
             folders.clear()  # A link to a folder around it.
             continue
         seen.add((status.st_dev, status.st_ino))
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [n for n in folders if n[0] != "." and n != "_unlabeled"]
         images = [
             name
             for name in names
@@ -119,7 +120,8 @@ def match_ids(ids, images, where="the table", keep_missing=False):
     One rule holds for all ids, the first that finds every one: the id is the
     path in the folder; or that without its ending; or the file name in
     whatever folder; or the file name without folder and ending; or the file
-    name behind the code that Label Studio gives to uploads. A rule that
+    name behind the code that Label Studio gives to uploads; or the number
+    behind the last "-" of the file name, as peerannot has it. A rule that
     leaves two files for an id, or one file for two ids, does not count. Where
     the id and the file both have folders, one must be the end of the other,
     as in `photos/train/1.jpg`. Positions never matter.
@@ -236,6 +238,10 @@ def _uploaded(name):
     return _CODE.sub("", _base(name))
 
 
+def _number(name):
+    return _stem(name).rpartition("-")[2]
+
+
 # What each id is; the key of an id, and that of a file.
 _RULES = (
     ("each id is the path of a file in the folder", str, str),
@@ -243,4 +249,5 @@ _RULES = (
     ("each id is a file name, in whatever folder", _base, _base),
     ("each id is a file name, without folder and ending", _stem, _stem),
     ("each id is a file name behind an upload's code", _uploaded, _base),
+    ("each id is the number at the end of a file name", str, _number),
 )

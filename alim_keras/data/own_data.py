@@ -28,8 +28,7 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 
-_RULES = "min_votes min_confidence none_of_these empty_set duplicates grades"
-_RULES = _RULES.split()
+_RULES = {*tables.RULES} - {"answered", "source"}
 
 
 def load_table(

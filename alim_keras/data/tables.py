@@ -5,6 +5,8 @@
 are known by their names or by flags, never by what their cells hold.
 """
 
+import ast
+import contextlib
 import json
 import os
 import re
@@ -13,39 +15,49 @@ import numpy as np
 import pandas as pd
 
 from alim_keras.data import checks
+from alim_keras.data import exports
 from alim_keras.data import formats
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import converted
 from alim_keras.data.class_names import is_blank
+from alim_keras.data.class_names import numbers_of
 from alim_keras.data.class_names import places
+from alim_keras.data.class_names import scored
 from alim_keras.data.class_names import shown
 from alim_keras.data.votes import checked_votes
-from alim_keras.data.votes import numbers_of
 from alim_keras.data.votes import sets_of_votes
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import check_choice
 from alim_keras.errors import first_five
-from alim_keras.errors import nearest
 
-LAYOUTS = ("auto", "list", "wide", "long", "multi_hot")
+LAYOUTS = ("auto", "list", "wide", "long", "multi_hot", *formats.GRADED)
+LAYOUTS += ("complementary",)
 # The names by which columns are known, in small letters.
 _ITEM = ("id", "item", "item_id", "image_id", "name")
 _TASK = ("task", "task_id")
 _CANDIDATES = ("candidates", "candidate_labels", "partial_label", "labels")
-_CANDIDATES += ("label_set",)
-_ANNOTATOR = ("annotator", "worker", "user", "rater", "labeler")
-_ANNOTATOR += ("annotator_id", "worker_id", "completed_by", "_annotator_id")
-_LABEL = ("label", "class", "answer", "choice", "vote")
+_CANDIDATES += ("label_set", "predictions")
+_ANNOTATOR = ("annotator", "worker", "user", "rater", "labeler", "user_id")
+_ANNOTATOR += ("annotator_id", "worker_id", "completed_by", "rad_id")
+_LABEL = ("label", "class", "answer", "choice", "vote", "class_name")
+_LABEL += ("class_label",)
 _CONFIDENCE = ("confidence", "score")
 _SCORES = ("confidences", "scores", *_CONFIDENCE)
-_KNOWN = {*_ITEM, *formats.IMAGE, *_TASK, *_CANDIDATES, *_ANNOTATOR, *_LABEL}
+_KNOWN = {*_ITEM, *exports.IMAGE, *_TASK, *_CANDIDATES, *_ANNOTATOR, *_LABEL}
 _KNOWN |= {*_SCORES}
+_ROLES = ("id_column", "candidates_column", "annotator_column")
+_ROLES += ("label_column", "confidence_column")
 # Arguments of `sets_of_votes`.
-RULES = ("min_votes", "min_confidence", "none_of_these", "empty_set")
-RULES += ("duplicates", "answered", "grades", "source")
-_VERDICTS = {"accept", "reject", "ignore"}
+RULES = "min_votes min_confidence min_share top_k top_p none_of_these empty_set"
+RULES = f"{RULES} duplicates answered grades source".split()
+# Columns that may say that an answer does not count.
+_DOUBTFUL = re.compile(
+    "status|answer|gold|attention|attn|cancel|reject|expire|approv|verdict|spam"
+    "|control|honeypot|is_valid",
+    re.IGNORECASE,
+)
 _HOT = {"0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1}
 
 
@@ -58,8 +70,12 @@ def read_votes(
     candidates_column=None,
     annotator_column=None,
     label_column=None,
+    confidence_column=None,
     class_names=None,
     where=(),
+    columns=(),
+    ids=None,
+    records=None,
 ):
     r"""Reads a file in which people, searches or models named classes.
 
@@ -69,18 +85,27 @@ def read_votes(
             from the path to such a frame. Defaults to that of the ending.
         layout: `"list"` (a column of sets: `cat|dog`, `["cat", "dog"]`),
             `"wide"` (a column for each annotator, blank = no vote), `"long"`
-            (a row for each vote), `"multi_hot"` (a column of 0 and 1 for each
-            class) or `"auto"`, by the names of the columns. Arrays are
-            multi-hot, or with `"list"` class numbers filled up with -1.
+            (a row for each vote), `"complementary"` (a row for each class
+            that an item is not of), `"multi_hot"`, `"counts"` or
+            `"probabilities"` (a column for each class, of 0 and 1, of numbers
+            of votes, of shares or scores) or `"auto"`, by the names of the
+            columns. Arrays are multi-hot if it is auto, and with `"list"`
+            class numbers filled up with -1.
         id_column: The column that names the items.
         candidates_column: The column, or array, of sets.
         annotator_column: The column of a long table that names who voted, or
             those of a wide table, with commas between them.
         label_column: The column of votes of a long table; in others that of
             the true class, blank where it is not known.
+        confidence_column: The column of confidences or scores. Of all these a
+            name may be a dotted path into JSON, see `exports.at`.
         class_names: Strings, the classes.
         where: String or strings `COLUMN=VALUE`, also with `!=`, `>` and `<`,
             which rows must meet.
+        columns: Strings, the names of the columns of text without a header.
+        ids: File of the ids of the rows, or a pattern such as `"{:05d}.png"`
+            for the number of the row, from 0.
+        records: Dotted path to the list of records in JSON.
 
     Returns:
         A `pandas.DataFrame` whose index is the line or the row in the file,
@@ -108,66 +133,42 @@ def read_votes(
     check_choice("layout", layout, LAYOUTS)
     if class_names is not None:
         class_names = check_class_names(class_names)
-    given = {
-        "id_column": id_column,
-        "candidates_column": candidates_column,
-        "annotator_column": annotator_column,
-        "label_column": label_column,
-    }
-    format = formats.format_of(path, format)
-    if format == "npz":
-        check_choice("layout", layout, ("auto", "list", "multi_hot"))
+    named = (id_column, candidates_column, annotator_column, label_column)
+    given = dict(zip(_ROLES, (*named, confidence_column), strict=True))
+    if formats.format_of(path, format) == "npz":
+        array_layouts = ("auto", "list", "multi_hot", *formats.GRADED)
+        check_choice("layout", layout, array_layouts)
         column = given.pop("candidates_column")
         frame = formats.read_arrays(path, layout, column, class_names)
     else:
-        named = {n.strip().lower() for n in given.values() if n}
-        frame = formats.read(path, format, {*_KNOWN, *named})
+        known = {*_KNOWN, *(n.strip().lower() for n in given.values() if n)}
+        frame = formats.read(path, format, known, columns, records)
     notes = frame.attrs.setdefault("notes", [])
     with checks.in_file(path):
-        frame = _filtered(frame, where, notes)
+        if ids:
+            frame = formats.with_ids(frame, ids)
+        frame = formats.filtered(frame, where, notes)
         if "layout" not in frame.attrs:
-            frame = _votes_of_cells(frame, layout, given, class_names, notes)
-        elif any(given.values()):
+            name, found = exports.known_table(frame, format, given)
+            if name:
+                notes.append(f"read as an export of {name}")
+            if isinstance(found, pd.DataFrame):
+                frame, notes = found, [*notes, *found.attrs["notes"]]
+            else:
+                if name and layout == "auto":
+                    usual = "list" if candidates_column else "long"
+                    layout = found.pop("layout", usual)
+                said = {role: value for role, value in given.items() if value}
+                roles, given = {**given, **found, **said}, {}
+                frame = _votes_of_cells(
+                    frame, layout, roles, class_names, notes
+                )
+        if any(given.values()):
             raise ConfigError(
                 "This file has no columns to choose from. Received: "
                 f"{ {name: value for name, value in given.items() if value} }"
             )
         return checked_votes(frame, notes)
-
-
-def _filtered(frame, where, notes):
-    """Returns the rows that meet all conditions."""
-    for condition in [where] if isinstance(where, str) else where or ():
-        match = re.fullmatch("(.+?)(!=|=|>|<)(.*)", condition, re.DOTALL)
-        if not match:
-            raise ConfigError(
-                "COLUMN=VALUE was expected, or with !=, > or <. "
-                f"Received: --where={condition}"
-            )
-        name, sign, value = (part.strip() for part in match.groups())
-        _check_column(name, frame.columns, "where")
-        cells = frame[name].map(lambda cell: str(cell).strip())
-        if sign in "<>":
-            numbers = pd.to_numeric(cells, errors="coerce")
-            bound = pd.to_numeric(value, errors="coerce")
-            keep = numbers > bound if sign == ">" else numbers < bound
-        else:
-            keep = (cells == value) == (sign == "=")
-        notes.append(f"{np.sum(~keep)} rows are not {condition}: left out")
-        frame = frame[keep]
-        frame.attrs["where"] = [*frame.attrs.get("where", ()), name]
-        if not len(frame):
-            raise DataError(f"no row is left. Received: --where={condition}")
-    return frame
-
-
-def _check_column(name, names, flag):
-    """Raises unless the column that a flag names is there."""
-    if name not in names:
-        raise DataError(
-            f"there is no column {name!r}, as --{flag} says, among "
-            f"{first_five([*names])}{nearest(name, names)}"
-        )
 
 
 class _Header:
@@ -190,7 +191,7 @@ class _Header:
         names = self.known(words)
         if self.given.get(flag) is not None:
             names = [self.given[flag]]
-            _check_column(*names, self.names, flag)
+            formats.check_column(*names, self.names, flag)
         elif len(names) > 1 or (needed and not names):
             hint = f"say which with --{flag}=NAME" if flag else "keep one"
             raise DataError(
@@ -202,25 +203,48 @@ class _Header:
 
 
 def _votes_of_cells(cells, layout, given, class_names, notes):
-    """Returns the votes of a table, with the cells as they are."""
+    """Returns the votes of a table, with the cells as they are.
+
+    `given` has the columns of the roles, and what `exports` says beside them.
+    """
+    verdict, truth = given.pop("verdict", None), given.pop("truth", None)
+    opened = [
+        formats.open_path(cells, name)
+        for name in map(given.get, _ROLES)
+        if name
+    ]
     header = _Header(cells.columns, given)
+    header.use(opened)
     base = _items(cells, header)
-    # Prodigy says in this column whether a record counts.
-    if "answer" in cells and cells["answer"].isin(_VERDICTS).all():
-        header.use(["answer"])
-        base["verdict"] = cells["answer"]
-        base.attrs["layout"] = "long"
-    layout = _layout(header, class_names) if layout == "auto" else layout
+    if verdict is not None:
+        base["verdict"], column = verdict
+        header.use([column])
+    if layout == "auto":
+        layout = _layout(header, class_names)
     if layout != "long" and given["label_column"] is not None:
-        base["truth"] = cells[header.take("label_column", "the truth", ())]
-    read = {"list": _list, "long": _long, "wide": _wide, "multi_hot": _hot}
-    votes, columns = read[layout](cells, base, header, class_names)
+        truth = header.take("label_column", "the truth", ())
+    if truth is not None:
+        base["truth"] = cells[truth]
+        header.use([truth])
+    votes, columns = _READ[layout](cells, base, header, class_names, layout)
+    if layout == "complementary" or verdict is not None:
+        layout = "long"
     notes.append(f"layout {layout}, from the columns {first_five(columns)}")
     base.attrs = {"layout": layout, "class_names": None, **base.attrs}
     used = cells.attrs.get("where", ())
     unused = [name for name in header.rest if name not in used]
     if unused:
         notes.append(f"columns that are not used: {first_five(unused)}")
+    odd = [
+        name
+        for name in unused
+        if _DOUBTFUL.search(name) and cells[name].map(str).nunique() > 1
+    ]
+    if odd:
+        base.attrs["doubts"] = [
+            f"columns that may say which answers count are not used: "
+            f"{first_five(odd)}; --where=COLUMN=VALUE takes those rows only"
+        ]
     votes = base.join(votes)
     votes.attrs = base.attrs
     return votes
@@ -229,13 +253,13 @@ def _votes_of_cells(cells, layout, given, class_names, notes):
 def _items(cells, header):
     """Returns a frame with the item of each row, and its image if named."""
     has_images = cells.attrs.get("has_images", False)
-    kinds = (_ITEM, formats.IMAGE, _TASK)
+    kinds = (_ITEM, exports.IMAGE, _TASK)
     words = next((words for words in kinds if header.known(words)), ())
     item = header.take("id_column", "the id", words, needed=not has_images)
     ids = checks.row_ids(len(cells)) if item is None else cells[item]
     base = pd.DataFrame({"item": ids}, index=cells.index)
-    if not has_images and item.lower() not in formats.IMAGE:
-        image = header.take(None, "the image", formats.IMAGE, False)
+    if not has_images and item.lower() not in exports.IMAGE:
+        image = header.take(None, "the image", exports.IMAGE, False)
         if image is not None:
             base["image"] = cells[image]
     return base
@@ -247,7 +271,7 @@ def _layout(header, class_names):
     people = given["annotator_column"] or header.known(_ANNOTATOR)
     label = given["label_column"]
     labels = [label] if label else header.known(_LABEL)
-    beside = {*labels, *header.known(_CONFIDENCE)}
+    beside = {*labels, *header.known(_CONFIDENCE), given["confidence_column"]}
     others = [name for name in header.rest if name not in beside]
     if given["candidates_column"] or (lists and not people):
         return "list"
@@ -267,7 +291,7 @@ def _layout(header, class_names):
     )
 
 
-def _list(cells, base, header, class_names):
+def _list(cells, base, header, class_names, layout):
     """Returns the votes of a table with a set in each row."""
     names = frozenset(class_names or ())
     column = header.take("candidates_column", "the candidates", _CANDIDATES)
@@ -288,36 +312,47 @@ def _list(cells, base, header, class_names):
             return cell
         if text[0] not in "[{(":
             return cell.split(signs[0]) if signs else [cell]
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
-            text = 'is no JSON list; write ["cat", "dog"] or cat|dog'
-            raise ValueError(text) from error
+        for read in (json.loads, ast.literal_eval):
+            with contextlib.suppress(ValueError, RecursionError, SyntaxError):
+                value = read(text)
+                is_set = isinstance(value, (set, tuple))
+                return sorted(value, key=str) if is_set else value
+        raise ValueError('is no JSON list; write ["cat", "dog"] or cat|dog')
 
     named = pd.DataFrame({"item": base["item"], "label": cells[column]})
     votes = pd.DataFrame({"label": converted(named, "label", split)})
-    scores = header.known(_SCORES)[:1]
+    both = [scored(cell) for cell in votes["label"]]
+    if any(both):
+        pairs = [b or (c, None) for b, c in zip(both, votes["label"])]
+        votes["label"], votes["confidence"] = zip(*pairs)
+        return votes, [column]
+    scores = [header.given["confidence_column"]]
+    scores = scores if scores[0] else header.known(_SCORES)[:1]
     if scores and cells[scores[0]].map(type).eq(list).all():
         header.use(scores)
         votes["confidence"] = cells[scores[0]]
     return votes, [column]
 
 
-def _long(cells, base, header, class_names):
+def _long(cells, base, header, class_names, layout):
     """Returns the votes of a table with an answer in each row."""
     who = "annotator_column"
     columns = {
         "label": header.take("label_column", "the label", _LABEL),
         "annotator": header.take(who, "the annotator", _ANNOTATOR, False),
-        "confidence": header.take(None, "the confidence", _CONFIDENCE, False),
+        "confidence": header.take(
+            "confidence_column", "the confidence", _CONFIDENCE, False
+        ),
     }
     base.attrs["confidence_column"] = columns["confidence"]
     votes = {role: cells[name] for role, name in columns.items() if name}
+    if layout == "complementary":
+        votes["confidence"] = 0.0
     columns = [name for name in columns.values() if name]
-    return pd.DataFrame(votes), columns
+    return pd.DataFrame(votes, cells.index), columns
 
 
-def _wide(cells, base, header, class_names):
+def _wide(cells, base, header, class_names, layout):
     """Returns the votes of a table with a column for each annotator."""
     text = header.given["annotator_column"]
     odd = header.known((*_LABEL, *_CANDIDATES, *_CONFIDENCE))
@@ -331,7 +366,7 @@ def _wide(cells, base, header, class_names):
     if text:
         columns = list(dict.fromkeys(map(str.strip, text.split(","))))
         for name in columns:
-            _check_column(name, header.names, "annotator_column")
+            formats.check_column(name, header.names, "annotator_column")
     header.use(columns)
     votes = cells[columns].rename_axis(columns="annotator")
     votes = votes.stack(future_stack=True).rename("label")
@@ -339,31 +374,40 @@ def _wide(cells, base, header, class_names):
     return votes[~votes["label"].map(is_blank)], columns
 
 
-def _hot(cells, base, header, class_names):
-    """Returns the votes of a table with a column of 0 and 1 for each class."""
+def _hot(cells, base, header, class_names, layout):
+    """Returns the votes of a table with a column of numbers for each class."""
+    is_graded = layout in formats.GRADED
     columns = header.rest
+    if is_graded and class_names:
+        columns = [name for name in columns if name in class_names]
     header.use(columns)
     classes = class_names or class_numbers(columns)[0]
     odd = [*pd.Index(classes).difference(columns, sort=False)]
     odd = odd or [*pd.Index(columns).difference(classes, sort=False)]
     if odd:
         raise DataError(
-            f"the multi-hot table has {len(columns)} columns for "
+            f"the {layout} table has {len(columns)} columns for "
             f"{len(classes)} classes; these differ: {first_five(odd)}"
         )
-    hot = cells[columns].map(lambda cell: _HOT.get(str(cell).strip().lower()))
-    hot = hot.to_numpy(float)
-    if np.isnan(hot).any():
-        row, number = np.argwhere(np.isnan(hot))[0]
-        raise DataError(
-            f"the multi-hot column {columns[number]!r} must hold only 0 and 1. "
-            f"Received: {shown(cells[columns[number]].iloc[row])} in "
-            f"{places(base, [row])}"
-        )
-    rows, numbers = np.nonzero(hot)
+
+    def place(row, number):
+        cell = shown(cells[columns[number]].iloc[row])
+        return f"the column {columns[number]!r}, {cell}, {places(base, [row])}"
+
+    if is_graded:
+        hot = cells[columns].apply(pd.to_numeric, errors="coerce")
+    else:
+        hot = cells[columns].map(lambda c: _HOT.get(str(c).strip().lower()))
+    rows, numbers, scores = formats.matrix_votes(hot, layout, place)
     base.attrs["class_names"] = classes
     labels = np.array(columns, object)[numbers]
-    return pd.DataFrame({"label": labels}, base.index[rows]), columns
+    votes = {"label": labels, "confidence": scores}
+    return pd.DataFrame(votes, base.index[rows]), columns
+
+
+_READ = {"list": _list, "wide": _wide}
+_READ |= dict.fromkeys(("long", "complementary"), _long)
+_READ |= dict.fromkeys(("multi_hot", *formats.GRADED), _hot)
 
 
 def read_labels(path, *, class_names=None, **options):
@@ -415,12 +459,8 @@ def read_known_labels(path, class_names):
         cells = cells.rename(columns={"id": "item"})[["item", "label"]]
         known = checked_votes(cells, [])
         _, numbers = numbers_of(known, ["label"], class_names)
-        classes = (
-            known["label"]
-            .map(numbers)
-            .fillna(checks.PADDING)
-            .to_numpy(np.int64)
-        )
+        classes = known["label"].map(numbers).fillna(checks.PADDING)
+        classes = classes.to_numpy(np.int64)
         wrong = (classes < 0) | known["item"].duplicated(keep=False)
         if wrong.any():
             raise DataError(

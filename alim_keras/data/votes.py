@@ -15,9 +15,11 @@ from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.class_names import NONE_OF_THESE
 from alim_keras.data.class_names import answers
 from alim_keras.data.class_names import check_class_names
-from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import converted
 from alim_keras.data.class_names import is_blank
+from alim_keras.data.class_names import no_answers
+from alim_keras.data.class_names import numbers_of
+from alim_keras.data.class_names import odd_names
 from alim_keras.data.class_names import places
 from alim_keras.data.class_names import shown
 from alim_keras.data.class_names import text_of
@@ -26,6 +28,7 @@ from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
 from alim_keras.errors import check_choice
 from alim_keras.errors import check_number
+from alim_keras.errors import check_ranges
 from alim_keras.errors import first_five
 
 GRADES = ("none", "votes", "confidence")
@@ -33,9 +36,10 @@ GRADES = ("none", "votes", "confidence")
 _SEVERAL_VOTES = 1.5
 # Smallest weight of a candidate.
 _LEAST = 1e-6
+_CUTS = ("min_share", "top_k", "top_p")
 VOTES = ["item", "annotator", "label", "confidence"]
-_NO_ANSWER = {"na", "n/a", "nan", "none", "null", "-", "?"}
-_JOINED = re.compile(r",|\bor\b|\band\b")
+# More candidates than this are not made of answers that say no.
+_MOST = 100_000_000
 # Labels that look like a list of several.
 _SEVERAL = re.compile(r".*[|;].*|\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
 
@@ -43,7 +47,7 @@ _SEVERAL = re.compile(r".*[|;].*|\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
 def checked_votes(votes, notes):
     """Returns votes with the columns and types that `read_votes` promises."""
     attrs = {"layout": "long", "class_names": None, "provenance": {}}
-    attrs |= {**votes.attrs, "notes": notes}
+    attrs |= {"doubts": [], **votes.attrs, "notes": notes}
     votes = votes.reindex(columns=[*votes, *{*VOTES} - {*votes}])
     votes = votes.astype(object).where(votes.notna(), None)
     votes["item"] = converted(votes, "item", text_of)
@@ -55,6 +59,10 @@ def checked_votes(votes, notes):
         lengths["label"] != lengths["confidence"],
         "candidates and their scores must be equally many",
     )
+    if len(lengths):
+        both = zip(votes["label"], votes["confidence"], strict=True)
+        both = [c if type(c) is list else [c] * len(own) for own, c in both]
+        votes["confidence"] = pd.Series(both, votes.index, dtype=object)
     votes = votes.explode(["label", "confidence"] if len(lengths) else "label")
     votes["label"] = votes["label"].where(votes["label"].notna(), None)
     more = [name for name in ("image", "truth") if name in votes]
@@ -98,6 +106,9 @@ def sets_of_votes(
     class_names=None,
     min_votes=1,
     min_confidence=None,
+    min_share=None,
+    top_k=None,
+    top_p=None,
     none_of_these=(),
     empty_set="error",
     duplicates="error",
@@ -107,8 +118,10 @@ def sets_of_votes(
 ):
     """Makes candidate sets of votes: classes that enough annotators named.
 
-    Two votes of one annotator for one class count once; a vote of confidence
-    0 says that the item is not of that class, and makes no candidate.
+    Two votes of one annotator for one class count once; votes that name no
+    annotator are each one person's. A vote of confidence 0 in a table of votes
+    is a no: a class that as many reject as name is no candidate, and an item
+    that is only said not to be of a class has all others as candidates.
 
     Candidates may be graded: then each has a weight, the best of an item 1.
 
@@ -122,9 +135,15 @@ def sets_of_votes(
         min_votes: Integer, how many votes a class needs to enter the set.
         min_confidence: Float; votes with less do not count. Defaults to None:
             all count.
+        min_share: Float, the share of an item's votes, or of the sum of its
+            confidences, that a class needs to enter. Defaults to None: any.
+        top_k: Integer, how many classes enter at most, those with the most
+            votes or confidence, of equal ones the first. Defaults to None.
+        top_p: Float; as few of these enter as hold this share together.
         none_of_these: Strings, answers that stand for no class.
         empty_set: What happens to an item without a candidate: `"error"`,
-            `"all"` (it may be anything) or `"drop"`.
+            `"all"` (it may be anything) or `"drop"`, also if it is only said
+            not to be of a class.
         duplicates: What happens to an item with rows that differ, in layouts
             where a row says all of an item: `"error"`, `"union"`, `"first"`.
         answered: Ids of items whose set may be empty, as their true label is
@@ -155,27 +174,41 @@ def sets_of_votes(
     >>> sets.dense().astype(int).tolist()
     [[1, 1], [0, 1]]
     """
+    rules = dict(locals())
     if none_of_these:
         check_class_names(none_of_these, "none_of_these")
     if "layout" not in votes.attrs:  # It is a frame of one's own.
         votes = checked_votes(votes, [])
     attrs, notes = votes.attrs, list(votes.attrs["notes"])
-    _check_rules(votes, min_votes, min_confidence, empty_set, duplicates)
-    check_choice("grades", grades or "none", GRADES)
+    doubts = list(attrs["doubts"])
+    _check_rules(votes, rules)
     rule = f"every class with at least {min_votes} votes"
     if min_confidence is not None:
         rule += f" of confidence {min_confidence:g} or more"
+        largest = votes["confidence"].max()
+        if 0 < min_confidence < 1 < largest:
+            doubts.append(
+                f"the confidences reach {largest:g}, and --min_confidence="
+                f"{min_confidence:g}: are they in per cent?"
+            )
+    cuts = {name: rules[name] for name in _CUTS if rules[name] is not None}
+    rule += "".join(f", {name} {value:g}" for name, value in cuts.items())
     with checks.in_file(source):
         given = class_names or attrs["class_names"]
-        names, classes = _classes(votes, given, none_of_these, notes)
+        names, classes = _classes(votes, given, none_of_these, notes, doubts)
         items, ids = pd.factorize(votes["item"])
         counted = votes[VOTES].assign(number=items, kind=classes)
         if attrs["layout"] != "long":
             counted = _merge_rows(counted, duplicates, notes)
-        counted = _count(counted[counted["kind"] >= 0], min_confidence, notes)
-        sizes = counted.groupby(["number", "kind"]).size()
-        pairs = sizes[sizes >= min_votes].index.to_frame()
-        rows, kinds = pairs["number"].to_numpy(), pairs["kind"].to_numpy()
+        counted = counted[counted["kind"] >= 0]
+        counted, noes = _count(counted, attrs["layout"], min_confidence, notes)
+        pairs = _pairs(counted, noes, notes)
+        noes = noes[:0] if empty_set == "drop" else noes
+        others = _all_others(pairs, noes, len(names), notes)
+        pairs = pairs[pairs["votes"] >= min_votes]
+        pairs = _leading(pairs, **cuts) if cuts else pairs
+        rows = np.append(pairs["number"], others[0])
+        kinds = np.append(pairs["kind"], others[1])
         is_empty = ~np.isin(np.arange(len(ids)), rows)
         is_known = is_empty & ids.isin(list(answered))
         _note(notes, is_known, "sets are empty and their true labels are known")
@@ -189,6 +222,7 @@ def sets_of_votes(
                     f"{text}, by the rule: {rule}; name a class for each, or "
                     "say what they mean with --empty_set=all (any class) or "
                     "--empty_set=drop (leave them out)"
+                    f"{'. '.join(['', *doubts])}"
                 )
             notes.append(f"{text}: --empty_set={empty_set}")
             kept |= empty_set == "all"
@@ -211,7 +245,13 @@ def sets_of_votes(
             },
             source=source,
         )
-    checks.warn_of_odd_sets(candidates)
+    remedy = ": --top_k=3, --top_p=0.9 or --min_share=0.1 takes the likeliest"
+    is_scored = counted["confidence"].notna().any()
+    doubts += checks.odd_sets(candidates, remedy if is_scored else "")
+    if given is None:
+        doubts += odd_names(votes["label"], names, notes)
+    for text in doubts:
+        warnings.warn(text, DataWarning, stacklevel=2)
     counted = counted[kept[counted["number"]]]
     candidates = _graded(candidates, counted, grades, attrs, notes)
     counted["label"] = np.array(names, object)[counted["kind"]]
@@ -269,32 +309,33 @@ def _graded(sets, counted, grades, attrs, notes):
     return dataclasses.replace(sets, weights=weights, provenance=provenance)
 
 
-def _check_rules(votes, min_votes, min_confidence, empty_set, duplicates):
-    check_choice("empty_set", empty_set, ("error", "all", "drop"))
-    check_choice("duplicates", duplicates, ("error", "union", "first"))
-    check_number("min_votes", min_votes, low=1, whole=True)
-    check_number("min_confidence", min_confidence, optional=True)
+def _check_rules(votes, rules):
+    """Raises for rules that do not fit the votes."""
+    check_choice("empty_set", rules["empty_set"], ("error", "all", "drop"))
+    check_choice("duplicates", rules["duplicates"], ("error", "union", "first"))
+    check_choice("grades", rules["grades"] or "none", GRADES)
+    check_number("min_confidence", rules["min_confidence"], optional=True)
+    check_ranges(
+        min_votes=(rules["min_votes"], "count"),
+        top_k=(1 if rules["top_k"] is None else rules["top_k"], "count"),
+        top_p=(1 if rules["top_p"] is None else rules["top_p"], "positive"),
+        min_share=(rules["min_share"] or 0, "share"),
+    )
     layout, largest = votes.attrs["layout"], votes["confidence"].max()
-    is_set = min_votes > 1 and layout in ("list", "multi_hot")
-    if is_set or (min_confidence is not None and np.isnan(largest)):
+    is_set = layout in ("list", "multi_hot", "probabilities")
+    of_scores = ("min_confidence", *_CUTS) if is_set else ("min_confidence",)
+    lacks = any(rules[n] is not None for n in of_scores) and np.isnan(largest)
+    if lacks or (is_set and rules["min_votes"] > 1):
         raise ConfigError(
-            "--min_votes needs a row or a column for each vote, and "
-            "--min_confidence a column called confidence or score, or scores "
-            f"beside lists. Received: layout {layout}, --min_votes="
-            f"{min_votes}, --min_confidence={min_confidence}"
-        )
-    if 0 < (min_confidence or 0) < 1 < largest:
-        _warn(
-            f"the confidences reach {largest:g}, and --min_confidence="
-            f"{min_confidence:g}: are they in per cent?"
+            "--min_votes needs a row or a column for each vote, "
+            "--min_confidence a column of confidences or scores beside lists, "
+            f"--{', --'.join(_CUTS)} either. Received: layout {layout}, "
+            f"--min_votes={rules['min_votes']}, "
+            f"--min_confidence={rules['min_confidence']}"
         )
 
 
-def _warn(text):
-    warnings.warn(text, DataWarning, stacklevel=4)
-
-
-def _classes(votes, given, none_of_these, notes):
+def _classes(votes, given, none_of_these, notes, doubts):
     """Returns the class names, and the class of each vote or a negative."""
     labels = votes["label"].dropna().unique()
     if given is None and votes.attrs["layout"] in ("wide", "long"):
@@ -309,49 +350,41 @@ def _classes(votes, given, none_of_these, notes):
                     "a set, or give the classes with --class_names"
                 )
     columns = [name for name in ("label", "truth") if name in votes]
-    names, numbers = numbers_of(votes, columns, given, none_of_these)
+    blank = no_answers(labels, given, none_of_these)
+    unanswered = votes["label"].isin(blank)
+    if blank:
+        doubts.append(
+            f"{unanswered.sum()} answers are {first_five(blank)}, and count as "
+            "none, as if said by --none_of_these; if it is a class, give the "
+            "classes with --class_names"
+        )
+    truths = votes["truth"].dropna().unique() if "truth" in votes else ()
+    blank += no_answers(truths, given, (*none_of_these, *blank))
+    words = (*none_of_these, *blank)
+    names, numbers = numbers_of(votes, columns, given, words)
     if given is None:
         notes.append(f"{len(names)} classes were found: {first_five(names)}")
-        _warn_of_odd_names(names)
     elif {n for n in labels if numbers[n] >= 0} - {*names}:
         notes.append("class numbers are places in the class names, from 0")
     classes = votes["label"].map(numbers)
     _note(notes, classes == checks.PADDING, "answers are -1: left out")
-    _note(
-        notes, classes == NONE_OF_THESE, "answers are none of these: left out"
-    )
+    none = (classes == NONE_OF_THESE) & ~unanswered
+    _note(notes, none, "answers are none of these: left out")
     return names, classes.fillna(checks.PADDING).astype(np.int64)
-
-
-def _warn_of_odd_names(names):
-    """Warns of labels that occur and are hardly names of classes."""
-    known = set(names)
-    odd = [
-        name
-        for name in names
-        if name.lower() in _NO_ANSWER
-        or name[-1] in ".?!"
-        or name.count(" ") > 4
-        or {part.strip() for part in _JOINED.split(name)} & known - {name}
-    ]
-    if odd:
-        _warn(
-            f"{len(odd)} of {len(names)} classes look like sentences or like "
-            f"no answer: {first_five(odd)}; give the classes with "
-            "--class_names, or say --none_of_these"
-        )
 
 
 def _merge_rows(counted, duplicates, notes):
     """Returns the votes that count where items have rows that differ."""
     rows = counted[["item", "number"]][~counted.index.duplicated()]
-    if rows["number"].is_unique:
+    rows = rows[rows["number"].duplicated(keep=False)]
+    if rows.empty:
         return counted
     # A row that names no class, by a word of --none_of_these too, is empty.
-    named = counted[counted["kind"] >= 0]
-    pairs = zip(named["annotator"].fillna(""), named["kind"])
-    pairs = pd.Series([*pairs], named.index, dtype=object)
-    rows = rows.assign(pairs=pairs.groupby(level=0).agg(frozenset))
+    named = counted[(counted["kind"] >= 0) & counted.index.isin(rows.index)]
+    scores = named["confidence"].fillna(-1.0)
+    pairs = zip(named["annotator"].fillna(""), named["kind"], scores)
+    pairs = pd.Series([*pairs], named.index, dtype=object).groupby(level=0)
+    rows = rows.assign(pairs=pairs.agg(lambda row: tuple(sorted(row))))
     distinct = rows[~rows[["number", "pairs"]].duplicated()]
     again = distinct["number"].duplicated()
     differing = distinct["number"][again].unique()
@@ -367,44 +400,85 @@ def _merge_rows(counted, duplicates, notes):
     is_repeated = np.arange(len(rows)) >= len(distinct)
     _note(notes, is_repeated, "rows are repeated: left out")
     keep = distinct if duplicates == "union" else distinct[~again]
-    return counted[counted.index.isin(keep.index)]
+    return counted[~counted.index.isin(rows.index.difference(keep.index))]
 
 
-def _count(counted, min_confidence, notes):
-    """Returns the votes that count, those repeated once."""
-    denied = counted["confidence"] == 0
-    _note(notes, denied, "answers of confidence 0 are a no, no candidates")
-    counted = counted[~denied]
+def _count(counted, layout, min_confidence, notes):
+    """Returns the votes that count, those repeated once, and the noes."""
+    counted = counted.assign(no=counted["confidence"] == 0)
     if min_confidence is not None:
-        weak = ~(counted["confidence"] >= min_confidence)
+        weak = ~counted["no"] & ~(counted["confidence"] >= min_confidence)
         text = f"votes are weaker than {min_confidence:g}: left out"
         _note(notes, weak, text)
         counted = counted[~weak]
-    # Where nobody is named, each row is a vote of its own.
-    who = counted["annotator"].fillna("unknown")
-    if counted["annotator"].isna().all():
-        who = counted.index
-    order = counted.assign(who=who, place=range(len(counted)))
-    order = order.sort_values("confidence", ascending=False, kind="stable")
-    again = order.duplicated(["number", "who", "kind"])
-    _note(notes, again, "answers are repeated within an item and count once")
-    return counted.iloc[np.sort(order["place"][~again])]
+    if layout != "counts":
+        # Each row is a vote of its own where nobody is named.
+        nobody = counted["annotator"].isna()
+        if not nobody.all():
+            text = "answers name no annotator: each counts as one person's"
+            _note(notes, nobody, text)
+        who = counted["annotator"].where(~nobody, counted.index.to_series())
+        order = counted.assign(who=who, place=range(len(counted)))
+        order = order.sort_values("confidence", ascending=False, kind="stable")
+        again = order.duplicated(["number", "who", "kind", "no"])
+        text = "answers are repeated within an item and count once"
+        _note(notes, again, text)
+        counted = counted.iloc[np.sort(order["place"][~again])]
+    noes, counted = counted[counted["no"]], counted[~counted["no"]]
+    if layout != "long":
+        noes = noes[:0]  # A score of 0 is nobody's answer.
+    _note(notes, noes["kind"] >= 0, "answers of confidence 0 are a no")
+    return counted, noes
+
+
+def _pairs(counted, noes, notes):
+    """Returns item, class, votes and weight of what more name than reject."""
+    pair = ["number", "kind"]
+    weight = counted["confidence"].fillna(1.0)
+    pairs = weight.groupby([counted[name] for name in pair])
+    pairs = pairs.agg(votes="size", weight="sum")
+    against = noes.groupby(pair).size().reindex(pairs.index, fill_value=0)
+    struck = against >= pairs["votes"]
+    text = "candidates are rejected by as many as name them: taken out"
+    _note(notes, struck, text)
+    return pairs[~struck].reset_index()
+
+
+def _all_others(pairs, noes, num_classes, notes):
+    """Returns all other classes of items that votes say only a no of."""
+    items = np.setdiff1d(noes["number"], pairs["number"])
+    text = "items are only said not to be of a class: all others are candidates"
+    _note(notes, items >= 0, text)
+    if len(items) * num_classes > _MOST:
+        raise DataError(
+            f"{len(items):,} {text}, too many; leave them out with "
+            "--empty_set=drop"
+        )
+    codes = np.add.outer(items * num_classes, np.arange(num_classes))
+    noes = noes["number"] * num_classes + noes["kind"]
+    return np.divmod(np.setdiff1d(codes, noes), num_classes)
+
+
+def _leading(pairs, min_share=0.0, top_k=np.inf, top_p=np.inf):
+    """Returns the pairs of item and class that lead within their item."""
+    if (min_share or top_p < 1) and (pairs["weight"] < 0).any():
+        raise DataError(
+            "--min_share and --top_p need shares, and some scores are "
+            "negative; --top_k takes any numbers"
+        )
+    total = pairs.groupby("number")["weight"].transform("sum")
+    pairs = pairs.assign(share=pairs["weight"] / total)
+    # The sum of the shares of 0.7 and 0.2 is a little less than 0.9.
+    pairs = pairs.sort_values("weight", ascending=False, kind="stable")
+    leaders = pairs.groupby("number")
+    before = leaders["share"].cumsum() - pairs["share"]
+    keep = (before < top_p - 1e-9) & (leaders.cumcount() < top_k)
+    return pairs[keep & (pairs["share"] >= min_share - 1e-9)]
 
 
 def _note(notes, rows, text):
     if np.any(rows):
         notes.append(f"{np.sum(rows)} {text}")
-
-
-def numbers_of(votes, columns, class_names=None, none_of_these=()):
-    """Returns `class_numbers` of the labels in columns of votes."""
-    labels = pd.Series(votes[columns].to_numpy(object).ravel())
-    labels = labels.dropna().unique()
-
-    def place(index):
-        return places(votes, votes[columns].eq(labels[index]).any(axis=1))
-
-    return class_numbers(labels, class_names, none_of_these, place)
 
 
 def true_labels(votes, candidates):
@@ -416,7 +490,10 @@ def true_labels(votes, candidates):
     if "truth" not in votes:
         return None
     truths = votes[votes["truth"].notna()].drop_duplicates("item")
-    _, numbers = numbers_of(truths, ["truth"], candidates.class_names)
+    names = candidates.class_names
+    words = no_answers(truths["truth"].unique(), names)
+    _, numbers = numbers_of(truths, ["truth"], names, words)
     labels = truths.set_index("item")["truth"].map(numbers)
-    labels = labels.reindex(candidates.ids).fillna(checks.PADDING)
+    labels = labels.where(labels >= 0).reindex(candidates.ids)
+    labels = labels.fillna(checks.PADDING)
     return labels.to_numpy(np.int64)

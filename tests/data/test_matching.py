@@ -193,3 +193,13 @@ def test_many_ids():
     assert made == [files[n] for n in order]
     with pytest.raises(DataError, match="1 of 50000 .*img_50001"):
         match_ids([f"img_{n + 2 * (n == 49_999)}" for n in order], listing)
+
+
+def test_what_fiftyone_did_not_label_is_no_class(tmp_path):
+    for name in ("cat/1.png", "dog/2.png", "_unlabeled/3.png"):
+        path = tmp_path / name
+        path.parent.mkdir()
+        path.touch()
+    found = list_images(tmp_path)
+    assert found.files == ["cat/1.png", "dog/2.png"]
+    assert found.class_names == ("cat", "dog")

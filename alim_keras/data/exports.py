@@ -1,0 +1,359 @@
+"""Readers of what tools and public data sets export, one function for each.
+
+A reader takes the cells of a table, or of JSON records, and the flags that
+name columns. It returns votes (see `tables.read_votes`), or roles: these flags
+as the export has them, and if there are any `"truth"`, the column of true
+classes, and `"verdict"`, what each row is to, `"accept"`, `"reject"` (a no)
+or `"ignore"`, and the column that says so. docs/formats.md shows their files.
+"""
+
+import collections
+import contextlib
+import functools
+import json
+import re
+import urllib.parse
+import xml.etree.ElementTree
+
+import pandas as pd
+
+from alim_keras.data.class_names import check_class_names
+from alim_keras.errors import DataError
+from alim_keras.errors import first_five
+from alim_keras.errors import one_line
+
+# Columns, and fields of exports, that name the file of an item.
+IMAGE = ("image", "file", "filename", "file_name", "path", "image_path")
+# States of an assignment whose answers count.
+_COUNTS = {"approved", "submitted", "accepted", ""}
+_FENCE = re.compile(r"\A\s*```\w*|```\s*\Z")
+# Where a batch of a language model has the text of an answer.
+_TEXTS = (
+    "response.body.choices.0.message.content",
+    "response.body.output.0.content.0.text",
+    "result.message.content.0.text",
+)
+
+
+def at(value, path):
+    """Returns what stands at a dotted path in JSON, or None.
+
+    `*` takes every entry of a list or an object, and gives a list; numbers
+    count from 0. JSON that stands in a text is opened.
+
+    Example:
+
+    >>> at({"a": [{"b": 1}, {"b": 2}]}, "a.*.b")
+    [1, 2]
+    """
+    first, _, rest = path.partition(".")
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        with contextlib.suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    if isinstance(value, list):
+        value = {str(number): entry for number, entry in enumerate(value)}
+    if not isinstance(value, dict):
+        return None
+    if first == "*":
+        found = [at(v, rest) if rest else v for v in value.values()]
+        return [entry for entry in found if entry is not None]
+    return at(value.get(first), rest) if rest else value.get(first)
+
+
+def listed(value):
+    """Returns a list of lists as one list, other values as they are."""
+    if isinstance(value, list) and all(isinstance(v, list) for v in value):
+        return [entry for entries in value for entry in entries]
+    return value
+
+
+def _one(cells, prefix, flag, given):
+    """Returns the column of a role among those that begin with a prefix."""
+    names = [name for name in cells if name.startswith(prefix)]
+    if not given[flag] and len(names) != 1:
+        raise DataError(
+            f"say with --{flag}=NAME which of the columns counts. Received: "
+            f"{first_five(names) or f'no column {prefix}...'}"
+        )
+    return given[flag] or names[0]
+
+
+def _verdict(cells, column):
+    """Returns the verdict by the states of the assignments, if there are."""
+    if column not in cells:
+        return None
+    counts = cells[column].fillna("").str.strip().str.lower().isin(_COUNTS)
+    return counts.map({True: "accept", False: "ignore"}).tolist(), column
+
+
+def _toloka(cells, given):
+    label = _one(cells, "OUTPUT:", "label_column", given)
+    golden = label.replace("OUTPUT:", "GOLDEN:")
+    return {
+        "id_column": _one(cells, "INPUT:", "id_column", given),
+        "annotator_column": "ASSIGNMENT:worker_id",
+        "label_column": label,
+        "truth": golden if golden in cells else None,
+        "verdict": _verdict(cells, "ASSIGNMENT:status"),
+    }
+
+
+def _mturk(cells, given):
+    return {
+        "id_column": _one(cells, "Input.", "id_column", given),
+        "annotator_column": "WorkerId",
+        "label_column": _one(cells, "Answer.", "label_column", given),
+        "verdict": _verdict(cells, "AssignmentStatus"),
+    }
+
+
+def _open_images(cells, given):
+    return {
+        "id_column": "ImageID",
+        "annotator_column": "Source",
+        "label_column": "LabelName",
+        "confidence_column": "Confidence",
+    }
+
+
+def _prodigy(cells, given):
+    verdict, people = cells["answer"], ("_annotator_id", "_session_id")
+    if not verdict.isin(("accept", "reject", "ignore")).all():
+        return None
+    label = "accept" if "accept" in cells else "label"
+    if label == "accept":
+        # Who rejects such a task says nothing against what is ticked.
+        verdict = verdict.replace("reject", "ignore")
+    return {
+        # `image` may hold the picture itself.
+        "id_column": "path" if "path" in cells else None,
+        "annotator_column": next((n for n in people if n in cells), None),
+        "label_column": None if given["candidates_column"] else label,
+        "verdict": (verdict.tolist(), "answer"),
+    }
+
+
+def _zooniverse(cells, given):
+    answers = cells["annotations"].map(json.loads)
+    tasks = [*dict.fromkeys(listed(at([*answers], "*.*.task")))]
+    task = given.pop("label_column") or (tasks[0] if len(tasks) == 1 else None)
+    if task not in tasks:
+        raise DataError(
+            "say with --label_column=TASK which question counts. Received: "
+            f"{first_five(tasks)}"
+        )
+
+    def labels_of(row):
+        values = listed([v["value"] for v in row if v["task"] == task])
+        # A survey has objects with the field choice.
+        return at(values, "*.choice") or values
+
+    def item_of(cell):
+        ((number, data),) = json.loads(cell).items()
+        files = [data[n] for n in data if n.strip("#!/ ").lower() in IMAGE]
+        return next(filter(None, files), number)
+
+    cells["label"] = answers.map(labels_of)
+    cells["item"] = cells["subject_data"].map(item_of)
+    # Who was not logged in has a name made of the address, and no number.
+    people = {"annotator_column": "user_name"}
+    return {"id_column": "item", "label_column": "label", **people}
+
+
+def _batch(cells, given):
+    records = cells.to_dict("records")
+    tried = ([at(one, path) for one in records] for path in _TEXTS)
+    texts = next((found for found in tried if any(found)), [])
+    cells["candidates"] = [_answer_in(text or "") for text in texts]
+    roles = {"id_column": "custom_id", "candidates_column": "candidates"}
+    return {"layout": "list", **roles}
+
+
+def _answer_in(text):
+    """Returns the list in JSON that a language model wrote, or its text."""
+    try:
+        value = json.loads(_FENCE.sub("", text))
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(value, dict):
+        inner = [v for v in value.values() if isinstance(v, (list, dict, str))]
+        return inner[0] if len(inner) == 1 else value
+    return value
+
+
+def _label_studio(cells, given, predicted=False):
+    """Returns a row for each answer; predictions are some if `predicted`."""
+    fields = list(dict.fromkeys(key for data in cells["data"] for key in data))
+    fields = [key for key in fields if key.lower() in IMAGE] or fields
+    if len(fields) != 1:
+        raise DataError(
+            f"the fields of data, {first_five(fields)}, could all name "
+            "the item; export the tasks with one field called image"
+        )
+    votes, questions, counts = [], set(), collections.Counter()
+    for number, task in enumerate(cells.to_dict("records")):
+        item = task["data"].get(fields[0])
+        if "local-files/?d=" in str(item):
+            item = urllib.parse.unquote(item.partition("?d=")[2])
+        votes.append((number, item, None, None, None, None))
+        done, models = task["annotations"], task.get("predictions") or []
+        counts.update(annotations=len(done), predictions=len(models))
+        for one in [*done, *(models if predicted else ())]:
+            with _export_of(f"label_studio, task {number}: results of choices"):
+                labels = _choices(one, questions)
+            if one.get("was_cancelled"):
+                counts["cancelled"] += 1
+                continue
+            counts["without an answer"] += not labels
+            who = one.get("completed_by", one.get("model_version"))
+            if isinstance(who, dict):
+                who = who.get("email") or who.get("username") or who["id"]
+            is_true = one.get("ground_truth") and len(labels) == 1
+            for label in labels or [None]:
+                more = label, one.get("score"), label if is_true else None
+                votes.append((number, item, who, *more))
+    if len(questions) > 1:
+        raise DataError(
+            "choices of one question were expected; export one of them. "
+            f"Received: {first_five(sorted(questions))}"
+        )
+    frame = _votes(votes, "task item annotator label confidence truth")
+    said = ", ".join(f"{count} {name}" for name, count in counts.items())
+    if counts["predictions"] and not predicted:
+        said += " (they count with --format=label_studio_predictions)"
+    people = frame["annotator"].nunique()
+    frame.attrs["notes"] = [f"{len(cells)} tasks, {people} annotators, {said}"]
+    return frame.set_index("task")
+
+
+def _choices(annotation, questions):
+    """Returns the answers of an annotation; a taxonomy's with the way there."""
+    labels = []
+    # A comment or a box may stand beside the choices.
+    for result in annotation["result"]:
+        found = result["value"].get("choices") or result["value"].get(
+            "taxonomy"
+        )
+        if found:
+            questions.add(str(result.get("from_name")))
+            labels += ["/".join(f) if type(f) is list else f for f in found]
+    return labels
+
+
+def _votes(rows, names):
+    frame = pd.DataFrame(rows, columns=names.split(), dtype=object)
+    frame.attrs["layout"] = "long"
+    return frame.rename_axis("row")
+
+
+# The name of a format; the columns by which it is known; its reader.
+TABLES = {
+    "toloka": ({"ASSIGNMENT:worker_id"}, _toloka),
+    "mturk": ({"HITId", "WorkerId", "AssignmentStatus"}, _mturk),
+    "open_images": (
+        {"ImageID", "Source", "LabelName", "Confidence"},
+        _open_images,
+    ),
+    "prodigy": ({"answer"}, _prodigy),
+    "zooniverse": (
+        {"classification_id", "annotations", "subject_data"},
+        _zooniverse,
+    ),
+    "openai_batch": ({"custom_id", "response"}, _batch),
+    "anthropic_batch": ({"custom_id", "result"}, _batch),
+    "label_studio": ({"data", "annotations"}, _label_studio),
+    "label_studio_predictions": (
+        {"data", "annotations", "-"},
+        functools.partial(_label_studio, predicted=True),
+    ),
+}
+
+
+def known_table(cells, format, given):
+    """Returns the name of an export, and its votes or roles; or None and {}."""
+    for name, (columns, reader) in TABLES.items():
+        if name == format or (format is None and columns <= {*cells}):
+            with _export_of(name):
+                found = reader(cells, given)
+            if found is not None:
+                return name, found
+    return None, {}
+
+
+def records_of(value, format):
+    """Returns parsed JSON as records where it is known what it is, or votes."""
+    if format == "fiftyone" or not format and _is(value, "classes", "labels"):
+        with _export_of("fiftyone"):
+            return _fiftyone(value)
+    entries = at(value, "*") or [] if isinstance(value, (list, dict)) else []
+    kinds = {type(entry) for entry in entries}
+    # {"0": {"12": 1}}: other numbers may be scores.
+    labels = listed(at(value, "*.*")) if _is(value) and kinds == {dict} else ()
+    if format == "peerannot" or {type(label) for label in labels} == {int}:
+        with _export_of("peerannot"):
+            return _peerannot(value)
+    if kinds == {list} and isinstance(value, list):
+        # Of transformers' pipelines, a list of scored labels for each image.
+        return [{"predictions": row} for row in value]
+    if entries and all(_is(v, "dataset_name", "annotations") for v in entries):
+        return listed(at(value, "*.annotations"))
+    return value
+
+
+@contextlib.contextmanager
+def _export_of(name):
+    """Says which export a file is not that a reader fails on."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(
+            f"is no sound export of {name} ({type(error).__name__}: "
+            f"{one_line(error)}); --format=csv, json or jsonl reads a table"
+        ) from error
+
+
+def _is(value, *fields):
+    return isinstance(value, dict) and {*fields} <= {*value}
+
+
+def _peerannot(value):
+    rows = [
+        (item, who, label)
+        for item, votes in value.items()
+        for who, label in (votes or {None: None}).items()
+    ]
+    return _votes(rows, "item annotator label")
+
+
+def _fiftyone(value):
+    rows = []
+    for item, targets in value["labels"].items():
+        for one in targets if isinstance(targets, list) else [targets]:
+            score = None
+            if isinstance(one, dict):
+                one, score = one["label"], one.get("confidence")
+            one = value["classes"][one] if isinstance(one, int) else one
+            rows.append((item, one, score))
+    frame = _votes(rows, "item label confidence")
+    names = check_class_names(value["classes"], "the list of classes")
+    frame.attrs["class_names"] = names
+    return frame
+
+
+def cvat(text):
+    """Returns the votes of CVAT's XML for images: their tags."""
+    try:
+        images = xml.etree.ElementTree.fromstring(text).findall("image")
+    except xml.etree.ElementTree.ParseError as error:
+        raise DataError(f"is not sound XML ({one_line(error)})") from error
+    rows = [
+        (image.get("name"), label)
+        for image in images
+        for label in [t.get("label") for t in image.findall("tag")] or [None]
+    ]
+    shapes = sum(tag.tag != "tag" for image in images for tag in image)
+    frame = _votes(rows, "item label")
+    frame.attrs["notes"] = [f"{len(images)} images; {shapes} shapes left out"]
+    return frame

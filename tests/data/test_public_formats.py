@@ -1,0 +1,860 @@
+"""Files as tools and public data sets write them, and the sets in them.
+
+The headers and fields are those of real exports; the rows are made up.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import warnings
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from PIL import Image
+from reading import read
+from reading import written
+
+from alim_keras.data import load_table
+from alim_keras.data.exports import at
+from alim_keras.data.formats import FORMATS
+from alim_keras.errors import AlimError
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
+from alim_keras.errors import DataWarning
+
+
+def lines(*records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def result(*choices, **more):
+    value = {"choices": list(choices)}
+    one = {"from_name": "kind", "to_name": "image", "type": "choices"}
+    return {"result": [{**one, "value": value}] if choices else [], **more}
+
+
+def tree(*paths):
+    value = {"taxonomy": [list(path) for path in paths]}
+    return {"completed_by": 1, "result": [{"from_name": "k", "value": value}]}
+
+
+LABEL_STUDIO = [
+    {
+        "id": 1,
+        "data": {"image": "/data/upload/1/0a1b2c3d-a.jpg"},
+        "annotations": [
+            result("cat", completed_by=1, ground_truth=True),
+            result("dog", completed_by=2),
+            result("owl", completed_by=3, was_cancelled=True),
+        ],
+        "predictions": [result("owl", model_version="m1", score=0.8)],
+    },
+    {
+        "id": 2,
+        "data": {"image": "/data/upload/1/0a1b2c3d-b.jpg"},
+        "annotations": [
+            result("dog", completed_by=1),
+            result(completed_by=2),
+        ],
+        "predictions": [result("dog", model_version="m1", score=0.9)],
+    },
+]
+A, B = (one["data"]["image"] for one in LABEL_STUDIO)
+TAXONOMY = [
+    {"data": {"image": "a.jpg"}, "annotations": [tree(["animal", "cat"])]},
+    {"data": {"image": "b.jpg"}, "annotations": [tree(["animal", "dog"])]},
+]
+OPTIONS = [{"id": "cat", "text": "Cat"}, {"id": "dog", "text": "Dog"}]
+PRODIGY = {"options": OPTIONS, "_input_hash": 7, "_task_hash": 4}
+CHOICES = lines(
+    {
+        **PRODIGY,
+        "image": "a.jpg",
+        "accept": ["cat", "dog"],
+        "answer": "accept",
+        "_annotator_id": "db-anna",
+    },
+    {
+        **PRODIGY,
+        "image": "b.jpg",
+        "accept": ["dog"],
+        "answer": "ignore",
+        "_annotator_id": "db-anna",
+    },
+    {
+        **PRODIGY,
+        "image": "b.jpg",
+        "accept": ["cat"],
+        "answer": "accept",
+        "_annotator_id": "db-bob",
+    },
+    {
+        **PRODIGY,
+        "image": "b.jpg",
+        "accept": ["dog"],
+        "answer": "reject",
+        "_annotator_id": "db-eve",
+    },
+)
+BINARY = lines(
+    {"image": "a.jpg", "label": "CAT", "answer": "accept", "_task_hash": 1},
+    {"image": "b.jpg", "label": "CAT", "answer": "reject", "_task_hash": 2},
+    {"image": "b.jpg", "label": "DOG", "answer": "accept", "_task_hash": 3},
+    {"image": "c.jpg", "label": "DOG", "answer": "reject", "_task_hash": 4},
+)
+TOLOKA = (
+    "INPUT:image\tOUTPUT:result\tGOLDEN:result\tHINT:text\tASSIGNMENT:link\t"
+    "ASSIGNMENT:assignment_id\tASSIGNMENT:worker_id\tASSIGNMENT:status\t"
+    "ASSIGNMENT:started\n"
+    "https://x.example/a.jpg\tcat\tcat\t\t\tas1\tw1\tAPPROVED\t2026-01-01\n"
+    "https://x.example/a.jpg\tdog\t\t\t\tas2\tw2\tREJECTED\t2026-01-01\n"
+    "https://x.example/a.jpg\towl\t\t\t\tas3\tw3\tEXPIRED\t2026-01-01\n"
+    "\n"
+    "https://x.example/b.jpg\tdog\t\t\t\tas1\tw1\tAPPROVED\t2026-01-01\n"
+    "https://x.example/b.jpg\tcat\t\t\t\tas4\tw4\tSUBMITTED\t2026-01-01\n"
+)
+TURK = (
+    '"HITId","HITTypeId","Title","AssignmentId","WorkerId","AssignmentStatus",'
+    '"Input.image_url",'
+)
+MTURK = (
+    f'{TURK}"Answer.category.label"\n'
+    '"3A","T","Name it","as1","A1","Approved","https://x.example/a.jpg","cat"\n'
+    '"3A","T","Name it","as2","A2","Rejected","https://x.example/a.jpg","dog"\n'
+    '"3B","T","Name it","as3","A1","Submitted","https://x.example/b.jpg","dog"\n'
+)
+TASK_ANSWERS = (
+    f'{TURK}"Answer.taskAnswers"\n'
+    '"3A","T","Name it","as1","A1","Approved","https://x.example/a.jpg",'
+    '"[{""kind"":{""label"":""cat""}}]"\n'
+    '"3B","T","Name it","as2","A1","Approved","https://x.example/b.jpg",'
+    '"[{""kind"":{""label"":""dog""}}]"\n'
+)
+OPEN_IMAGES = (
+    "ImageID,Source,LabelName,Confidence\n"
+    "000060e3121c7305,verification,/m/06ht1,1\n"
+    "000060e3121c7305,crowdsource-verification,/m/05wrt,0\n"
+    "000060e3121c7305,machine,/m/05wrt,0.7\n"
+    "000060e3121c7305,machine,/m/01prls,0.6\n"
+    "00018c8cbcbd39a7,verification,/m/05wrt,1\n"
+)
+ZOONIVERSE = (
+    "classification_id,user_name,user_id,user_ip,workflow_id,workflow_name,"
+    "workflow_version,created_at,gold_standard,expert,metadata,annotations,"
+    "subject_data,subject_ids\n"
+    '91,eve,290475,2c61,6122,WF,28.30,2018-02-20 10:44:42 UTC,,,"{}",'
+    '"[{""task"":""T0"",""task_label"":""Smooth?"",""value"":""Smooth""}]",'
+    '"{""15715879"":{""retired"":null,""Filename"":""a.jpg""}}",15715879\n'
+    '92,not-logged-in-0f,,0f,6122,WF,28.30,2018-02-20 10:45:42 UTC,,,"{}",'
+    '"[{""task"":""T0"",""task_label"":""Smooth?"",""value"":""Disk""}]",'
+    '"{""15715879"":{""retired"":null,""Filename"":""a.jpg""}}",15715879\n'
+    '93,eve,290475,2c61,6122,WF,28.30,2018-02-20 10:46:42 UTC,,,"{}",'
+    '"[{""task"":""T0"",""task_label"":""Smooth?"",""value"":""Disk""}]",'
+    '"{""15715880"":{""retired"":null,""Filename"":""b.jpg""}}",15715880\n'
+)
+CVAT = (
+    '<?xml version="1.0" encoding="utf-8"?>\n<annotations>\n'
+    "  <version>1.1</version>\n  <meta><task><name>x</name></task></meta>\n"
+    '  <image id="0" name="a.jpg" width="640" height="480">\n'
+    '    <tag label="cat" source="manual"></tag>\n'
+    '    <tag label="dog" source="manual"></tag>\n'
+    '    <box label="ear" xtl="1" ytl="1" xbr="2" ybr="2"></box>\n  </image>\n'
+    '  <image id="1" name="b.jpg" width="640" height="480">\n'
+    '    <tag label="dog" source="manual"></tag>\n  </image>\n</annotations>\n'
+)
+FIFTYONE = {
+    "classes": ["cat", "dog", "owl"],
+    "labels": {
+        "a": [0, 1],
+        "b": 1,
+        "c": {"label": "owl", "confidence": 0.9},
+        "d": None,
+    },
+}
+METADATA = lines(
+    {"file_name": "a.jpg", "labels": ["cat", "dog"]},
+    {"file_name": "b.jpg", "labels": ["dog"]},
+)
+ZERO_SHOT = lines(
+    {
+        "image": "a.jpg",
+        "labels": ["cat", "dog", "owl"],
+        "scores": [0.7, 0.2, 0.1],
+    },
+    {
+        "image": "b.jpg",
+        "labels": ["dog", "owl", "cat"],
+        "scores": [0.9, 0.08, 0.02],
+    },
+)
+PIPELINE = [
+    [{"score": 0.7, "label": "cat"}, {"score": 0.3, "label": "dog"}],
+    [{"score": 0.9, "label": "dog"}, {"score": 0.1, "label": "cat"}],
+]
+
+
+def answered(name, text):
+    message = {"role": "assistant", "content": text}
+    body = {"choices": [{"index": 0, "message": message}]}
+    response = {"status_code": 200, "body": body}
+    return {"id": "x", "custom_id": name, "response": response, "error": None}
+
+
+BATCH = lines(
+    answered("a.jpg", '{"candidates": ["cat", "dog"]}'),
+    answered("b.jpg", '```json\n["dog"]\n```'),
+    answered("c.jpg", "owl"),
+)
+MESSAGES = lines(
+    *(
+        {
+            "custom_id": name,
+            "result": {
+                "type": "succeeded",
+                "message": {"content": [{"type": "text", "text": text}]},
+            },
+        }
+        for name, text in (
+            ("a.jpg", '{"cat": 0.8, "dog": 0.2}'),
+            ("b.jpg", "dog"),
+        )
+    )
+)
+DCIC = [
+    {
+        "dataset_name": "Benthic",
+        "annotations": [
+            {
+                "image_path": f"Benthic/fold1/{name}.png",
+                "class_label": label,
+                "user_id": user,
+                "created_at": "2022-01-01",
+            }
+            for name, label, user in (
+                ("a", "coral", "u1"),
+                ("a", "star", "u2"),
+                ("b", "star", "u1"),
+                ("b", None, "u2"),
+            )
+        ],
+    }
+]
+PEERANNOT = {"0": {"12": 1, "31": 2}, "1": {"12": 0}}
+FER = (
+    "Usage,Image name,neutral,happiness,surprise,sadness,anger,disgust,fear,"
+    "contempt,unknown,NF\n"
+    "Training,fer0000000.png,4,0,0,1,3,2,0,0,0,0\n"
+    "Training,fer0000001.png,6,0,1,1,0,0,0,0,2,0\n"
+    "Training,,0,0,0,0,0,0,0,0,0,10\n"
+    "PublicTest,fer0028638.png,10,0,0,0,0,0,0,0,0,0\n"
+)
+EMOTIONS = (
+    "neutral happiness surprise sadness anger disgust fear contempt".split()
+)
+GALAXY = (
+    "GalaxyID,Class1.1,Class1.2,Class1.3,Class2.1,Class2.2\n"
+    "100008,0.383147,0.616853,0.0,0.0,0.616853\n"
+    "100023,0.327001,0.663777,0.009222,0.031178,0.632599\n"
+)
+CLOTHING = "images/0/00/1.jpg 2\nimages/0/00/2 b.jpg 0\n"
+CROWD_KIT = "task,worker,label\na,w1,cat\na,w2,dog\nb,w1,dog\n"
+TRAINING = {"where": ["Usage=Training", "Image name!="]}
+FER_FLAGS = {"layout": "counts", "id_column": "Image name", **TRAINING}
+FER_FLAGS |= {"class_names": EMOTIONS}
+SHAPES = {"layout": "probabilities", "id_column": "GalaxyID"}
+SHAPES |= {"class_names": ["Class1.1", "Class1.2", "Class1.3"]}
+CAT_DOG, DOG = {"cat", "dog"}, {"dog"}
+BOTH = {"a.jpg": CAT_DOG, "b.jpg": DOG}
+X = "https://x.example/"
+
+FILES = {
+    "label studio": ("t.json", LABEL_STUDIO, {}, {A: CAT_DOG, B: DOG}),
+    "label studio with predictions": (
+        "t.json",
+        LABEL_STUDIO,
+        {"format": "label_studio_predictions"},
+        {A: {"cat", "dog", "owl"}, B: DOG},
+    ),
+    "label studio, taxonomy": (
+        "t.json",
+        TAXONOMY,
+        {},
+        {"a.jpg": {"animal/cat"}, "b.jpg": {"animal/dog"}},
+    ),
+    "prodigy, choices": (
+        "t.jsonl",
+        CHOICES,
+        {},
+        {"a.jpg": CAT_DOG, "b.jpg": {"cat"}},
+    ),
+    # c is only said not to be a dog.
+    "prodigy, binary": (
+        "t.jsonl",
+        BINARY,
+        {},
+        {"a.jpg": {"CAT"}, "b.jpg": {"DOG"}, "c.jpg": {"CAT"}},
+    ),
+    "toloka": (
+        "t.tsv",
+        TOLOKA,
+        {},
+        {f"{X}a.jpg": {"cat"}, f"{X}b.jpg": CAT_DOG},
+    ),
+    "crowd-kit": ("t.csv", CROWD_KIT, {}, {"a": CAT_DOG, "b": DOG}),
+    "mturk": ("t.csv", MTURK, {}, {f"{X}a.jpg": {"cat"}, f"{X}b.jpg": DOG}),
+    "mturk, answers in JSON": (
+        "t.csv",
+        TASK_ANSWERS,
+        {"label_column": "Answer.taskAnswers.0.kind.label"},
+        {f"{X}a.jpg": {"cat"}, f"{X}b.jpg": DOG},
+    ),
+    # A person's no takes out what the machine named.
+    "open images": (
+        "t.csv",
+        OPEN_IMAGES,
+        {},
+        {
+            "000060e3121c7305": {"/m/06ht1", "/m/01prls"},
+            "00018c8cbcbd39a7": {"/m/05wrt"},
+        },
+    ),
+    "zooniverse": (
+        "t.csv",
+        ZOONIVERSE,
+        {},
+        {"a.jpg": {"Smooth", "Disk"}, "b.jpg": {"Disk"}},
+    ),
+    "cvat": ("annotations.xml", CVAT, {}, BOTH),
+    "fiftyone": (
+        "labels.json",
+        FIFTYONE,
+        {"empty_set": "drop"},
+        {"a": CAT_DOG, "b": DOG, "c": {"owl"}},
+    ),
+    "metadata of an image folder": ("metadata.jsonl", METADATA, {}, BOTH),
+    "zero-shot, labels and scores": (
+        "t.jsonl",
+        ZERO_SHOT,
+        {"top_p": 0.9},
+        BOTH,
+    ),
+    "zero-shot, a list for each image": (
+        "t.json",
+        PIPELINE,
+        {"ids": "{}.jpg", "min_share": 0.25},
+        {"0.jpg": CAT_DOG, "1.jpg": DOG},
+    ),
+    "zero-shot, scored labels": (
+        "t.jsonl",
+        lines(
+            {"image": "a.jpg", "predictions": PIPELINE[0]},
+            {"image": "b.jpg", "predictions": PIPELINE[1]},
+        ),
+        {"top_k": 1},
+        {"a.jpg": {"cat"}, "b.jpg": DOG},
+    ),
+    "zero-shot, scores by label": (
+        "t.jsonl",
+        lines(
+            {"image": "a.jpg", "scores": {"cat": 0.7, "dog": 0.3}},
+            {"image": "b.jpg", "scores": {"cat": 0.05, "dog": 0.95}},
+        ),
+        {"candidates_column": "scores", "min_confidence": 0.1},
+        BOTH,
+    ),
+    "answers of a language model": (
+        "t.jsonl",
+        BATCH,
+        {},
+        {**BOTH, "c.jpg": {"owl"}},
+    ),
+    "messages of a language model": ("t.jsonl", MESSAGES, {}, BOTH),
+    "dcic": (
+        "annotations.json",
+        DCIC,
+        {},
+        {
+            "Benthic/fold1/a.png": {"coral", "star"},
+            "Benthic/fold1/b.png": {"star"},
+        },
+    ),
+    "peerannot": (
+        "answers.json",
+        PEERANNOT,
+        {"class_names": ["x", "y", "z"]},
+        {"0": {"y", "z"}, "1": {"x"}},
+    ),
+    "fer+": (
+        "fer2013new.csv",
+        FER,
+        {**FER_FLAGS, "min_votes": 2},
+        {
+            "fer0000000.png": {"neutral", "anger", "disgust"},
+            "fer0000001.png": {"neutral"},
+        },
+    ),
+    "fer+, by share": (
+        "fer2013new.csv",
+        FER,
+        {**FER_FLAGS, "min_share": 0.125},
+        {
+            "fer0000000.png": {"neutral", "anger", "disgust"},
+            "fer0000001.png": {"neutral", "surprise", "sadness"},
+        },
+    ),
+    "galaxy zoo": (
+        "training_solutions_rev1.csv",
+        GALAXY,
+        {**SHAPES, "min_share": 0.1},
+        {
+            "100008": {"Class1.1", "Class1.2"},
+            "100023": {"Class1.1", "Class1.2"},
+        },
+    ),
+    "clothing1m": (
+        "noisy_label_kv.txt",
+        CLOTHING,
+        {"columns": ["id", "label"], "class_names": ["x", "y", "z"]},
+        {"images/0/00/1.jpg": {"z"}, "images/0/00/2 b.jpg": {"x"}},
+    ),
+    "lists as pandas writes them": (
+        "t.csv",
+        "image,labels\na.jpg,\"['cat', 'dog']\"\nb.jpg,\"('dog',)\"\n",
+        {},
+        BOTH,
+    ),
+    "records somewhere in JSON": (
+        "t.json",
+        {"v": 1, "data": {"items": [{"id": "a", "labels": ["cat", "dog"]}]}},
+        {"records": "data.items"},
+        {"a": CAT_DOG},
+    ),
+    "paths into JSON": (
+        "t.jsonl",
+        lines(
+            {
+                "data": {"file": "a.jpg"},
+                "out": {
+                    "top": [{"n": "cat", "p": 0.6}, {"n": "dog", "p": 0.1}]
+                },
+            }
+        ),
+        {
+            "id_column": "data.file",
+            "layout": "long",
+            "label_column": "out.top.*.n",
+            "confidence_column": "out.top.*.p",
+            "min_confidence": 0.5,
+            "class_names": ["cat", "dog"],
+        },
+        {"a.jpg": {"cat"}},
+    ),
+    "what items are not": (
+        "t.csv",
+        "image,label\na.jpg,cat\na.jpg,owl\nb.jpg,dog\n",
+        {"layout": "complementary", "class_names": ["cat", "dog", "owl"]},
+        {"a.jpg": DOG, "b.jpg": {"cat", "owl"}},
+    ),
+}
+
+
+def stored(tmp_path, name, content):
+    text = content if isinstance(content, str) else json.dumps(content)
+    return written(tmp_path, text, name)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_file(name, tmp_path):
+    file, content, options, sets = FILES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = read(stored(tmp_path, file, content), **options)
+    assert found.sets == sets
+
+
+# The files on the page, by their headings.
+PAGE = {
+    "Label Studio": "label studio",
+    "Prodigy": "prodigy, choices",
+    "Toloka": "toloka",
+    "Mechanical Turk": "mturk",
+    "Zooniverse": "zooniverse",
+    "CVAT": "cvat",
+    "FiftyOne": "fiftyone",
+    "Open Images": "open images",
+    "DCIC": "dcic",
+    "peerannot": "peerannot",
+    "Zero-shot pipelines": "zero-shot, labels and scores",
+    "Batches of a language model": "answers of a language model",
+    "FER+": "fer+",
+    "Galaxy Zoo": "galaxy zoo",
+    "Clothing1M": "clothing1m",
+}
+
+
+@pytest.fixture
+def page(repository):
+    return (repository / "docs" / "formats.md").read_text(encoding="utf-8")
+
+
+def test_every_format_is_on_the_page(page):
+    for name in FORMATS:
+        assert f"`{name}`" in page, name
+
+
+@pytest.mark.parametrize("title", PAGE)
+def test_the_files_on_the_page(title, page, tmp_path):
+    section = page.split(f"\n## {title}\n")[1]
+    block = re.search(r"^```\w*\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    file, _, options, sets = FILES[PAGE[title]]
+    assert read(written(tmp_path, block[1], file), **options).sets == sets
+
+
+def test_golden_answers_and_ground_truth_are_true_labels(tmp_path):
+    found = read(stored(tmp_path, "t.tsv", TOLOKA))
+    assert found.classes == ("cat", "dog")
+    assert found.labels.tolist() == [0, -1]
+    found = read(stored(tmp_path, "t.json", LABEL_STUDIO))
+    assert found.labels.tolist() == [0, -1]
+    note = "2 tasks, 2 annotators, 5 annotations, 2 predictions, 1 without an"
+    assert any(note in line and "1 cancelled" in line for line in found.notes)
+
+
+@pytest.mark.parametrize(
+    "path, found",
+    [
+        ("a.0.b", 1),
+        ("a.*.b", [1, 2]),
+        ("a.2.b", None),
+        ("a.b", None),
+        ("t.x", 3),
+        ("t.*", [3]),
+        ("n.0", None),
+        ("none", None),
+    ],
+)
+def test_paths(path, found):
+    value = {"a": [{"b": 1}, {"b": 2}], "t": '{"x": 3}', "n": 7}
+    assert at(value, path) == found
+
+
+def test_a_machine_named_what_a_person_rejects(tmp_path):
+    path = stored(tmp_path, "t.csv", OPEN_IMAGES)
+    notes = read(path).notes
+    assert "1 answers of confidence 0 are a no" in notes
+    text = "candidates are rejected by as many as name them: taken out"
+    assert f"1 {text}" in notes
+    # Two name it and one rejects it: it stays.
+    rows = "item,annotator,label,confidence\na,x,cat,1\na,y,cat,1\na,z,cat,0\n"
+    found = read(stored(tmp_path, "t.csv", rows + "b,x,dog,1\n"))
+    assert found.sets == {"a": {"cat"}, "b": {"dog"}}
+
+
+def test_items_that_are_only_said_not_to_be_of_a_class(tmp_path):
+    rows = "item,annotator,label,confidence\na,x,cat,0\na,y,owl,0\nb,x,dog,1\n"
+    path = stored(tmp_path, "t.csv", rows)
+    names = ["cat", "dog", "owl", "bee"]
+    found = read(path, class_names=names)
+    assert found.sets == {"a": {"dog", "bee"}, "b": {"dog"}}
+    assert read(path, class_names=names, empty_set="drop").ids == ["b"]
+    assert read(path, class_names=names, empty_set="all").sets == found.sets
+    # Nothing is left where every class is rejected.
+    with pytest.raises(DataError, match="1 candidate sets are empty, id a"):
+        read(stored(tmp_path, "t.csv", rows.replace("dog", "cat")))
+
+
+SCORED = "id,cat,dog,owl\na,0.5,0.3,0.2\nb,0.1,0.1,0.8\n"
+
+
+@pytest.mark.parametrize(
+    "options, sizes",
+    [
+        ({}, [3, 3]),
+        ({"min_share": 0.3}, [2, 1]),
+        ({"top_k": 2}, [2, 2]),
+        ({"top_p": 0.8}, [2, 1]),
+        ({"top_p": 0.81}, [3, 2]),
+        ({"top_p": 1.0}, [3, 3]),
+        ({"top_k": 2, "min_share": 0.25}, [2, 1]),
+        ({"min_confidence": 0.2}, [3, 1]),
+    ],
+)
+def test_the_leading_candidates(options, sizes, tmp_path):
+    path = stored(tmp_path, "t.csv", SCORED)
+    found = read(path, layout="probabilities", **options)
+    assert found.candidates.sizes.tolist() == sizes
+    rule = found.candidates.provenance["rule"]
+    for name, value in options.items():
+        assert f"{name.removeprefix('min_')} {value:g}" in rule
+
+
+def test_lists_with_and_without_scores(tmp_path):
+    records = lines(
+        {"id": "a", "annotator": "x", "label": "cat", "confidence": 0.3},
+        {"id": "a", "annotator": "y", "label": ["cat", "dog"], "score": 1},
+        {"id": "b", "annotator": "x", "label": ["dog", "cat"]},
+    ).replace('"score": 1', '"confidence": [0.9, 0.2]')
+    votes = read(stored(tmp_path, "t.jsonl", records)).votes
+    assert votes["confidence"].fillna(-1).tolist() == [0.3, 0.9, 0.2, -1, -1]
+
+
+def test_shares_of_votes(tmp_path):
+    rows = "task,worker,label\na,x,cat\na,y,cat\na,z,dog\na,u,owl\nb,x,dog\n"
+    path = stored(tmp_path, "t.csv", rows)
+    assert read(path, min_share=0.3).sets == {"a": {"cat"}, "b": {"dog"}}
+    assert read(path, top_k=2).sets == {"a": {"cat", "dog"}, "b": {"dog"}}
+
+
+@pytest.mark.parametrize(
+    "layout, sizes", [("counts", [2, 1]), ("probabilities", [3, 2])]
+)
+def test_arrays_of_counts(layout, sizes, tmp_path):
+    np.save(tmp_path / "t.npy", [[41, 9, 1], [0, 50, 1]])
+    path = str(tmp_path / "t.npy")
+    more = {"min_votes": 2} if layout == "counts" else {}
+    found = read(path, layout=layout, ids="test_{:02d}.png", **more)
+    assert found.candidates.sizes.tolist() == sizes
+    assert found.ids == ["test_00.png", "test_01.png"]
+    np.save(tmp_path / "t.npy", [[1.0, -2.0]])
+    with pytest.raises(DataError, match="numbers.*row 0, column 1"):
+        read(path, layout=layout)
+
+
+def test_ids_from_a_file(tmp_path):
+    ids = written(tmp_path, "x.png\r\n\r\ny.png\r\n", "ids.txt")
+    path = stored(tmp_path, "t.csv", "labels\ncat|dog\ndog\n")
+    found = read(path, ids=ids)
+    assert found.sets == {"x.png": {"cat", "dog"}, "y.png": {"dog"}}
+    for wrong in ("{:02d}{}", "same", written(tmp_path, "x\n", "one.txt")):
+        with pytest.raises(DataError, match="2 different ids .* --ids="):
+            read(path, ids=wrong)
+
+
+@pytest.mark.parametrize(
+    "name, content, options, words",
+    [
+        ("t.json", {"a": 1}, {}, "--records=PATH"),
+        ("t.json", {"a": 1}, {"records": "b.c"}, "--records=PATH"),
+        ("t.json", {"0": [1]}, {"format": "peerannot"}, "export of peerannot"),
+        ("t.json", {"classes": ["x"], "labels": {"a": 3}}, {}, "fiftyone"),
+        ("t.xml", "<a><b></a>", {}, "sound XML"),
+        ("t.xml", "<annotations/>", {}, "No class is named"),
+        ("t.csv", "id,x\na,1\n", {"format": "zooniverse"}, "'annotations'"),
+        ("t.tsv", TOLOKA.replace("HINT:", "OUTPUT:"), {}, "--label_column"),
+        (
+            "t.csv",
+            ZOONIVERSE.replace(
+                '""T0"",""task_label"":""Smooth?"",""value"":""Disk""',
+                '""T1"",""value"":""Disk""',
+            ),
+            {},
+            "--label_column=TASK.*T0, T1",
+        ),
+        ("t.txt", "a.jpg 1\nb.jpg\n", {"columns": ["id", "label"]}, "line 2"),
+        ("t.csv", SCORED, {"layout": "counts"}, "whole numbers.*'0.5', id a"),
+        (
+            "t.csv",
+            SCORED.replace("0.3", "x"),
+            {"layout": "probabilities"},
+            "'x'",
+        ),
+        (
+            "t.csv",
+            SCORED,
+            {"layout": "probabilities", "class_names": ["cat", "bee"]},
+            "1 columns for 2 classes.*bee",
+        ),
+        (
+            "t.csv",
+            "id,cat,dog\na,1,0\na,2,0\n",
+            {"layout": "counts"},
+            "1 ids have rows that differ",
+        ),
+        (
+            "t.jsonl",
+            lines({"id": "a", "labels": ["x", "y"], "scores": [-2.5, -1]}),
+            {"min_share": 0.1},
+            "negative; --top_k",
+        ),
+    ],
+)
+def test_refused(name, content, options, words, tmp_path):
+    path = stored(tmp_path, name, content)
+    with pytest.raises(DataError, match=words) as caught:
+        read(path, **options)
+    assert path in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"min_share": 2}, {"top_k": 0}, {"top_p": 0}, {"top_k": 1}],
+)
+def test_cuts_that_cannot_be(options, tmp_path):
+    path = stored(tmp_path, "t.csv", "id,labels\na,cat|dog\nb,dog\n")
+    with pytest.raises(ConfigError):
+        read(path, **options)
+
+
+def doubts_about(path, **options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read(path, **options)
+    assert all(issubclass(one.category, DataWarning) for one in caught)
+    return [str(one.message) for one in caught]
+
+
+MANY = "".join(
+    f'{{"image": "{n}", "labels": ["a", "b"], "scores": [0.{n + 10}, 0.1]}}\n'
+    for n in range(12)
+)
+LIST_ONCE = "id,label\n" + "".join(f"{n},name {n}\n" for n in range(12))
+STATE = "image,label,worker,{}\na,cat,w1,{}\na,dog,w2,{}\nb,dog,w1,{}\n"
+PER_CENT = "image,annotator,label,confidence\na,x,cat,90\nb,y,dog,40\n"
+
+
+@pytest.mark.parametrize(
+    "name, content, options, words",
+    [
+        (
+            "t.csv",
+            STATE.format("status", 1, 2, 1),
+            {},
+            ["are not used: status"],
+        ),
+        (
+            "t.csv",
+            STATE.format("is_attn_check", 0, 1, 0),
+            {},
+            ["is_attn_check"],
+        ),
+        # What is the same everywhere tells no answer from another.
+        ("t.csv", STATE.format("gold", "", "", ""), {}, []),
+        ("t.csv", STATE.format("age", 1, 2, 3), {}, []),
+        (
+            "t.csv",
+            "image,annotator,label\na,x,NA\na,y,cat\nb,x,dog\nb,y,None\nb,z,?\n",
+            {},
+            ["3 answers are NA, None, [?], and count as none"],
+        ),
+        (
+            "t.csv",
+            PER_CENT,
+            {"min_confidence": 0.5},
+            ["90.*are they in per cent"],
+        ),
+        ("t.jsonl", MANY, {}, ["12 of 12 .* hold all 2 .*--top_k=3"]),
+        ("t.csv", LIST_ONCE, {}, ["12 of 12 classes occur once"]),
+        (
+            "t.jsonl",
+            lines(
+                {"image": "a", "answer": "cat"},
+                {"image": "b", "answer": "dog or cat"},
+                {"image": "c", "answer": "I cannot tell."},
+            ),
+            {},
+            ["2 of 3 classes look like sentences"],
+        ),
+        # All at once, the worst first.
+        (
+            "t.csv",
+            "image,label,worker,status,score\na,NA,x,1,90\na,cat.,x,2,40\n"
+            "b,dog,y,1,70\n",
+            {"min_confidence": 0.5},
+            ["status", "per cent", "count as none", "sentences"],
+        ),
+    ],
+)
+def test_doubts(name, content, options, words, tmp_path):
+    options = {"layout": "long"} | options if name == "t.csv" else options
+    found = doubts_about(stored(tmp_path, name, content), **options)
+    assert len(found) == len(words)
+    for text, word in zip(found, words):
+        assert re.search(word, text)
+
+
+def test_what_counts_as_no_answer_is_a_class_if_it_is_named_so(tmp_path):
+    rows = "image,label\na,none\na,mild\nb,severe\n"
+    path = stored(tmp_path, "t.csv", rows)
+    names = ["none", "mild", "severe"]
+    assert read(path, class_names=names).sets["a"] == {"none", "mild"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(path, none_of_these=["none"]).sets["a"] == {"mild"}
+    # An empty set says why it is empty.
+    rows = "id,candidates,truth\na,NA,NA\nb,cat|dog,cat\n"
+    path = stored(tmp_path, "t.csv", rows)
+    with pytest.raises(DataError, match="id a .*1 answers are NA"):
+        read(path)
+    with pytest.warns(DataWarning):
+        found = read(path, label_column="truth", empty_set="drop")
+    assert found.labels.tolist() == [0]
+
+
+def test_blank_annotators_are_not_one_person(tmp_path):
+    rows = "item,worker,label\na,x,cat\na,,dog\na,,dog\nb,,cat\n"
+    path = stored(tmp_path, "t.csv", rows)
+    found = read(path, min_votes=2, empty_set="drop")
+    assert found.sets == {"a": {"dog"}}
+    note = "3 answers name no annotator: each counts as one person's"
+    assert note in found.notes and "1 annotators" in found.notes
+
+
+def test_files_of_peerannot_are_found_by_their_number(tmp_path):
+    photos = tmp_path / "train"
+    for n, name in enumerate(("x/b-1.png", "x/a-10.png", "y/a-0.png")):
+        (photos / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (4, 4), 9 * n).save(photos / name)
+    answers = {"0": {"7": 1}, "1": {"7": 0}, "10": {"9": 1, "7": 0}}
+    found = load_table(stored(tmp_path, "answers.json", answers), photos)
+    assert found.ids.tolist() == ["0", "1", "10"]
+    assert found.images.read()[:, 0, 0, 0].tolist() == [18, 0, 9]
+
+
+def test_doubts_stand_at_the_end_of_a_check(tmp_path, repository):
+    Image.new("L", (4, 4)).save(tmp_path / "a.png")
+    Image.new("L", (4, 4), 9).save(tmp_path / "b.png")
+    path = stored(tmp_path, "t.csv", STATE.format("status", 1, 2, 1))
+    flags = ["--layout=long", "--network=small_cnn", "--batch_size=1"]
+    flags += ["--holdout=0", f"--dataset={path}", "--progress=none"]
+    done = subprocess.run(
+        [sys.executable, "-m", "alim_keras.check", *flags],
+        cwd=repository,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    *_, verdict, last = done.stdout.splitlines()
+    assert done.returncode == 0 and verdict.startswith("Sound")
+    assert "warning: columns that may say which answers count" in last
+
+
+FIELDS = ["data", "annotations", "image", "result", "value", "choices", "id"]
+FIELDS += ["custom_id", "response", "answer", "accept", "labels", "classes"]
+FIELDS += ["subject_data", "classification_id", "dataset_name", "0", "label"]
+ANY = st.recursive(
+    st.sampled_from([None, True, 0, 1.5, "", "a", "accept", "{", "[1]"]),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
+    ),
+    max_leaves=12,
+)
+
+
+@hypothesis.settings(
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+@hypothesis.given(ANY, st.sampled_from([None, *FORMATS]))
+def test_any_json_gives_sets_or_one_line(tmp_path, value, format):
+    path = stored(tmp_path, "t.json", json.dumps(value))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            assert len(read(path, format=format).candidates)
+        except AlimError as error:
+            assert "\n" not in str(error) and len(str(error)) < 1000
