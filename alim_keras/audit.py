@@ -102,6 +102,9 @@ def main(line):
             name=os.path.basename(run.config.data.dataset),
             review=options.review,
             as_given=training.candidates if training.known_as_sets else None,
+            features=training.images.reshape(len(training), -1)
+            if training.kind == "features"
+            else None,
         )
         paths = [*audit.write(out), os.path.join(out, "report.html")]
         images = training.images

@@ -1,0 +1,251 @@
+"use strict";
+// The review of a list of items: each has a picture and candidates, and gets
+// one answer. The page keeps answers in the browser's storage; where a server
+// stands behind it (data.served) that keeps them.
+const data = JSON.parse(document.getElementById("data").textContent);
+const $ = (id) => document.getElementById(id);
+const AT_ONCE = 40, STRIP = 14, SEARCHED = 8;
+const items = new Map(data.items.map((item, place) => [place, item]));
+let place = data.start, answered = data.answered, busy = false;
+
+function element(tag, fields = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), fields);
+  made.append(...children);
+  return made;
+}
+
+// What a server does, in the page: [id, label] in the order of the answers,
+// the last one of an id counts; a label of null is "cannot tell".
+const KEY = `alim_keras answers ${data.run}`;
+let log = [], stored = true;
+
+function storage(act) {
+  try {
+    if (stored) return act();
+  } catch (error) {
+    stored = false;
+    say("This browser keeps no answers: save them before you leave.");
+  }
+}
+
+function settle() {
+  // Another tab may have the same page open.
+  log = storage(() => JSON.parse(localStorage.getItem(KEY))) || log;
+  const given = new Map(log);
+  items.forEach((item) => {
+    delete item.answer;
+    if (given.has(item.id)) item.answer = given.get(item.id);
+  });
+  answered = [...items.values()].filter((item) => "answer" in item).length;
+}
+
+function keep(change) {
+  settle();
+  let at = change.place;
+  if (change.undo) {
+    const last = log.pop();
+    if (!last) return { place, answered, answer: items.get(place).answer };
+    at = [...items.values()].findIndex((item) => item.id === last[0]);
+    if (at < 0) at = place;
+  } else {
+    log.push([items.get(at).id, change.label]);
+  }
+  storage(() => localStorage.setItem(KEY, JSON.stringify(log)));
+  settle();
+  return { place: at, answered, next: unanswered(at), answer: items.get(at).answer };
+}
+
+function unanswered(after) {
+  for (let n = 1; n <= data.total; n++) {
+    const one = (after + n) % data.total;
+    if (!("answer" in items.get(one))) return one;
+  }
+  return after;
+}
+
+async function ask(address, options) {
+  const reply = await fetch(address, options);
+  if (!reply.ok) throw new Error(`${reply.status} ${await reply.text()}`);
+  return reply.json();
+}
+
+function post(change) {
+  const headers = { "Content-Type": "application/json" };
+  return ask("answer", { method: "POST", headers, body: JSON.stringify(change) });
+}
+
+async function load(one) {
+  if (!items.has(one)) {
+    const from = one - (one % AT_ONCE);
+    const part = await ask(`items?from=${from}&count=${AT_ONCE}`);
+    part.forEach((item, n) => items.set(from + n, item));
+  }
+  return items.get(one);
+}
+
+async function answer(change) {
+  if (busy) return;
+  busy = true;
+  // The space bar would press a button that was clicked.
+  document.activeElement.blur();
+  say("");
+  try {
+    const state = await (data.served ? post(change) : keep(change));
+    const item = await load(state.place);
+    delete item.answer;
+    if (state.answer !== undefined) item.answer = state.answer;
+    answered = state.answered;
+    place = change.undo ? state.place : state.next;
+    if (answered === data.total) say("All items have an answer.");
+  } catch (error) {
+    say(`The answer is not kept: ${error.message}`);
+  }
+  busy = false;
+  await show();
+}
+
+function say(text) {
+  $("note").textContent = text;
+}
+
+async function show() {
+  const shown = place, item = await load(shown);
+  if (shown !== place) return;
+  const picture = $("picture");
+  picture.src = item.image || "data:,";
+  picture.hidden = !item.image;
+  picture.alt = item.id;
+  $("name").textContent = `${shown + 1} of ${data.total.toLocaleString("en")}: ${item.id}`;
+  $("reason").textContent = item.reason;
+  $("choices").replaceChildren(...item.choices.map(([name, share, given], n) => {
+    const text = element("span", { textContent: name });
+    if (!given) text.append(element("small", { textContent: "not in the set" }));
+    const button = element("button", { onclick: () => answer({ place, label: name }) },
+      element("kbd", { textContent: n + 1 }), text,
+      element("span", { textContent: `${Math.round(100 * share)} %` }));
+    button.style.setProperty("--share", `${100 * share}%`);
+    button.setAttribute("aria-pressed", item.answer === name);
+    return button;
+  }));
+  $("unsure").setAttribute("aria-pressed", item.answer === null);
+  $("other").value = item.answer && !item.choices.some((c) => c[0] === item.answer) ? item.answer : "";
+  $("found").replaceChildren();
+  aside("votes", "Votes", item.votes.map(([who, name]) => `${who}: ${name}`).join(", "));
+  aside("near", "Nearest items, and their settled labels", item.near.length && element("div", {},
+    ...item.near.map(([image, label]) => element("figure", {},
+      element("img", { src: image, alt: "", onload: pixels }), element("figcaption", { textContent: label })))));
+  progress();
+  await strip(shown);
+}
+
+function aside(id, title, content) {
+  $(id).replaceChildren();
+  if (content) $(id).append(element("div", { className: "side" }, element("b", { textContent: title }), content));
+}
+
+function progress() {
+  $("bar").max = data.total;
+  $("bar").value = answered;
+  $("count").textContent = `${answered.toLocaleString("en")} of ${data.total.toLocaleString("en")} answered`;
+}
+
+function pixels(event) {
+  event.target.classList.toggle("tiny", event.target.naturalWidth <= 64);
+}
+
+async function strip(shown) {
+  const last = Math.min(shown + STRIP, data.total - 1);
+  await load(last);
+  if (shown !== place) return;
+  const buttons = [];
+  for (let one = Math.max(0, Math.min(shown - 1, data.total - STRIP)); one <= last; one++) {
+    const item = await load(one);
+    const button = element("button", { title: item.id, onclick: () => go(one) });
+    if (item.image) button.append(element("img", { src: item.thumb || item.image, alt: "", onload: pixels }));
+    button.append("answer" in item ? (item.answer ?? "cannot tell") : item.choices[0][0]);
+    button.classList.toggle("answered", "answer" in item);
+    if (one === shown) button.setAttribute("aria-current", "true");
+    buttons.push(button);
+  }
+  if (shown !== place) return;
+  $("strip").replaceChildren(...buttons);
+  const next = items.get(shown + 1);
+  if (next && next.image) new Image().src = next.image;
+}
+
+function go(one) {
+  place = Math.max(0, Math.min(one, data.total - 1));
+  say("");
+  return show();
+}
+
+function search() {
+  const typed = $("other").value.trim().toLowerCase();
+  const starts = [], holds = [];
+  for (const name of typed ? data.classes : []) {
+    const at = name.toLowerCase().indexOf(typed);
+    if (at === 0) (name.length === typed.length ? starts.unshift(name) : starts.push(name));
+    else if (at > 0) holds.push(name);
+  }
+  $("found").replaceChildren(...[...starts, ...holds].slice(0, SEARCHED).map((name) =>
+    element("button", { textContent: name, onclick: () => answer({ place, label: name }) })));
+}
+
+function cell(text) {
+  return `"${text.replaceAll('"', '""')}"`;
+}
+
+function csv() {
+  const rows = [...new Map(log)].filter(([, label]) => label !== null);
+  return ["id,label", ...rows.map((row) => row.map(cell).join(","))].join("\n") + "\n";
+}
+
+function pressed(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || $("review").hidden) return;
+  const typing = event.target.id === "other";
+  if (typing && event.key === "Enter") $("found").firstChild?.click();
+  if (typing && ["Enter", "Escape"].includes(event.key)) event.target.blur();
+  const isPressed = event.target.closest("button, a") && event.key === " ";
+  if (typing || isPressed) return;
+  const buttons = $("choices").children;
+  if (event.key === "0") $("other").focus();
+  else if (event.key >= "1" && event.key <= "9") buttons[event.key - 1]?.click();
+  else if (event.key === " ") $("unsure").click();
+  else if (event.key === "u") $("undo").click();
+  else if (event.key === "ArrowRight") go(place + 1);
+  else if (event.key === "ArrowLeft") go(place - 1);
+  else return;
+  event.preventDefault();
+}
+
+function open(id) {
+  const sections = [...document.querySelectorAll("main > section")];
+  if (!sections.some((section) => section.id === id)) id = sections[0].id;
+  for (const section of sections) section.hidden = section.id !== id;
+  const tabs = document.querySelector("header nav");
+  tabs.hidden = false;
+  tabs.replaceChildren(...sections.map((section) => {
+    const tab = element("button", { textContent: section.dataset.title, onclick: () => { location.hash = `/${section.id}`; } });
+    if (section.id === id) tab.setAttribute("aria-current", "page");
+    return tab;
+  }));
+}
+
+window.addEventListener("hashchange", () => open(location.hash.slice(2)));
+open(location.hash.slice(2));
+if (data.total) {
+  $("done").hidden = false;
+  if (!data.served) {
+    settle();
+    place = unanswered(data.total - 1);
+    $("save").onclick = (event) => {
+      event.currentTarget.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
+    };
+  }
+  $("picture").onload = pixels;
+  $("unsure").onclick = () => answer({ place, label: null });
+  $("undo").onclick = () => answer({ undo: true });
+  $("other").oninput = search;
+  document.addEventListener("keydown", pressed);
+  show();
+}
