@@ -87,16 +87,15 @@ class Items:
 
     def __getitem__(self, place):
         row, item = int(self.rows[place]), self._review.iloc[place]
-        given, near = set(_list(item["candidates"])), self.near(place)
+        given = set(_list(item["candidates"]))
+        near = [(self._address(n, "near"), n) for n in self.near(place)]
         pairs = zip(_list(item["choices"]), _list(item["chances"]))
         return {
             "id": item["id"],
             "reason": f"{item['reason'][:1].upper()}{item['reason'][1:]}.",
             "choices": [(name, share, name in given) for name, share in pairs],
             "votes": self._said(row),
-            "near": [
-                (self._address(n, "near"), self._settled[n]) for n in near
-            ],
+            "near": [(uri, self._settled[n]) for uri, n in near],
             "image": self._address(row, "image"),
             "thumb": self._address(row, "thumb"),
         }

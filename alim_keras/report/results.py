@@ -29,9 +29,10 @@ class Audit:
             (the expected number of wrong sets), `suspect_share` (the expected
             share of them where the truth was not told), `mean_set_size`,
             `noise_rate`, `noise_rate_reason`, `noise_rate_learnt` (from the
-            sets, not told), `temperature`, `kind` (in words), `kinds` (how many examples of each source), `looked_at`
-            (by a person already), `settled_accuracy`, `compared_labels` (of
-            how many), and those of `tables.count_known`.
+            sets, not told), `temperature`, `kind` (in words), `kinds` (how many
+            examples of each source), `looked_at` (by a person already),
+            `settled_accuracy`, `compared_labels` (of how many), and
+            those of `tables.count_known`.
         history: Data frame of metrics.csv, or None.
         class_names: C strings.
         votes: `data.annotators.VoteArrays`, or None.

@@ -1,5 +1,6 @@
 import base64
 import hashlib
+import html
 import html.parser
 import io
 import json
@@ -108,8 +109,7 @@ def test_the_items_of_the_page(text, audit):
 
 
 def test_neighbours_have_pictures_and_settled_labels():
-    vectors = np.eye(200)[:, :40] + np.eye(200)[:, [199] * 40] * 0
-    vectors[np.arange(200), np.arange(200) % 40] = 1
+    vectors = np.eye(40)[np.arange(200) % 40]
     audit = sample_audit(features=vectors)
     images = np.zeros((200, 4, 4, 1), "uint8")
     images[:] = np.arange(200)[:, None, None, None]
@@ -130,13 +130,11 @@ def test_nothing_of_the_data_becomes_markup_and_nothing_is_loaded(text):
     for wrong in ("<script>alert", "<b>set", "<i>bob", "<img src=x"):
         assert wrong not in text
     (policy,) = re.findall(r'Policy" content="([^"]*)"', text)
-    assert policy == (
-        "default-src 'none'; script-src &#39;".replace("&#39;", "'")
-        + module.script_hash()
-        + "'; style-src "
-        "'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'"
-    ).replace("'", "&#39;")
+    assert html.unescape(policy) == (
+        f"default-src 'none'; script-src '{module.script_hash()}'; style-src "
+        "'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri "
+        "'none'; form-action 'none'"
+    )
     assert re.search(r"https?://|//cdn|@import|url\(", text) is None
     for name, value in attributes:
         assert not name.startswith("on")

@@ -142,9 +142,7 @@ def test_choices_by_hand():
     assert chances == [
         [0.5, 0.29, 0.2, 0.01, 0.0], [0.5, 0.5], [0.995, 0.005]
     ]  # fmt: skip
-    many, _ = tables.choices(
-        np.ones((1, 12)), np.ones((1, 12), bool), NAMES * 3
-    )
+    many, _ = tables.choices(np.ones((1, 12)), np.full((1, 12), True), "x" * 12)
     assert len(many[0]) == 9
 
 
