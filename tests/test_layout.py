@@ -19,7 +19,7 @@ LAYERS = (
     ("callbacks", "data", "noise_rate"),
     ("report",),
     ("app",),
-    ("train", "check", "audit", "predict", "export"),
+    ("train", "check", "audit", "review", "predict", "export"),
     ("compare", "benchmark", "__main__"),
 )
 RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}

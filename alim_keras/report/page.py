@@ -72,14 +72,16 @@ class Items:
         votes: `VoteArrays`, or None.
         class_names: C strings.
         address: Function from an example's row and one of "image", "thumb"
-            and "near" to the address of such a picture, or None.
+            and "near" to the address of such a picture, or None; or None.
     """
 
     def __init__(self, review, ids, settled, votes, class_names, address):
         self._review, self._index = review, pd.Index(ids)
-        self._settled, self._address = list(settled), address
+        self._settled = list(settled)
+        self._address = address or (lambda row, use: None)
         self._votes, self._names = votes, class_names
         self.ids = review["id"].tolist()
+        self.num_examples = len(self._settled)
         self.rows = self._index.get_indexer(self.ids)
 
     def __len__(self):
@@ -146,11 +148,6 @@ def page(audit, pictures=None, review_images=200):
         for title, tables in _GROUPS.items()
         if audit.annotators is not None or title != "Annotators"
     ]
-    policy = (
-        f"default-src 'none'; script-src '{script_hash()}'; style-src "
-        "'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri "
-        "'none'; form-action 'none'"
-    )
     data = {
         "run": audit.identity,
         "classes": audit.class_names,
@@ -166,7 +163,7 @@ def page(audit, pictures=None, review_images=200):
         figures=audit.figures(),
         tabs=tabs,
         plots=_curves(audit.history),
-        policy=policy,
+        policy=policy(),
         data=data,
         script=markupsafe.Markup(_script()),
     )
@@ -191,10 +188,15 @@ def with_data(text, data):
     return f"{before}{mark}{data}{end}{after}"
 
 
-def script_hash():
-    """Returns the page's script as a source of a content policy."""
+def policy():
+    """Returns the content policy of the page: its own script, and no other."""
     digest = hashlib.sha256(_script().encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"
+    return (
+        "default-src 'none'; script-src 'sha256-"
+        f"{base64.b64encode(digest).decode()}'; style-src 'unsafe-inline'; "
+        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+        "form-action 'none'"
+    )
 
 
 _ENVIRONMENT = jinja2.Environment(

@@ -148,26 +148,32 @@ class Audit:
         # Imported here: it draws, and takes a second.
         from alim_keras.report.page import page
 
-        text = page(self, self._pictures(images), review_images)
+        text = page(self, pictures(images, len(self.labels)), review_images)
         if path is not None:
             write_atomically(path, text)
         return text
 
-    def _pictures(self, images):
-        """Returns a function from rows and a size to pictures, or None."""
-        # Feature vectors have no picture.
-        if images is None or np.shape(images)[1:3] == (1, 1):
-            return None
-        if len(np.shape(images)) != 4 or len(images) != len(self.labels):
-            raise DataError(
-                "Argument `images` must be (N, H, W, channels), a picture for "
-                f"each of {len(self.labels)} examples. Received: "
-                f"shape={np.shape(images)}"
-            )
-        if isinstance(images, DiskImages):
-            # Show files as they are, not as the network sees them.
-            return images.pictures
-        return lambda rows, largest: image_rows(images, rows)
+
+def pictures(images, count):
+    """Returns a function from rows and a size to pictures, or None.
+
+    `images` are uint8 `(N, H, W, channels)` or `DiskImages`; feature vectors
+    have no picture.
+
+    Raises:
+        DataError: If they are not `count` pictures.
+    """
+    if images is None or np.shape(images)[1:3] == (1, 1):
+        return None
+    if len(np.shape(images)) != 4 or len(images) != count:
+        raise DataError(
+            "Argument `images` must be (N, H, W, channels), a picture for "
+            f"each of {count} examples. Received: shape={np.shape(images)}"
+        )
+    if isinstance(images, DiskImages):
+        # Show files as they are, not as the network sees them.
+        return images.pictures
+    return lambda rows, largest: image_rows(images, rows)
 
 
 def percent(share):

@@ -192,8 +192,9 @@ def review(labels, label, budget, votes=None, known=None, class_names=()):
 def choices(belief, given, class_names):
     """Returns what a person chooses from, the likeliest first, by item.
 
-    Of the belief and of sets S, floats `(n, C)`: two lists of n lists, at most nine class names, for nine keys, and their shares of the
-    belief: candidates, the two likeliest classes, others from 1 % on.
+    Of the belief and of sets S, floats `(n, C)`: two lists of n lists, at most
+    nine class names, for nine keys, and their shares of the belief. They are
+    candidates, the two likeliest classes, and others from 1 % on.
     """
     given = given > 0
     shares = belief / np.maximum(belief.sum(axis=1, keepdims=True), 1e-30)

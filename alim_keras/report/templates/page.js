@@ -77,7 +77,7 @@ function post(change) {
 async function load(one) {
   if (!items.has(one)) {
     const from = one - (one % AT_ONCE);
-    const part = await ask(`items?from=${from}&count=${AT_ONCE}`);
+    const part = await ask(`items/${from}`);
     part.forEach((item, n) => items.set(from + n, item));
   }
   return items.get(one);
