@@ -8,10 +8,8 @@ import re
 
 import jinja2
 import markupsafe
-import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from PIL import Image
 
 from alim_keras import __version__
@@ -24,41 +22,9 @@ _MOST_ROWS = 1000
 # Pixels of the longer side of a picture that stands in the page, and of a
 # neighbour's; and up to which one is stored without loss.
 _LARGE, _SMALL, _TINY = 384, 80, 64
-# Colours that people with any kind of colour vision tell apart.
-_COLOURS = ("#0072b2", "#c2500a", "#007a5e", "#a8487f")
-# Columns of metrics.csv that share a plot.
-_CURVES = (
-    ["loss", "cls_loss", "cont_loss", "mix_loss"],
-    ["covering_rate", "holdout_covering_rate", "outside"],
-    ["lambda"],
-    ["pseudo_label_accuracy", "test_accuracy"],
-)
 # Shares, which the page shows as percentages.
 _SHARES = "share outside_share given_wrong_share agreement expected_agreement "
 _SHARES = frozenset(f"{_SHARES} adds alone".split())
-_GROUPS = {
-    "Classes": {
-        "Classes, the noisiest first": (
-            "classes",
-            "Given: sets that hold the class. Settled: items settled as it; "
-            "outside: those of them whose set lacks it. Given wrong: sets that "
-            "hold it, settled as another.",
-        ),
-        "Given and settled classes": (
-            "confusions",
-            "Items whose set holds the one class and that are settled as the "
-            "other, outside their set; and their share of all such sets.",
-        ),
-    },
-    "Annotators": {
-        "Annotators": (
-            "annotators",
-            "Agreement: votes that are the settled label; chance corrected: "
-            "Cohen's kappa. Adds: right where nobody else gave it; alone: for "
-            "a class that nobody else gave there.",
-        ),
-    },
-}
 _DATA = '<script type="application/json" id="data">'
 
 
@@ -136,18 +102,8 @@ def page(audit, pictures=None, review_images=200):
             ("near", sorted(near), _SMALL),
         ):
             for row, picture in zip(rows, pictures(rows, size)):
-                uris[row, use] = _uri("webp", encoded(picture, size))
-    tabs = [
-        {
-            "title": title,
-            "tables": [
-                (heading, words, _table(getattr(audit, name)))
-                for heading, (name, words) in tables.items()
-            ],
-        }
-        for title, tables in _GROUPS.items()
-        if audit.annotators is not None or title != "Annotators"
-    ]
+                content = base64.b64encode(encoded(picture, size)).decode()
+                uris[row, use] = f"data:image/webp;base64,{content}"
     data = {
         "run": audit.identity,
         "classes": audit.class_names,
@@ -155,14 +111,20 @@ def page(audit, pictures=None, review_images=200):
         "answered": 0,
         "start": 0,
         "items": [items[place] for place in range(len(items))],
+        "history": {},
         "served": False,
     }
+    if audit.history is not None:
+        history = audit.history.apply(pd.to_numeric, errors="coerce")
+        history = history.replace([np.inf, -np.inf], np.nan).astype(object)
+        history = history.where(history.notna(), None)
+        data["history"] = history.to_dict("list")
     text = _ENVIRONMENT.get_template("page.html.j2").render(
         version=__version__,
         name=audit.summary["name"] or "Candidate labels",
         figures=audit.figures(),
-        tabs=tabs,
-        plots=_curves(audit.history),
+        audit=audit,
+        table=_table,
         policy=policy(),
         data=data,
         script=markupsafe.Markup(_script()),
@@ -172,19 +134,19 @@ def page(audit, pictures=None, review_images=200):
 
 
 def with_data(text, data):
-    """Returns a report with other data, for a server that stands behind it.
+    """Returns a report with some data changed, for a server behind it.
 
     Raises:
         CheckpointError: The report was written by another version.
     """
     before, mark, rest = text.partition(_DATA)
-    _, end, after = rest.partition("</script>")
+    own, end, after = rest.partition("</script>")
     if not end or f"<script>{_script()}</script>" not in after:
         raise CheckpointError(
             "report.html is of another version of this package; the audit "
             "command writes it again."
         )
-    data = jinja2.utils.htmlsafe_json_dumps(data)
+    data = jinja2.utils.htmlsafe_json_dumps({**json.loads(own), **data})
     return f"{before}{mark}{data}{end}{after}"
 
 
@@ -247,36 +209,3 @@ def encoded(image, largest, effort=4):
     out = io.BytesIO()
     picture.save(out, "WEBP", lossless=tiny, quality=80, method=effort)
     return out.getvalue()
-
-
-def _curves(history):
-    """Draws columns of metrics.csv by epoch, where they are known.
-
-    Returns:
-        List of pairs: a caption, and an SVG as a data URI.
-    """
-    plots = []
-    for columns in _CURVES if history is not None else ():
-        columns = [name for name in columns if name in history]
-        frame = history[columns].apply(pd.to_numeric, errors="coerce")
-        frame = frame.replace([np.inf, -np.inf], np.nan)
-        # Values of every few epochs are joined by lines.
-        frame = frame.dropna(axis=1, how="all").interpolate()
-        if not frame.size:
-            continue
-        figure = Figure((5.2, 3.1), layout="constrained")
-        figure.patch.set_visible(False)
-        axes = figure.add_subplot(facecolor="none", xlabel="epoch")
-        frame.index = np.arange(1, len(frame) + 1)
-        frame.plot(ax=axes, color=list(_COLOURS[: len(frame.columns)]))
-        out = io.BytesIO()
-        # The same ids of clip paths in every run.
-        with matplotlib.rc_context({"svg.hashsalt": "alim_keras"}):
-            figure.savefig(out, format="svg", metadata={"Date": None})
-        title = f"By epoch: {', '.join(frame)}."
-        plots.append((title, _uri("svg+xml", out.getvalue())))
-    return plots
-
-
-def _uri(kind, content):
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"

@@ -65,7 +65,7 @@ function unanswered(after) {
 
 async function ask(address, options) {
   const reply = await fetch(address, options);
-  if (!reply.ok) throw new Error(`${reply.status} ${await reply.text()}`);
+  if (!reply.ok) throw new Error(`${reply.status} ${reply.statusText}`);
   return reply.json();
 }
 
@@ -218,6 +218,31 @@ function pressed(event) {
   event.preventDefault();
 }
 
+const SVG = "http://www.w3.org/2000/svg";
+// Columns of metrics.csv that share a plot.
+const CURVES = [["loss", "cls_loss", "cont_loss", "mix_loss"], ["covering_rate", "holdout_covering_rate", "outside"],
+  ["lambda"], ["pseudo_label_accuracy", "test_accuracy"]];
+
+function plot(names) {
+  const known = names.filter((name) => data.history[name]?.some((value) => value !== null));
+  const values = known.flatMap((name) => data.history[name]).filter((value) => value !== null);
+  const low = Math.min(...values), high = Math.max(...values);
+  const drawing = document.createElementNS(SVG, "svg");
+  drawing.setAttribute("viewBox", "0 0 300 150");
+  const legend = known.map((name, n) => {
+    const column = data.history[name], line = document.createElementNS(SVG, "polyline");
+    const x = (epoch) => (300 * epoch) / Math.max(column.length - 1, 1);
+    const points = column.map((value, epoch) => [x(epoch), 145 - (140 * (value - low)) / (high - low || 1)]);
+    line.setAttribute("points", points.filter((_, epoch) => column[epoch] !== null).join(" "));
+    line.setAttribute("class", `colour${n}`);
+    drawing.append(line);
+    const last = column.findLast((value) => value !== null);
+    return element("span", { className: `colour${n}`, textContent: `${name.replaceAll("_", " ")} ${last.toPrecision(3)}` });
+  });
+  const range = `${low.toPrecision(3)} to ${high.toPrecision(3)} in ${data.history[known[0]]?.length} epochs; at last: `;
+  return known.length ? [element("figure", {}, drawing, element("figcaption", {}, range, ...legend))] : [];
+}
+
 function open(id) {
   const sections = [...document.querySelectorAll("main > section")];
   if (!sections.some((section) => section.id === id)) id = sections[0].id;
@@ -233,6 +258,7 @@ function open(id) {
 
 window.addEventListener("hashchange", () => open(location.hash.slice(2)));
 open(location.hash.slice(2));
+$("plots")?.append(...CURVES.flatMap(plot));
 if (data.total) {
   $("done").hidden = false;
   if (!data.served) {
