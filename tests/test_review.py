@@ -95,7 +95,7 @@ def served(tmp_path_factory):
     listed = pd.DataFrame(
         {
             "id": ids[::-1],
-            "reason": "outside its set, 90% sure of cat",
+            "reason": "outside its set, 90 % sure of cat",
             "candidates": json.dumps(NAMES[1:]),
             "choices": json.dumps(NAMES),
             "chances": "[0.9, 0.06, 0.04]",

@@ -229,7 +229,7 @@ def neighbours(features, rows, rank):
 
 def _reason(row, annotators):
     """Returns in words why a row of labels.csv, a dict, is worth a look."""
-    words = f"{row['probability']:.0%} sure of {row['label']}"
+    words = f"{100 * row['probability']:.0f} % sure of {row['label']}"
     if row["undecided"]:
         words = f"undecided between {row['label']} and {row['runner_up']}"
     if row["outside"]:

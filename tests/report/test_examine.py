@@ -263,7 +263,7 @@ def test_the_files(tmp_path):
     assert json.loads(rows["labels.csv"][0]["candidates"]) == ["dog", "elk"]
     first = rows["review.csv"][0]
     assert first["settled"] == "cat"
-    assert first["reason"] == "outside its set, 70% sure of cat"
+    assert first["reason"] == "outside its set, 70 % sure of cat"
     by_class = {row["class"]: row for row in rows["noise_by_class.csv"]}
     assert by_class["cat"]["outside_share"] == "1.0000"
     assert [list(row.values()) for row in rows["confusions.csv"]] == [

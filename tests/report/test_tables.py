@@ -121,13 +121,13 @@ def test_reasons_in_words():
         vote_frame(VOTES, ["x", "y", "z"], PETS, "abcdef"), list("abcdef"), PETS
     )
     found = listed(votes=votes, class_names=PETS).set_index("id")["reason"]
-    assert found["b"] == "outside its set, 90% sure of cat"
+    assert found["b"] == "outside its set, 90 % sure of cat"
     assert found["c"] == (
         "undecided between cat and dog; annotators disagree: dog 2, cat 1"
     )
-    assert found["d"] == "80% sure of dog"
+    assert found["d"] == "80 % sure of dog"
     assert found["e"] == "outside its set, undecided between dog and elk"
-    assert found["f"] == "60% sure of elk"
+    assert found["f"] == "60 % sure of elk"
 
 
 def test_choices_by_hand():

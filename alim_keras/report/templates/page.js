@@ -133,7 +133,7 @@ async function show() {
   aside("votes", "Votes", item.votes.map(([who, name]) => `${who}: ${name}`).join(", "));
   aside("near", "Nearest items, and their settled labels", item.near.length && element("div", {},
     ...item.near.map(([image, label]) => element("figure", {},
-      element("img", { src: image, alt: "", onload: pixels }), element("figcaption", { textContent: label })))));
+      element("img", { src: image, alt: "" }), element("figcaption", { textContent: label })))));
   progress();
   await strip(shown);
 }
@@ -149,10 +149,6 @@ function progress() {
   $("count").textContent = `${answered.toLocaleString("en")} of ${data.total.toLocaleString("en")} answered`;
 }
 
-function pixels(event) {
-  event.target.classList.toggle("tiny", event.target.naturalWidth <= 64);
-}
-
 async function strip(shown) {
   const last = Math.min(shown + STRIP, data.total - 1);
   await load(last);
@@ -161,7 +157,7 @@ async function strip(shown) {
   for (let one = Math.max(0, Math.min(shown - 1, data.total - STRIP)); one <= last; one++) {
     const item = await load(one);
     const button = element("button", { title: item.id, onclick: () => go(one) });
-    if (item.image) button.append(element("img", { src: item.thumb || item.image, alt: "", onload: pixels }));
+    if (item.image) button.append(element("img", { src: item.thumb || item.image, alt: "" }));
     button.append("answer" in item ? (item.answer ?? "cannot tell") : item.choices[0][0]);
     button.classList.toggle("answered", "answer" in item);
     if (one === shown) button.setAttribute("aria-current", "true");
@@ -268,7 +264,6 @@ if (data.total) {
       event.currentTarget.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
     };
   }
-  $("picture").onload = pixels;
   $("unsure").onclick = () => answer({ place, label: null });
   $("undo").onclick = () => answer({ undo: true });
   $("other").oninput = search;
