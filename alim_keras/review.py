@@ -22,10 +22,14 @@ class ReviewConfig:
     """Review.
 
     Attributes:
+        answers: Take the answers in an export of Label Studio, CVAT or
+            FiftyOne, or in any file that --dataset reads, into answers.csv,
+            and serve nothing.
         out: Folder where audit --out wrote. Without it: the run's own.
         port: Port of 127.0.0.1 to listen on. Without it: any that is free.
     """
 
+    answers: str | None = path()
     out: str | None = path()
     port: int | None = whole(None, low=1, high=65535)
 
@@ -39,7 +43,7 @@ COMMAND = cli.Command(
     ),
     groups=(ReviewConfig, ReopenConfig),
     words=("run",),
-    examples=("review runs/mine", "review runs/mine --out=audit"),
+    examples=("review runs/mine", "review runs/mine --answers=export.json"),
 )
 
 
@@ -50,8 +54,10 @@ def main(line):
     from alim_keras.app import build
     from alim_keras.app import load
     from alim_keras.app.run_folder import RunFolder
+    from alim_keras.data import read_votes
     from alim_keras.data.annotators import VoteArrays
     from alim_keras.report import server
+    from alim_keras.report import tasks
     from alim_keras.report.page import Items
     from alim_keras.report.results import pictures
 
@@ -82,6 +88,15 @@ def main(line):
         known = (training.ids, labels["label"], votes, names)
         items = Items(review, *known, server.address if show else None)
         answers = server.Answers(out.path, items.ids, names)
+        if line.options.answers:
+            votes = read_votes(line.options.answers, class_names=names)
+            given = tasks.answers(votes, training.ids.tolist())
+            answers.take(given)
+            print(
+                f"{len(given):,} answers to {votes['item'].nunique():,} items "
+                f"of {line.options.answers} are in {out.file('answers.csv')}."
+            )
+            return
         text, port = out.read_text("report.html"), line.options.port or 0
         with server.Server(text, items, answers, show, port) as started:
             print(

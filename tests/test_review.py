@@ -251,7 +251,9 @@ def test_the_command_from_a_run_to_known_labels(tmp_path):
     assert commands.train_own(run, table, flags)[0] == 0
     code, line = commands.fails("review", run)
     assert code == 5 and "no report.html" in line and "audit" in line
-    assert commands.call("audit", run, "--review=30")[0] == 0
+    flags_of_audit = ("--review=30", "--review_format=label_studio")
+    code, out, _ = commands.call("audit", run, *flags_of_audit)
+    assert code == 0 and "review.label_studio.json" in out
     listed = own.read_rows(run / "review.csv")
     words = [sys.executable, "-m", "alim_keras", "review", str(run)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
@@ -287,3 +289,15 @@ def test_the_command_from_a_run_to_known_labels(tmp_path):
     code, out, _ = commands.call("check", *words, "--none_of_these=unsure")
     assert code == 0
     assert "3 of the 3 true labels" in out and "in place of their sets" in out
+    # What another program exports is added.
+    tasks = json.loads((run / "review.label_studio.json").read_text())[5:7]
+    for task in tasks:
+        result = task.pop("predictions")[0]["result"]
+        result[0]["value"]["choices"] = [own.NAMES[0]]
+        task["annotations"] = [{"completed_by": 7, "result": result}]
+    export = tmp_path / "export.json"
+    export.write_text(json.dumps(tasks))
+    code, out, err = commands.call("review", run, f"--answers={export}")
+    assert code == 0 and "2 answers to 2 items" in out, err
+    more = [{"id": name, "label": own.NAMES[0]} for name in ids[5:7]]
+    assert own.read_rows(run / "answers.csv") == [*answers, *more]

@@ -94,9 +94,7 @@ def _suggested(weights, candidates):
     return suggested
 
 
-def label_rows(
-    ids, weights, candidates, class_names, source, is_graded=False
-):
+def label_rows(ids, weights, candidates, class_names, source, is_graded=False):
     """Returns rows of labels.csv as a data frame.
 
     Columns: `id`; `candidates`, the given set, and `suggested`, lists of class

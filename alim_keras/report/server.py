@@ -47,15 +47,25 @@ class Answers:
         self._allowed, self._lock = {*class_names, None}, threading.Lock()
         # By id, a class name, or None for "cannot tell".
         self._labels, self._others, self._before = {}, {}, []
-        listed = frozenset(ids)
+        self._listed = frozenset(ids)
         for name in (_ANSWERS, _UNCLEAR):
             place = os.path.join(folder, name)
             if os.path.exists(place):
                 with open(place, encoding="utf-8", newline="") as file:
                     for row in csv.DictReader(file):
-                        is_listed = row["id"] in listed
+                        is_listed = row["id"] in self._listed
                         labels = self._labels if is_listed else self._others
                         labels[row["id"]] = row.get("label")
+
+    def take(self, labels):
+        """Takes the answers in a dict from ids to class names at once."""
+        with self._lock:
+            for name, label in labels.items():
+                self._others.pop(name, None)
+                self._labels.pop(name, None)
+                own = self._labels if name in self._listed else self._others
+                own[name] = label
+            self._write({None, *labels.values()})
 
     def of(self, place):
         """Returns `{"answer": ...}` of an item, `{}` of one without."""
@@ -99,11 +109,15 @@ class Answers:
             self._labels.pop(self._ids[place], None)
             if new:
                 self._labels[self._ids[place]] = new["answer"]
-            for label in {*old.values(), *new.values()}:
-                name = _UNCLEAR if label is None else _ANSWERS
-                target = os.path.join(self._folder, name)
-                files.write_atomically(target, self.text(label is None))
+            self._write({*old.values(), *new.values()})
             return self.state(place)
+
+    def _write(self, labels):
+        """Writes the files that hold some labels."""
+        for is_unclear in {label is None for label in labels}:
+            name = _UNCLEAR if is_unclear else _ANSWERS
+            path = os.path.join(self._folder, name)
+            files.write_atomically(path, self.text(is_unclear))
 
     def text(self, is_unclear=False):
         """Returns what answers.csv, or cannot_tell.csv, holds."""
