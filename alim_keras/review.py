@@ -91,7 +91,7 @@ def main(line):
         if line.options.answers:
             votes = read_votes(line.options.answers, class_names=names)
             given = tasks.answers(votes, training.ids.tolist())
-            answers.take(given)
+            answers.put({name: {"label": c} for name, c in given.items()})
             print(
                 f"{len(given):,} answers to {votes['item'].nunique():,} items "
                 f"of {line.options.answers} are in {out.file('answers.csv')}."

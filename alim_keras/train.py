@@ -201,9 +201,7 @@ def _frozen_run(config, folder, scope, replicas):
         first.check_same(config)
         if first.finished() is None:
             train(config, first, scope, replicas)
-        return build.reopened(
-            cli.read_flags(first.read_text("run.flags")), first
-        )
+        return build.reopened(cli.read_flags(first.read_text("run.flags")), first)
 
 
 def _default_run_dir(config):

@@ -150,9 +150,7 @@ text = functools.partial(_field, str, "text", ())
 path = functools.partial(_field, _absolute, "path", ())
 file_or_text = functools.partial(_field, _file_or_text, "file or text", ())
 network = functools.partial(_field, _network, "name, .keras file or folder", ())
-trained_part = functools.partial(
-    _field, _trained_part, "none, all, last:K or after:E"
-)
+trained_part = functools.partial(_field, _trained_part, "none, all, last:K or after:E")
 code = functools.partial(_field, _code, "name or FILE.py:NAME", ())
 dataset = functools.partial(
     _field, _dataset, "name, table, .npz file or folder", ()

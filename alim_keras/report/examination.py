@@ -132,7 +132,7 @@ def examine(
         annotators = tables.annotators(
             votes, label, vote_beliefs, sets.class_names
         )
-    chosen = tables.review(frame, label, review, votes, known, sets.class_names)
+    chosen = tables.review(frame, label, review, known)
     rows = pd.Index(frame["id"]).get_indexer(chosen["id"])
     names, chances = [], []
     for block in blocks(len(rows), sets.num_classes):
@@ -145,7 +145,7 @@ def examine(
     return Audit(
         labels=frame,
         review=chosen,
-        classes=tables.classes(sets, label, outside, pairs),
+        classes=tables.classes(sets, label, outside),
         confusions=pairs,
         confusion_counts=counts,
         annotators=annotators,
@@ -226,7 +226,6 @@ def _summary(sets, labels):
     kinds = {kind: int((labels["source"] == kind).sum()) for kind in KINDS}
     kinds = {kind: count for kind, count in kinds.items() if count}
     suspicion = labels["suspicion"].astype("float64")
-    asked = suspicion[labels["source"] != "known"]
     return {
         "num_examples": len(sets),
         "num_classes": sets.num_classes,
@@ -235,7 +234,6 @@ def _summary(sets, labels):
         "outside": int(labels["outside"].sum()),
         "undecided": int(labels["undecided"].sum()),
         "suspect": float(suspicion.sum()),
-        "suspect_share": float(asked.mean()) if len(asked) else None,
         "mean_set_size": float(sets.sizes.mean()),
         "known_labels": 0,
         "compared_labels": 0,

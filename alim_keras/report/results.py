@@ -26,8 +26,7 @@ class Audit:
         annotators: A row per annotator, see `tables.annotators`, or None.
         summary: Dict of plain values, None where they are not known: `name`,
             `num_examples`, `num_classes`, `outside`, `undecided`, `suspect`
-            (the expected number of wrong sets), `suspect_share` (the expected
-            share of them where the truth was not told), `mean_set_size`,
+            (the expected number of wrong sets), `mean_set_size`,
             `noise_rate`, `noise_rate_reason`, `noise_rate_learnt` (from the
             sets, not told), `temperature`, `kind` (in words), `kinds` (how many
             examples of each source), `looked_at` (by a person already),

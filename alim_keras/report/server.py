@@ -32,7 +32,7 @@ _HEADERS = (
 
 
 class Answers:
-    """The answers to a review list, on the disk as soon as they are given.
+    """The answers to a review list, and their two files.
 
     What the files hold already stays, also on items that are not listed.
 
@@ -43,90 +43,78 @@ class Answers:
     """
 
     def __init__(self, folder, ids, class_names):
-        self._folder, self._ids = folder, ids
+        self._folder, self._ids, self._listed = folder, ids, set(ids)
         self._allowed, self._lock = {*class_names, None}, threading.Lock()
         # By id, a class name, or None for "cannot tell".
-        self._labels, self._others, self._before = {}, {}, []
-        self._listed = frozenset(ids)
+        self._labels, self._written = {}, {}
         for name in (_ANSWERS, _UNCLEAR):
-            place = os.path.join(folder, name)
-            if os.path.exists(place):
-                with open(place, encoding="utf-8", newline="") as file:
+            path = os.path.join(folder, name)
+            if os.path.exists(path):
+                with open(path, encoding="utf-8", newline="") as file:
                     for row in csv.DictReader(file):
-                        is_listed = row["id"] in self._listed
-                        labels = self._labels if is_listed else self._others
-                        labels[row["id"]] = row.get("label")
-
-    def take(self, labels):
-        """Takes the answers in a dict from ids to class names at once."""
-        with self._lock:
-            for name, label in labels.items():
-                self._others.pop(name, None)
-                self._labels.pop(name, None)
-                own = self._labels if name in self._listed else self._others
-                own[name] = label
-            self._write({None, *labels.values()})
+                        self._labels[row["id"]] = row.get("label")
 
     def of(self, place):
-        """Returns `{"answer": ...}` of an item, `{}` of one without."""
+        """Returns `{"label": ...}` of an item, `{}` of one without answer."""
         name = self._ids[place]
-        return {"answer": self._labels[name]} if name in self._labels else {}
+        return {"label": self._labels[name]} if name in self._labels else {}
 
     def state(self, place):
         """Returns what the page is told of an item and of the whole list."""
         count = len(self._ids)
         after = itertools.chain(range(place + 1, count), range(place + 1))
         free = (n for n in after if self._ids[n] not in self._labels)
-        state = {"place": place, "answered": len(self._labels)}
-        return {**state, **self.of(place), "next": next(free, place)}
+        answered = len(self._labels.keys() & self._listed)
+        state = {"place": place, "answered": answered, **self.of(place)}
+        return {**state, "next": next(free, place)}
 
     def change(self, wish):
-        """Takes an answer, or takes the last one back; returns the `state`.
+        """Takes what the page says of an item, and returns its `state`.
 
         Args:
-            wish: Dict of `place` and `label`, a class name or None for
-                "cannot tell"; or of `undo`.
+            wish: Dict of its `place`, and its `label`, a class name or None
+                for "cannot tell"; without `label` its answer is taken back.
 
         Raises:
-            ValueError: It is neither, or names no item or class.
+            ValueError: It is none.
         """
+        match wish:
+            case {"place": int(place), "label": (str() | None) as label}:
+                new = {"label": label}
+            case {"place": int(place)} if len(wish) == 1:
+                new = {}
+            case _:
+                raise ValueError("a place and a label were expected")
+        if place not in range(len(self._ids)):
+            raise ValueError("no such place")
+        if not self._allowed.issuperset(new.values()):
+            raise ValueError("no such class")
         with self._lock:
-            match wish:
-                case {"undo": True} if not self._before:
-                    return self.state(0)
-                case {"undo": True}:
-                    place, new = self._before.pop()
-                    old = self.of(place)
-                case {"place": int(place), "label": (str() | None) as label}:
-                    if place not in range(len(self._ids)):
-                        raise ValueError("no such place")
-                    if label not in self._allowed:
-                        raise ValueError("no such class")
-                    old, new = self.of(place), {"answer": label}
-                    self._before.append((place, old))
-                case _:
-                    raise ValueError("neither place and label nor undo")
-            self._labels.pop(self._ids[place], None)
-            if new:
-                self._labels[self._ids[place]] = new["answer"]
-            self._write({*old.values(), *new.values()})
+            self.put({self._ids[place]: new})
             return self.state(place)
 
-    def _write(self, labels):
-        """Writes the files that hold some labels."""
-        for is_unclear in {label is None for label in labels}:
-            name = _UNCLEAR if is_unclear else _ANSWERS
-            path = os.path.join(self._folder, name)
-            files.write_atomically(path, self.text(is_unclear))
+    def put(self, answers):
+        """Changes answers, a dict from ids to what `of` returns."""
+        for name, answer in answers.items():
+            self._labels.pop(name, None)
+            if answer:
+                self._labels[name] = answer["label"]
+        for name in (_ANSWERS, _UNCLEAR):
+            text = self.text(name)
+            if text != self._written.get(name):
+                path = os.path.join(self._folder, name)
+                files.write_atomically(path, text)
+                self._written[name] = text
 
-    def text(self, is_unclear=False):
+    def text(self, name=_ANSWERS):
         """Returns what answers.csv, or cannot_tell.csv, holds."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["id"] if is_unclear else ["id", "label"])
-        for row in (self._others | self._labels).items():
-            if (row[1] is None) == is_unclear:
-                writer.writerow(row[:1] if is_unclear else row)
+        width = 2 if name == _ANSWERS else 1
+        writer.writerow(["id", "label"][:width])
+        for row in [*self._labels.items()]:
+            if (row[1] is None) == (name == _UNCLEAR):
+                writer.writerow(row[:width])
         return text.getvalue()
 
 

@@ -7,8 +7,6 @@ from sklearn.neighbors import NearestNeighbors
 
 from alim_keras.noise_rate import wilson
 
-# Confusions in a class's row.
-_TYPICAL = 3
 # Keys of a review, and what a class outside the set has a key for.
 _KEYS, _UNLIKELY = 9, 0.01
 # Neighbours of an item, of so many items.
@@ -42,16 +40,16 @@ def confusions(sets, label, outside):
     return counts, wrong.reset_index(drop=True)
 
 
-def classes(sets, label, outside, pairs):
+def classes(sets, label, outside):
     """Returns a row per class, the noisiest first.
 
     Columns: `class`; `given`, the number of sets that hold it; `settled`, of
     examples that are settled as it; `outside`, how many of these lack it in
     their set, and `outside_share`, of `settled`; `given_wrong`, how many of
     the sets that hold it are settled outside, and `given_wrong_share`, of
-    `given`; `mean_set_size`, of the sets that hold it; `confusions`, the most
-    frequent with it. A share of nothing is NaN. They are sorted by the larger
-    of the lower ends of the two shares' 95 % intervals (Wilson's).
+    `given`; `mean_set_size`, of the sets that hold it. A share of nothing is
+    NaN. They are sorted by the larger of the lower ends of the two shares'
+    95 % intervals (Wilson's).
     """
 
     def count(classes, weights=None):
@@ -61,12 +59,6 @@ def classes(sets, label, outside, pairs):
     given = count(sets.indices)
     wrong = count(sets.indices[np.repeat(outside, sets.sizes)])
     settled, missed = count(label), count(label[outside])
-    typical = {name: [] for name in sets.class_names}
-    for pair in pairs.itertuples():
-        text = f"{pair.given} -> {pair.settled} {pair.count}"
-        for name in (pair.given, pair.settled):
-            if len(typical[name]) < _TYPICAL:
-                typical[name].append(text)
     frame = pd.DataFrame(
         {
             "class": np.array(sets.class_names, object),
@@ -77,7 +69,6 @@ def classes(sets, label, outside, pairs):
             "given_wrong": wrong,
             "given_wrong_share": _share(wrong, given),
             "mean_set_size": _share(count(sets.indices, sizes), given),
-            "confusions": [", ".join(texts) for texts in typical.values()],
         }
     )
     surely = np.maximum(_lowest(missed, settled), _lowest(wrong, given))
@@ -150,7 +141,7 @@ def annotators(votes, label, belief, class_names):
     return pd.DataFrame(people, columns=columns.split())
 
 
-def review(labels, label, budget, votes=None, known=None, class_names=()):
+def review(labels, label, budget, known=None):
     """Returns the rows to look at, the classes with most to gain first.
 
     `gain = P(truth outside S) + P(truth is not the settled label)` is the
@@ -161,7 +152,7 @@ def review(labels, label, budget, votes=None, known=None, class_names=()):
 
     `labels` is the frame of labels.csv, `label` the classes of its settled
     labels, integers `(N,)`; examples that are `known`, bool `(N,)`, are left
-    out; `votes`, `VoteArrays`, are for words on annotators who disagree.
+    out.
     """
     gain = (labels["suspicion"] + (1 - labels["probability"])).to_numpy()
     useful = gain >= _LEAST
@@ -175,11 +166,7 @@ def review(labels, label, budget, votes=None, known=None, class_names=()):
     order = np.lexsort((rank, group, -totals[group]))
     rows = rows[order]
     chosen = labels.iloc[rows].reset_index(drop=True)
-    words = {} if votes is None else votes.disagreements(rows, class_names)
-    chosen["reason"] = [
-        _reason(record, words.get(row, ""))
-        for row, record in zip(rows, chosen.to_dict("records"), strict=True)
-    ]
+    chosen["reason"] = [_reason(row) for row in chosen.to_dict("records")]
     chosen["rank"], chosen["gain"] = rank[order], gain[rows]
     chosen["class"] = chosen["label"]
     columns = (
@@ -227,15 +214,13 @@ def neighbours(features, rows, rank):
     return found
 
 
-def _reason(row, annotators):
+def _reason(row):
     """Returns in words why a row of labels.csv, a dict, is worth a look."""
     words = f"{100 * row['probability']:.0f} % sure of {row['label']}"
     if row["undecided"]:
         words = f"undecided between {row['label']} and {row['runner_up']}"
     if row["outside"]:
         words = f"outside its set, {words}"
-    if annotators:
-        words += f"; annotators disagree: {annotators}"
     return words
 
 

@@ -65,7 +65,7 @@ def saved(page, tmp_path):
     allow = {"behavior": "allow", "downloadPath": str(folder)}
     page.do("Page.setDownloadBehavior", **allow)
     page.value("document.getElementById('save').click()")
-    for _ in range(400):
+    for _ in range(6000):
         if (folder / "answers.csv").exists():
             return folder / "answers.csv"
         page.value("new Promise((done) => setTimeout(done, 10))")
@@ -114,7 +114,7 @@ def test_an_answer_may_be_changed(page, audit, tmp_path):
     press(page, "12")
     page.press("ArrowLeft")
     page.press("ArrowLeft")
-    page.until("place === 0")
+    page.until("visible === 0")
     press(page, "2")
     # The next one without an answer, not the next one.
     page.until("document.getElementById('name').textContent[0] === '3'")
@@ -124,8 +124,8 @@ def test_an_answer_may_be_changed(page, audit, tmp_path):
     assert [found[name] for name in audit.review["id"][:2]] == expected
     # Undo brings the first answer back.
     press(page, "u")
-    page.until("items.get(0).answer !== undefined")
-    assert page.value("items.get(0).answer") == choices[0][0]
+    page.until("items.get(0).label !== undefined")
+    assert page.value("items.get(0).label") == choices[0][0]
 
 
 def test_the_photograph_stands_above_the_fold(page):

@@ -115,8 +115,8 @@ def test_most_votes_make_an_answer():
 def test_answers_taken_at_once(tmp_path):
     (tmp_path / "cannot_tell.csv").write_text("id\nb\n")
     answers = server.Answers(tmp_path, ["a", "b"], ["cat", "dog"])
-    answers.take({"b": "dog", "unlisted": "cat"})
+    answers.put({"b": {"label": "dog"}, "unlisted": {"label": "cat"}})
     text = (tmp_path / "answers.csv").read_text()
-    assert text == "id,label\nunlisted,cat\nb,dog\n"
+    assert text == "id,label\nb,dog\nunlisted,cat\n"
     assert (tmp_path / "cannot_tell.csv").read_text() == "id\n"
     assert answers.state(0)["answered"] == 1

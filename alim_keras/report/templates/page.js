@@ -6,7 +6,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const AT_ONCE = 40, STRIP = 14, SEARCHED = 8;
 const items = new Map(data.items.map((item, place) => [place, item]));
-let place = data.start, answered = data.answered, busy = false;
+let place = data.start, visible = place, answered = data.answered, busy = false;
 
 function element(tag, fields = {}, ...children) {
   const made = Object.assign(document.createElement(tag), fields);
@@ -14,10 +14,12 @@ function element(tag, fields = {}, ...children) {
   return made;
 }
 
-// What a server does, in the page: [id, label] in the order of the answers,
-// the last one of an id counts; a label of null is "cannot tell".
+// What a server does, in the page: labels by id, the last one given last; null
+// is "cannot tell". Without a label an answer is taken back.
 const KEY = `alim_keras answers ${data.run}`;
-let log = [], stored = true;
+let labels = new Map(), stored = true;
+// Places and what was there before, for undo.
+const before = [];
 
 function storage(act) {
   try {
@@ -30,35 +32,28 @@ function storage(act) {
 
 function settle() {
   // Another tab may have the same page open.
-  log = storage(() => JSON.parse(localStorage.getItem(KEY))) || log;
-  const given = new Map(log);
-  items.forEach((item) => {
-    delete item.answer;
-    if (given.has(item.id)) item.answer = given.get(item.id);
-  });
-  answered = [...items.values()].filter((item) => "answer" in item).length;
+  labels = new Map(storage(() => JSON.parse(localStorage.getItem(KEY))) || labels);
+  for (const item of items.values()) {
+    delete item.label;
+    if (labels.has(item.id)) item.label = labels.get(item.id);
+  }
+  answered = [...items.values()].filter((item) => "label" in item).length;
 }
 
 function keep(change) {
+  const item = items.get(change.place);
   settle();
-  let at = change.place;
-  if (change.undo) {
-    const last = log.pop();
-    if (!last) return { place, answered, answer: items.get(place).answer };
-    at = [...items.values()].findIndex((item) => item.id === last[0]);
-    if (at < 0) at = place;
-  } else {
-    log.push([items.get(at).id, change.label]);
-  }
-  storage(() => localStorage.setItem(KEY, JSON.stringify(log)));
+  labels.delete(item.id);
+  if ("label" in change) labels.set(item.id, change.label);
+  storage(() => localStorage.setItem(KEY, JSON.stringify([...labels])));
   settle();
-  return { place: at, answered, next: unanswered(at), answer: items.get(at).answer };
+  return { ...change, answered, next: unanswered(change.place) };
 }
 
 function unanswered(after) {
   for (let n = 1; n <= data.total; n++) {
     const one = (after + n) % data.total;
-    if (!("answer" in items.get(one))) return one;
+    if (!("label" in items.get(one))) return one;
   }
   return after;
 }
@@ -83,25 +78,28 @@ async function load(one) {
   return items.get(one);
 }
 
-async function answer(change) {
-  if (busy) return;
+async function change(wish, isUndo = false) {
+  if (busy || !wish) return;
   busy = true;
   // The space bar would press a button that was clicked.
   document.activeElement.blur();
   say("");
   try {
-    const state = await (data.served ? post(change) : keep(change));
-    const item = await load(state.place);
-    delete item.answer;
-    if (state.answer !== undefined) item.answer = state.answer;
+    const item = await load(wish.place), old = { place: wish.place };
+    if ("label" in item) old.label = item.label;
+    const state = await (data.served ? post(wish) : keep(wish));
+    if (isUndo) before.pop();
+    else before.push(old);
+    delete item.label;
+    if ("label" in state) item.label = state.label;
     answered = state.answered;
-    place = change.undo ? state.place : state.next;
+    place = isUndo ? wish.place : state.next;
     if (answered === data.total) say("All items have an answer.");
   } catch (error) {
     say(`The answer is not kept: ${error.message}`);
   }
+  await show().catch((error) => say(error.message));
   busy = false;
-  await show();
 }
 
 function say(text) {
@@ -111,6 +109,8 @@ function say(text) {
 async function show() {
   const shown = place, item = await load(shown);
   if (shown !== place) return;
+  // What a key answers is what a person sees.
+  visible = shown;
   const picture = $("picture");
   picture.src = item.image || "data:,";
   picture.hidden = !item.image;
@@ -120,22 +120,22 @@ async function show() {
   $("choices").replaceChildren(...item.choices.map(([name, share, given], n) => {
     const text = element("span", { textContent: name });
     if (!given) text.append(element("small", { textContent: "not in the set" }));
-    const button = element("button", { onclick: () => answer({ place, label: name }) },
+    const button = element("button", { onclick: () => change({ place: visible, label: name }) },
       element("kbd", { textContent: n + 1 }), text,
       element("span", { textContent: `${Math.round(100 * share)} %` }));
     button.style.setProperty("--share", `${100 * share}%`);
-    button.setAttribute("aria-pressed", item.answer === name);
+    button.setAttribute("aria-pressed", item.label === name);
     return button;
   }));
-  $("unsure").setAttribute("aria-pressed", item.answer === null);
-  $("other").value = item.answer && !item.choices.some((c) => c[0] === item.answer) ? item.answer : "";
+  $("unsure").setAttribute("aria-pressed", item.label === null);
+  $("other").value = item.label && !item.choices.some((c) => c[0] === item.label) ? item.label : "";
   $("found").replaceChildren();
   aside("votes", "Votes", item.votes.map(([who, name]) => `${who}: ${name}`).join(", "));
   aside("near", "Nearest items, and their settled labels", item.near.length && element("div", {},
     ...item.near.map(([image, label]) => element("figure", {},
       element("img", { src: image, alt: "" }), element("figcaption", { textContent: label })))));
   progress();
-  await strip(shown);
+  strip(shown);
 }
 
 function aside(id, title, content) {
@@ -158,8 +158,8 @@ async function strip(shown) {
     const item = await load(one);
     const button = element("button", { title: item.id, onclick: () => go(one) });
     if (item.image) button.append(element("img", { src: item.thumb || item.image, alt: "" }));
-    button.append("answer" in item ? (item.answer ?? "cannot tell") : item.choices[0][0]);
-    button.classList.toggle("answered", "answer" in item);
+    button.append("label" in item ? (item.label ?? "cannot tell") : item.choices[0][0]);
+    button.classList.toggle("answered", "label" in item);
     if (one === shown) button.setAttribute("aria-current", "true");
     buttons.push(button);
   }
@@ -184,7 +184,7 @@ function search() {
     else if (at > 0) holds.push(name);
   }
   $("found").replaceChildren(...[...starts, ...holds].slice(0, SEARCHED).map((name) =>
-    element("button", { textContent: name, onclick: () => answer({ place, label: name }) })));
+    element("button", { textContent: name, onclick: () => change({ place: visible, label: name }) })));
 }
 
 function cell(text) {
@@ -192,7 +192,7 @@ function cell(text) {
 }
 
 function csv() {
-  const rows = [...new Map(log)].filter(([, label]) => label !== null);
+  const rows = [...labels].filter(([, label]) => label !== null);
   return ["id,label", ...rows.map((row) => row.map(cell).join(","))].join("\n") + "\n";
 }
 
@@ -260,12 +260,16 @@ if (data.total) {
   if (!data.served) {
     settle();
     place = unanswered(data.total - 1);
+    for (const id of labels.keys()) {
+      const last = data.items.findIndex((item) => item.id === id);
+      if (last >= 0) before.push({ place: last });
+    }
     $("save").onclick = (event) => {
       event.currentTarget.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
     };
   }
-  $("unsure").onclick = () => answer({ place, label: null });
-  $("undo").onclick = () => answer({ undo: true });
+  $("unsure").onclick = () => change({ place: visible, label: null });
+  $("undo").onclick = () => change(before.at(-1), true);
   $("other").oninput = search;
   document.addEventListener("keydown", pressed);
   show();
