@@ -9,9 +9,10 @@ import json
 import os
 import re
 import secrets
-import socketserver
 import threading
-from wsgiref import simple_server
+from socketserver import ThreadingMixIn
+from wsgiref.simple_server import WSGIRequestHandler
+from wsgiref.simple_server import WSGIServer
 
 from alim_keras import files
 from alim_keras.report import page
@@ -26,8 +27,6 @@ _HEADERS = (
     ("Content-Security-Policy", page.policy()),
     ("X-Content-Type-Options", "nosniff"),
     ("X-Frame-Options", "DENY"),
-    ("Referrer-Policy", "no-referrer"),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
 )
 
 
@@ -118,7 +117,7 @@ class Answers:
         return text.getvalue()
 
 
-class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
+class Server(ThreadingMixIn, WSGIServer):
     """Shows a review list to this machine, and to nobody else.
 
     It listens on 127.0.0.1, and answers only requests that name that host and
@@ -232,7 +231,7 @@ class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
             raise _Refused(500, f"not written: {error}") from error
 
 
-class _Handler(simple_server.WSGIRequestHandler):
+class _Handler(WSGIRequestHandler):
     # Seconds to wait for a request, or the rest of one.
     timeout = 60
 
