@@ -97,6 +97,9 @@ def main(line):
                 f"of {line.options.answers} are in {out.file('answers.csv')}."
             )
             return
+        if not len(items):
+            print(f"{out.file('review.csv')} lists no item.")
+            return
         text, port = out.read_text("report.html"), line.options.port or 0
         with server.Server(text, items, answers, show, port) as started:
             print(

@@ -157,10 +157,8 @@ class Server(ThreadingMixIn, WSGIServer):
                 kind, content = "application/json", self._change(request, path)
             else:
                 kind, content = self._content(path)
-            status, content = (
-                200,
-                content if kind == _PICTURE else content.encode(),
-            )
+            content = content if kind == _PICTURE else content.encode()
+            status = 200
         except _Refused as error:
             status, kind = error.args[0], "text/plain"
             content = error.args[-1].encode()
