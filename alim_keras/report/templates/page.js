@@ -268,6 +268,8 @@ if (data.total) {
       event.currentTarget.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
     };
   }
+  // Enlarged further, a small picture is harder to make out.
+  $("picture").onload = (event) => event.target.style.setProperty("--most", `${48 * event.target.naturalWidth}px`);
   $("unsure").onclick = () => change({ place: visible, label: null });
   $("undo").onclick = () => change(before.at(-1), true);
   $("other").oninput = search;
