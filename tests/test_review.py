@@ -242,7 +242,6 @@ def test_a_browser_answers_20_of_100000_items_by_keys(served):
     assert text == (folder / "answers.csv").read_bytes()
 
 
-@pytest.mark.timeout(300)
 def test_the_command_from_a_run_to_known_labels(tmp_path):
     own.write_folder(tmp_path, count=40, tested=4)
     flags = f"--images={tmp_path / 'photos'}"
