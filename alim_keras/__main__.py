@@ -9,6 +9,7 @@ COMMANDS = {
     "train": "train a classifier on candidate sets",
     "check": "read labels and images, and say what was found",
     "audit": "find the labels that are wrong, and write a report",
+    "review": "answer the audit's review list in a browser",
     "predict": "predict new images with a trained model",
     "export": "write a run's models and labels again",
     "compare": "train a grid of methods, noise and seeds",

@@ -16,8 +16,10 @@ import numpy as np
 from alim_keras.app import cli
 from alim_keras.app import process
 from alim_keras.app.config import ReopenConfig
+from alim_keras.app.values import choice
 from alim_keras.app.values import path
 from alim_keras.app.values import whole
+from alim_keras.report import tasks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +28,9 @@ class AuditConfig:
 
     Attributes:
         review: How many items review.csv lists for a person to look at.
+        review_format: Write these items as tasks of another program, too:
+            label_studio, cvat or fiftyone. What it exports once they are
+            answered, review --answers=EXPORT takes.
         folds: Train this many networks, each without one part of the items,
             and judge each part by the network that never saw its labels. It
             takes as many trainings, and finds more. Without it: what the
@@ -36,6 +41,7 @@ class AuditConfig:
     """
 
     review: int = whole(200, low=1)
+    review_format: str = choice("csv", tasks.FORMATS)
     folds: int | None = whole(None, low=2, high=100)
     fold_epochs: int | None = whole(None, low=1)
     out: str | None = path()
@@ -102,8 +108,14 @@ def main(line):
             name=os.path.basename(run.config.data.dataset),
             review=options.review,
             as_given=training.candidates if training.known_as_sets else None,
+            features=training.images.reshape(len(training), -1)
+            if training.kind == "features"
+            else None,
         )
-        paths = [*audit.write(out), os.path.join(out, "report.html")]
+        paths = audit.write(out)
+        names = audit.class_names
+        paths += tasks.write(out, options.review_format, audit.review, names)
+        paths.append(os.path.join(out, "report.html"))
         images = training.images
         if training.pictures is not None:
             images = training.pictures

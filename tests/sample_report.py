@@ -68,7 +68,7 @@ def examined(data, **options):
     )
 
 
-def sample_audit(count=200, class_names=HOSTILE, bare=False, ids=None):
+def sample_audit(count=200, class_names=HOSTILE, bare=False, ids=None, **more):
     """Examines random sets and predictions; the same every time.
 
     The last class is never given and never predicted. With `bare` there is no
@@ -90,7 +90,7 @@ def sample_audit(count=200, class_names=HOSTILE, bare=False, ids=None):
     given = np.zeros((count, num_classes), bool)
     given[np.arange(count), said] = True
     ids = ids or [f"images/{row:05d}.png" for row in range(count)]
-    options = {"class_names": class_names, "ids": ids, "review": 20}
+    options = {"class_names": class_names, "ids": ids, "review": 20, **more}
     if bare:
         return examine(probabilities, given, kind="table", **options)
     entries = [

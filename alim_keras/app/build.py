@@ -380,6 +380,30 @@ class OpenRun:
     epoch: int
 
 
+def settings(line, folder):
+    """Returns the `Config` of a run folder that a `cli.Line` names."""
+    options = line.group(ReopenConfig)
+    for name in ("run.flags", "candidates.npz"):
+        if folder.existing(name) is None:
+            raise CheckpointError(
+                f"There is no {name} in {folder.path}. The train command "
+                "with this --run_dir writes it again."
+            )
+    moved = {"data_dir": options.data_dir, "images": options.images}
+    moved = {name: place for name, place in moved.items() if place}
+    config = cli.read_flags(folder.read_text("run.flags"))
+    config = config.replace(run_dir=folder.path, **moved)
+    code = {"method": config.method.method, "format": config.table.format}
+    for name, value in code.items():
+        if value and ":" in value and not options.trust_code:
+            raise ConfigError(
+                "The run's run.flags names code of its own, "
+                f"--{name}={value}, which would run with your rights. Read "
+                "it, then add --trust_code."
+            )
+    return config
+
+
 @contextlib.contextmanager
 def open_run(line, lock=True):
     """Opens the run that a `cli.Line` names, and keeps it locked.
@@ -387,32 +411,14 @@ def open_run(line, lock=True):
     Yields:
         The `OpenRun`, its model with the weights of the selected epoch.
     """
-    folder, options = RunFolder(line.words["run"]), line.group(ReopenConfig)
+    folder = RunFolder(line.words["run"])
     if not folder.checkpoint.exists():
         raise CheckpointError(
             f"There is no checkpoint in {folder.path}. Give the folder of a "
             "run that finished at least one epoch."
         )
     with folder.lock() if lock else contextlib.nullcontext():
-        for name in ("run.flags", "candidates.npz"):
-            if folder.existing(name) is None:
-                raise CheckpointError(
-                    f"There is no {name} in {folder.path}. The train command "
-                    "with this --run_dir writes it again."
-                )
-        moved = {"data_dir": options.data_dir, "images": options.images}
-        moved = {name: place for name, place in moved.items() if place}
-        config = cli.read_flags(folder.read_text("run.flags"))
-        config = config.replace(run_dir=folder.path, **moved)
-        code = {"method": config.method.method, "format": config.table.format}
-        for name, value in code.items():
-            if value and ":" in value and not options.trust_code:
-                raise ConfigError(
-                    "The run's run.flags names code of its own, "
-                    f"--{name}={value}, which would run with your rights. Read "
-                    "it, then add --trust_code."
-                )
-        yield reopened(config, folder)
+        yield reopened(settings(line, folder), folder)
 
 
 def reopened(config, folder):

@@ -1,6 +1,5 @@
 """Votes as numbers, and what each annotator's votes are worth."""
 
-import collections
 import dataclasses
 
 import numpy as np
@@ -79,18 +78,6 @@ class VoteArrays:
     def overlap(self):
         # With fewer votes an example `VoteModel` ranks worse than `SetModel`.
         return 0 < 1.5 * len(np.unique(self.rows)) <= len(self)
-
-    def disagreements(self, rows, class_names):
-        """Returns "cat 2, dog 1" by row, of rows with votes for two classes."""
-        words = {}
-        for row in rows:
-            labels = self.classes[self.of_rows([row])].tolist()
-            # Of equally many votes the first class comes first.
-            counts = collections.Counter(sorted(labels)).most_common()
-            if len(counts) > 1:
-                texts = (f"{class_names[c]} {number}" for c, number in counts)
-                words[row] = ", ".join(texts)
-        return words
 
 
 class VoteModel:

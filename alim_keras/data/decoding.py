@@ -93,7 +93,7 @@ def explain(error):
     return f"it is damaged or cannot be opened: {text}"
 
 
-def decode(source, size, channels=3, name=None, enlarge=True):
+def decode(source, size, channels=3, name=None, whole=False):
     """Returns an image file's pixels, brought to one square size.
 
     Grey, palette, CMYK and YCbCr images are converted, transparent ones laid
@@ -106,24 +106,27 @@ def decode(source, size, channels=3, name=None, enlarge=True):
         size: Integer, the side of the result; see `square`.
         channels: 1 or 3. Defaults to `3`.
         name: String, its name in messages. Defaults to the path.
-        enlarge: Whether an image whose shorter side is below `size` is
-            enlarged; else that side is kept. Defaults to `True`.
+        whole: Whether the whole image is returned, not enlarged, its longer
+            side at most `size`; else its middle square. Defaults to `False`.
 
     Returns:
-        uint8 `(size, size, channels)`.
+        uint8 `(size, size, channels)`, or `(H, W, channels)` of a whole one.
 
     Raises:
         DataError: It cannot be read; names the file and the reason.
     """
     try:
         with _open_file(source) as file, _open_image(file) as image:
-            size = size if enlarge else min(size, *image.size)
             image.draft(None, (_SPARE * size, _SPARE * size))
             image.load()
             # Damaged EXIF is no reason to refuse the pixels.
             with contextlib.suppress(Exception):
                 PIL.ImageOps.exif_transpose(image, in_place=True)
-            return square(_plain(image, "L" if channels == 1 else "RGB"), size)
+            image = _plain(image, "L" if channels == 1 else "RGB")
+            if not whole:
+                return square(image, size)
+            image.thumbnail((size, size))
+            return np.asarray(image).reshape(*image.size[::-1], -1)
     except Exception as error:
         # Damaged files make Pillow raise nearly everything.
         if name is None:

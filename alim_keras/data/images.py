@@ -123,8 +123,8 @@ class DiskImages:
         return pixels
 
     def pictures(self, index, largest=256):
-        """Returns a list of images to look at, up to `largest` pixels wide."""
-        return [self._load(row, largest, False) for row in self._rows[index]]
+        """Returns a list of whole images, sides of at most `largest` pixels."""
+        return [self._load(row, largest, True) for row in self._rows[index]]
 
     def digests(self):
         """Returns the hash of each file, hexadecimal strings `(N,)`."""
@@ -147,11 +147,11 @@ class DiskImages:
             self._kept[row] = pixels
         return pixels
 
-    def _load(self, row, size, enlarge=True):
+    def _load(self, row, size, whole=False):
         source, name = self._files[row], f"row {row} (an encoded image)"
         if not decoding.is_encoded(source):
             name = source = os.path.join(self._folder, os.fspath(source))
-        return decoding.decode(source, size, self._form[2], name, enlarge)
+        return decoding.decode(source, size, self._form[2], name, whole)
 
 
 def image_rows(images, index):

@@ -1,9 +1,9 @@
 """Settled labels of a run, and the audit of candidate sets."""
 
-from alim_keras.report.classes import write_classes
 from alim_keras.report.labels import blocks
 from alim_keras.report.labels import label_rows
 from alim_keras.report.labels import settled_labels
+from alim_keras.report.labels import write_classes
 from alim_keras.report.labels import write_table
 
 __all__ = [

@@ -50,7 +50,8 @@ class Settler:
 
     The arguments are those of `examine`; `sources` are strings `(N,)`,
     `votes` `VoteArrays` or None. `value` is the noise rate, `reason` a
-    sentence on it, `temperature` T of `P^(1/T)`.
+    sentence on it, `learnt` whether the sets gave it, `temperature` T of
+    `P^(1/T)`.
     """
 
     def __init__(self, noise_rate, probabilities, sets, sources, votes=None):
@@ -74,6 +75,7 @@ class Settler:
         elif noise_rate is None:
             self.value = GUESS
             self.reason = "nothing is known about it: a guess."
+        self.learnt = self._set_model is not None
         if not 0 <= self.value < 1:
             raise DataError(
                 "The noise rate must lie in [0, 1). Received: "

@@ -1,6 +1,7 @@
 """The audit of candidate sets, from probabilities or from a model."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,6 @@ from alim_keras.report.labels import blocks
 from alim_keras.report.labels import fill_untouched
 from alim_keras.report.labels import label_rows
 from alim_keras.report.results import Audit
-from alim_keras.report.votes import annotator_table
 
 _WORDS = {
     "known": "true labels that a person gave",
@@ -47,6 +47,7 @@ def examine(
     name=None,
     review=200,
     as_given=None,
+    features=None,
 ):
     """Settles each example's label and ranks the sets that look wrong.
 
@@ -77,6 +78,8 @@ def examine(
         review: Length of the review list. Defaults to `200`.
         as_given: The sets as somebody gave them, where `candidates` hold known
             labels in the place of some: wrong sets are counted in them.
+        features: Floats `(N, d)`, embeddings of the images: the nearest
+            neighbours of an item to review are shown; or None.
 
     Returns:
         An `Audit`.
@@ -103,7 +106,8 @@ def examine(
     if votes is not None:
         votes = VoteArrays.of(votes, sets.ids, sets.class_names)
     settler = Settler(noise_rate, probabilities, sets, sources, votes)
-    frame, vote_beliefs = _settle(probabilities, sets, sources, settler, votes)
+    believe = functools.partial(_believe, probabilities, sets, sources, settler)
+    frame, vote_beliefs = _settle(believe, sets, sources, votes)
     label = pd.Index(sets.class_names).get_indexer(frame["label"])
     outside = frame["outside"].to_numpy()
     counts, pairs = tables.confusions(sets, label, outside)
@@ -113,6 +117,7 @@ def examine(
         summary["noise_rate"] = settler.value
         summary["noise_rate_reason"] = settler.reason
         summary["temperature"] = settler.temperature
+        summary["noise_rate_learnt"] = settler.learnt
     if labels is not None:
         labels = np.asarray(labels)
         summary.update(tables.count_known(labels, as_given or sets))
@@ -124,15 +129,23 @@ def examine(
             summary["settled_accuracy"] = float(right.mean())
     annotators = None
     if votes is not None:
-        annotators = annotator_table(
+        annotators = tables.annotators(
             votes, label, vote_beliefs, sets.class_names
         )
+    chosen = tables.review(frame, label, review, known)
+    rows = pd.Index(frame["id"]).get_indexer(chosen["id"])
+    names, chances = [], []
+    for block in blocks(len(rows), sets.num_classes):
+        found = tables.choices(*believe(rows[block]), sets.class_names)
+        names += found[0]
+        chances += found[1]
+    chosen["choices"], chosen["chances"] = names, chances
+    near = tables.neighbours(features, rows, chosen["rank"])
+    chosen["neighbours"] = [sets.ids[places].tolist() for places in near]
     return Audit(
         labels=frame,
-        review=tables.review(
-            frame, label, review, votes, known, sets.class_names
-        ),
-        classes=tables.classes(sets, label, outside, pairs),
+        review=chosen,
+        classes=tables.classes(sets, label, outside),
         confusions=pairs,
         confusion_counts=counts,
         annotators=annotators,
@@ -140,6 +153,7 @@ def examine(
         history=history,
         class_names=list(sets.class_names),
         votes=votes,
+        identity=sets.content_hash,
     )
 
 
@@ -178,19 +192,25 @@ def _check(sets, probabilities, kind, labels, known):
             )
 
 
-def _settle(probabilities, sets, sources, settler, votes):
+def _believe(probabilities, sets, sources, settler, rows):
+    """Returns of some rows P(y | x, S) and S, `(n, C)`."""
+    weights = sets.rows(rows)
+    predicted = ~np.isin(sources[rows], BELIEFS)
+    belief = np.asarray(probabilities[rows], "float32")
+    _check_rows(belief, predicted, rows, sets.ids)
+    belief = fill_untouched(belief, weights)
+    if predicted.any():
+        settled = settler.belief(rows, belief, weights)
+        belief = np.where(predicted[:, None], settled, belief)
+    return belief, weights
+
+
+def _settle(believe, sets, sources, votes):
     """Returns labels.csv as a frame, and the belief in each vote or None."""
     frames, names = [], sets.class_names
     vote_beliefs = None if votes is None else np.zeros(len(votes))
-    predicted = ~np.isin(sources, BELIEFS)
     for rows in blocks(*sets.shape):
-        weights = sets.rows(rows)
-        belief = np.asarray(probabilities[rows], "float32")
-        _check_rows(belief, predicted[rows], rows, sets.ids)
-        belief = fill_untouched(belief, weights)
-        if predicted[rows].any():
-            settled = settler.belief(rows, belief, weights)
-            belief = np.where(predicted[rows, None], settled, belief)
+        belief, weights = believe(rows)
         found = sets.ids[rows], belief, weights, names, sources[rows]
         frames.append(label_rows(*found, sets.weights is not None))
         if votes is not None:
@@ -206,7 +226,6 @@ def _summary(sets, labels):
     kinds = {kind: int((labels["source"] == kind).sum()) for kind in KINDS}
     kinds = {kind: count for kind, count in kinds.items() if count}
     suspicion = labels["suspicion"].astype("float64")
-    asked = suspicion[labels["source"] != "known"]
     return {
         "num_examples": len(sets),
         "num_classes": sets.num_classes,
@@ -215,13 +234,13 @@ def _summary(sets, labels):
         "outside": int(labels["outside"].sum()),
         "undecided": int(labels["undecided"].sum()),
         "suspect": float(suspicion.sum()),
-        "suspect_share": float(asked.mean()) if len(asked) else None,
         "mean_set_size": float(sets.sizes.mean()),
         "known_labels": 0,
         "compared_labels": 0,
         **dict.fromkeys(
-            "noise_rate noise_rate_reason temperature settled_accuracy "
-            "realised_noise realised_noise_low realised_noise_high".split()
+            "noise_rate noise_rate_reason noise_rate_learnt temperature "
+            "settled_accuracy realised_noise realised_noise_low "
+            "realised_noise_high".split()
         ),
     }
 

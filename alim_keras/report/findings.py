@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from alim_keras.errors import first_five
-from alim_keras.report.classes import given_counts
+from alim_keras.report.labels import given_counts
 
 # Classes listed in full; of more, the commonest and the rarest.
 _CLASSES = 12

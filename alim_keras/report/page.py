@@ -1,118 +1,203 @@
-"""The audit as one HTML page that loads nothing and runs no script."""
+"""The page: a review list to answer, and what an audit found, on tabs."""
 
 import base64
+import hashlib
 import io
+import json
+import re
 
 import jinja2
 import markupsafe
-import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from PIL import Image
 
 from alim_keras import __version__
+from alim_keras.errors import CheckpointError
 from alim_keras.errors import DataError
-from alim_keras.report import results
+from alim_keras.report.results import percent
 
 # Rows of a table on the page; the files have all.
 _MOST_ROWS = 1000
-# Pixels of a picture's longer side, and up to which it is stored without loss.
-_LARGEST, _TINY = 256, 64
-# Colours that people with any kind of colour vision tell apart.
-_COLOURS = ("#0072b2", "#c2500a", "#007a5e", "#a8487f")
-# Columns of metrics.csv that share a plot.
-_CURVES = (
-    ["loss", "cls_loss", "cont_loss", "mix_loss"],
-    ["covering_rate", "holdout_covering_rate", "outside"],
-    ["lambda", "noise_rate"],
-    ["pseudo_label_accuracy", "test_accuracy"],
-)
+# Pixels of the longer side of a picture that stands in the page, and of a
+# neighbour's; and up to which one is stored without loss.
+_LARGE, _SMALL, _TINY = 384, 80, 64
+# Shares, which the page shows as percentages.
+_SHARES = "share outside_share given_wrong_share agreement expected_agreement "
+_SHARES = frozenset(f"{_SHARES} adds alone".split())
+_DATA = '<script type="application/json" id="data">'
+
+
+class Items:
+    """The items of a review list as the page wants them: dicts.
+
+    Args:
+        review: Data frame, see `tables.review`, or review.csv as strings.
+        ids: N strings, those of all examples.
+        settled: N strings, their settled labels.
+        votes: `VoteArrays`, or None.
+        class_names: C strings.
+        address: Function from an example's row and one of "image", "thumb"
+            and "near" to the address of such a picture, or None; or None.
+    """
+
+    def __init__(self, review, ids, settled, votes, class_names, address):
+        self._review, self._index = review, pd.Index(ids)
+        self._settled = list(settled)
+        self._address = address or (lambda row, use: None)
+        self._votes, self._names = votes, class_names
+        self.ids = review["id"].tolist()
+        self.num_examples = len(self._settled)
+        self.rows = self._index.get_indexer(self.ids)
+
+    def __len__(self):
+        return len(self.ids)
+
+    def __getitem__(self, place):
+        row, item = int(self.rows[place]), self._review.iloc[place]
+        given = set(_list(item["candidates"]))
+        near = [(self._address(n, "near"), n) for n in self.near(place)]
+        pairs = zip(_list(item["choices"]), _list(item["chances"]))
+        return {
+            "id": item["id"],
+            "reason": f"{item['reason'][:1].upper()}{item['reason'][1:]}.",
+            "choices": [(name, share, name in given) for name, share in pairs],
+            "votes": self._said(row),
+            "near": [(uri, self._settled[n]) for uri, n in near],
+            "image": self._address(row, "image"),
+            "thumb": self._address(row, "thumb"),
+        }
+
+    def near(self, place):
+        """Returns the rows of an item's neighbours, a list of integers."""
+        names = _list(self._review["neighbours"].iloc[place])
+        return self._index.get_indexer(names).tolist()
+
+    def _said(self, row):
+        """Returns who gave which class to an example, pairs of strings."""
+        votes = self._votes
+        if votes is None:
+            return []
+        span = votes.of_rows([row])
+        pairs = zip(votes.annotators[span], votes.classes[span])
+        return [(str(votes.names[a]), self._names[c]) for a, c in pairs]
 
 
 def page(audit, pictures=None, review_images=200):
     """Returns the report of an audit as one HTML document, see `to_html`.
 
-    Pictures, plots and style stand in the page, and its content policy
-    forbids all else. Whatever comes from the data is escaped. `pictures` is a
-    function from row numbers to uint8 images `(H, W, channels)`, or None.
+    Pictures, plots, style and script stand in the page, and its content
+    policy forbids all else. Whatever comes from the data is escaped.
+    `pictures` is a function from row numbers and a size in pixels to uint8
+    images `(H, W, channels)`, or None.
     """
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.PackageLoader("alim_keras.report"),
-    )
-    tables = {
-        "Given and settled classes": audit.confusions,
-        "Classes, the noisiest first": audit.classes,
-        "Annotators": audit.annotators,
+    review, labels = audit.review.iloc[:review_images], audit.labels
+    uris = {}
+    names = (labels["id"], labels["label"], audit.votes, audit.class_names)
+    items = Items(review, *names, lambda row, use: uris.get((row, use)))
+    if pictures is not None:
+        near = {row for place in range(len(items)) for row in items.near(place)}
+        for use, rows, size in (
+            ("image", items.rows.tolist(), _LARGE),
+            ("near", sorted(near), _SMALL),
+        ):
+            for row, picture in zip(rows, pictures(rows, size)):
+                content = base64.b64encode(encoded(picture, size)).decode()
+                uris[row, use] = f"data:image/webp;base64,{content}"
+    data = {
+        "run": audit.identity,
+        "classes": audit.class_names,
+        "total": len(items),
+        "answered": 0,
+        "start": 0,
+        "items": [items[place] for place in range(len(items))],
+        "history": {},
+        "served": False,
     }
-    text = environment.get_template("page.html.j2").render(
+    if audit.history is not None:
+        history = audit.history.apply(pd.to_numeric, errors="coerce")
+        history = history.replace([np.inf, -np.inf], np.nan).astype(object)
+        history = history.where(history.notna(), None)
+        data["history"] = history.to_dict("list")
+    text = _ENVIRONMENT.get_template("page.html.j2").render(
         version=__version__,
         name=audit.summary["name"] or "Candidate labels",
-        sentences=audit.describe().split("\n"),
-        cards=_cards(audit, review_images, pictures),
-        review_total=len(audit.review),
-        plots=_curves(audit.history),
-        tables={
-            title: _table(frame)
-            for title, frame in tables.items()
-            if frame is not None
-        },
+        figures=audit.figures(),
+        audit=audit,
+        table=_table,
+        policy=policy(),
+        data=data,
+        script=markupsafe.Markup(_script()),
     )
     # A lone surrogate, as in an undecodable file name, cannot be stored.
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _cards(audit, most, pictures):
-    """Returns the facts on the first examples of the review list, dicts."""
-    review = audit.review.iloc[:most]
-    rows = pd.Index(audit.labels["id"]).get_indexer(review["id"])
-    images = [None] * len(rows)
-    if pictures is not None and len(rows):
-        images = [data_uri(image) for image in pictures(rows)]
-    cards = review.to_dict("records")
-    for card, row, image in zip(cards, rows, images, strict=True):
-        suspicion = audit.labels["suspicion"][row]
-        card["image"] = image
-        card["given"] = results.listed(card["candidates"])
-        card["facts"] = {
-            "Runner-up": card["runner_up"],
-            "Suspicion of the set": results.percent(suspicion),
-            "Suggested set": results.listed(card["suggested"]),
-            "Votes": results.listed(_votes(audit, row)),
-        }
-    return cards
+def with_data(text, data):
+    """Returns a report with some data changed, for a server behind it.
+
+    Raises:
+        CheckpointError: The report was written by another version.
+    """
+    before, mark, rest = text.partition(_DATA)
+    own, end, after = rest.partition("</script>")
+    if not end or f"<script>{_script()}</script>" not in after:
+        raise CheckpointError(
+            "report.html is of another version of this package; the audit "
+            "command writes it again."
+        )
+    data = jinja2.utils.htmlsafe_json_dumps({**json.loads(own), **data})
+    return f"{before}{mark}{data}{end}{after}"
 
 
-def _votes(audit, row):
-    """Returns who gave which class to an example, strings."""
-    votes = audit.votes
-    if votes is None:
-        return []
-    span = votes.of_rows([row])
-    return [
-        f"{votes.names[who]}: {audit.class_names[label]}"
-        for who, label in zip(votes.annotators[span], votes.classes[span])
-    ]
+def policy():
+    """Returns the content policy of the page: its own script, and no other."""
+    digest = hashlib.sha256(_script().encode()).digest()
+    return (
+        "default-src 'none'; script-src 'sha256-"
+        f"{base64.b64encode(digest).decode()}'; style-src 'unsafe-inline'; "
+        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+_ENVIRONMENT = jinja2.Environment(
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    loader=jinja2.PackageLoader("alim_keras.report"),
+)
+
+
+def _script():
+    return _ENVIRONMENT.get_template("page.js").render()
+
+
+def _list(value):
+    return json.loads(value) if isinstance(value, str) else value
 
 
 def _table(frame):
     """Returns the first rows of a data frame as an HTML table, escaped."""
     frame = frame.iloc[:_MOST_ROWS]
+    forms = {name: percent for name in _SHARES & {*frame}}
     with pd.option_context("display.max_colwidth", None):
-        text = frame.rename(
-            columns=lambda name: name.replace("_", " ")
-        ).to_html(
-            index=False, border=0, float_format="{:,.3f}".format, na_rep="-"
+        text = frame.to_html(
+            index=False,
+            border=0,
+            formatters=forms,
+            float_format="{:,.3g}".format,
+            na_rep="-",
         )
+    # Only heads of columns have names of more than one word.
+    text = re.sub(r"<th>\w+</th>", lambda m: m[0].replace("_", " "), text)
     return markupsafe.Markup(text)
 
 
-def data_uri(image):
-    """Encodes a picture for an `<img>` element, at most 256 pixels wide.
+def encoded(image, largest, effort=4):
+    """Returns a picture as a WebP file, bytes, its sides at most `largest`.
 
     uint8 `(H, W, channels)`: 3 (RGB), 4 (RGBA), else the first is shown grey.
+    Up to 64 pixels it is stored without loss. `effort` is from 0, fast, to 6.
     """
     if image.dtype != np.uint8:
         raise DataError(f"A picture must be uint8. Received: {image.dtype}")
@@ -120,40 +205,7 @@ def data_uri(image):
         image = np.repeat(image[:, :, :1], 3, axis=2)
     picture = Image.fromarray(image)
     tiny = max(picture.size) <= _TINY
-    picture.thumbnail((_LARGEST, _LARGEST), Image.Resampling.LANCZOS)
+    picture.thumbnail((largest, largest), Image.Resampling.LANCZOS)
     out = io.BytesIO()
-    picture.save(out, "WEBP", lossless=tiny, quality=78, method=4)
-    return _uri("webp", out)
-
-
-def _curves(history):
-    """Draws columns of metrics.csv by epoch, where they are known.
-
-    Returns:
-        List of pairs: a caption, and an SVG as a data URI.
-    """
-    plots = []
-    for columns in _CURVES if history is not None else ():
-        columns = [name for name in columns if name in history]
-        frame = history[columns].apply(pd.to_numeric, errors="coerce")
-        frame = frame.replace([np.inf, -np.inf], np.nan)
-        # Values of every few epochs are joined by lines.
-        frame = frame.dropna(axis=1, how="all").interpolate()
-        if not frame.size:
-            continue
-        figure = Figure((5.2, 3.1), layout="constrained")
-        figure.patch.set_visible(False)
-        axes = figure.add_subplot(facecolor="none", xlabel="epoch")
-        frame.index = np.arange(1, len(frame) + 1)
-        frame.plot(ax=axes, color=list(_COLOURS[: len(frame.columns)]))
-        out = io.BytesIO()
-        # The same ids of clip paths in every run.
-        with matplotlib.rc_context({"svg.hashsalt": "alim_keras"}):
-            figure.savefig(out, format="svg", metadata={"Date": None})
-        plots.append((f"By epoch: {', '.join(frame)}.", _uri("svg+xml", out)))
-    return plots
-
-
-def _uri(kind, file):
-    text = base64.b64encode(file.getvalue()).decode("ascii")
-    return f"data:image/{kind};base64,{text}"
+    picture.save(out, "WEBP", lossless=tiny, quality=80, method=effort)
+    return out.getvalue()

@@ -1,7 +1,6 @@
 """`Audit`: the result of `examine`, its files, and its words."""
 
 import dataclasses
-import functools
 import os
 
 import numpy as np
@@ -24,18 +23,20 @@ class Audit:
         classes: A row per class, see `tables.classes`.
         confusions: Pairs of confused classes, see `tables.confusions`.
         confusion_counts: Sparse floats `(C, C)`, likewise.
-        annotators: A row per annotator, see `votes.annotator_table`, or None.
+        annotators: A row per annotator, see `tables.annotators`, or None.
         summary: Dict of plain values, None where they are not known: `name`,
             `num_examples`, `num_classes`, `outside`, `undecided`, `suspect`
-            (the expected number of wrong sets), `suspect_share` (the expected
-            share of them where the truth was not told), `mean_set_size`,
-            `noise_rate`, `noise_rate_reason`, `temperature`, `kind` (in
-            words), `kinds` (how many examples of each source), `looked_at`
-            (by a person already), `settled_accuracy`, `compared_labels` (of
-            how many), and those of `tables.count_known`.
+            (the expected number of wrong sets), `mean_set_size`,
+            `noise_rate`, `noise_rate_reason`, `noise_rate_learnt` (from the
+            sets, not told), `temperature`, `kind` (in words), `kinds` (how many
+            examples of each source), `looked_at` (by a person already),
+            `settled_accuracy`, `compared_labels` (of how many), and
+            those of `tables.count_known`.
         history: Data frame of metrics.csv, or None.
         class_names: C strings.
-        votes: `votes.VoteArrays`, or None.
+        votes: `data.annotators.VoteArrays`, or None.
+        identity: String, the hash of the sets: answers on a page with another
+            one are not taken.
     """
 
     labels: object
@@ -48,56 +49,61 @@ class Audit:
     history: object
     class_names: list
     votes: object
+    identity: str
 
     @property
     def confusion_matrix(self):
         """Floats `(C, C)`: rows what was given, columns what was settled."""
         return self.confusion_counts.toarray()
 
-    def describe(self):
-        """Returns the result in a few lines, for a terminal and the page."""
+    def figures(self):
+        """Returns the result as a dict: the name of a figure, and its text.
+
+        Each stands on the page once, under its name.
+        """
         facts = self.summary
         total, known = facts["num_examples"], facts["known_labels"]
         outside, undecided, suspect = (
             f"{facts[name]:,.0f} ({percent(facts[name] / total)})"
             for name in ("outside", "undecided", "suspect")
         )
-        lines = [
-            f"{total:,} items, {facts['num_classes']:,} classes. Settled "
-            f"labels outside their set: {outside}; undecided: {undecided}; "
-            f"sets expected to miss the true class: {suspect}.",
-            f"To look at first: {len(self.review):,} items; looked at already: "
-            f"{facts['looked_at']:,}.",
-            f"Labels are {facts['kind']}.",
-        ]
+        source = facts["kind"]
         if "folds" not in facts["kinds"]:
-            lines.append(
-                "A network that was trained on these very sets can have "
-                "learnt their mistakes, so that some wrong sets look right. "
-                "An audit with --folds asks networks that never saw the set."
+            source += (
+                ". A network can have learnt the mistakes of sets that it was "
+                "trained on; an audit with --folds asks networks that never "
+                "saw the set"
             )
-        if facts["noise_rate"] is not None:
-            lines.append(
-                f"The noise rate is taken as {percent(facts['noise_rate'])}: "
-                f"{facts['noise_rate_reason']}"
-            )
+        figures = {
+            "Items": f"{total:,}",
+            "Classes": f"{facts['num_classes']:,}",
+            "Settled labels outside their set": outside,
+            "Settled labels undecided": undecided,
+            "Sets expected to miss the true class": suspect,
+            "Listed for review": f"{len(self.review):,}",
+            "Looked at already": f"{facts['looked_at']:,}",
+            "Settled labels are": source,
+        }
+        if facts["noise_rate"] is not None and not facts["noise_rate_learnt"]:
+            rate = percent(facts["noise_rate"])
+            reason = facts["noise_rate_reason"]
+            figures["Noise rate assumed"] = f"{rate}: {reason}"
         if known:
             share = facts["realised_noise"]
-            text = (
-                f"Of the {known:,} items whose true label is known "
-                f"{share * known:,.0f} ({percent(share)}) have a set that "
-                "misses it"
+            figures["Sets that miss a known true label"] = (
+                f"{share * known:,.0f} of {known:,} ({percent(share)})"
             )
-            if known < facts["num_examples"]:
-                text += (
-                    ". If they are a random sample, so do "
-                    f"{percent(facts['realised_noise_low'])} to "
-                    f"{percent(facts['realised_noise_high'])} of all"
-                )
-            lines.append(
-                f"{text}; the estimate where it is not told is "
-                f"{percent(facts['suspect_share'])}."
+        if known and known < total:
+            ends = ("realised_noise_low", "realised_noise_high")
+            figures["The same of all sets"] = (
+                f"{' to '.join(percent(facts[end]) for end in ends)}, if those "
+                "items are a random sample"
             )
+        return figures
+
+    def describe(self):
+        """Returns `figures` as lines of text, for a terminal."""
+        lines = (f"{name}: {text}" for name, text in self.figures().items())
         return "\n".join(lines)
 
     def write(self, folder):
@@ -141,34 +147,35 @@ class Audit:
         # Imported here: it draws, and takes a second.
         from alim_keras.report.page import page
 
-        text = page(self, self._pictures(images), review_images)
+        text = page(self, pictures(images, len(self.labels)), review_images)
         if path is not None:
             write_atomically(path, text)
         return text
 
-    def _pictures(self, images):
-        """Returns a function from row numbers to pictures, or None."""
-        # Feature vectors have no picture.
-        if images is None or np.shape(images)[1:3] == (1, 1):
-            return None
-        if len(np.shape(images)) != 4 or len(images) != len(self.labels):
-            raise DataError(
-                "Argument `images` must be (N, H, W, channels), a picture for "
-                f"each of {len(self.labels)} examples. Received: "
-                f"shape={np.shape(images)}"
-            )
-        if isinstance(images, DiskImages):
-            # Show files as they are, not as the network sees them.
-            return images.pictures
-        return functools.partial(image_rows, images)
+
+def pictures(images, count):
+    """Returns a function from rows and a size to pictures, or None.
+
+    `images` are uint8 `(N, H, W, channels)` or `DiskImages`; feature vectors
+    have no picture.
+
+    Raises:
+        DataError: If they are not `count` pictures.
+    """
+    if images is None or np.shape(images)[1:3] == (1, 1):
+        return None
+    if len(np.shape(images)) != 4 or len(images) != count:
+        raise DataError(
+            "Argument `images` must be (N, H, W, channels), a picture for "
+            f"each of {count} examples. Received: shape={np.shape(images)}"
+        )
+    if isinstance(images, DiskImages):
+        # Show files as they are, not as the network sees them.
+        return images.pictures
+    return lambda rows, largest: image_rows(images, rows)
 
 
 def percent(share):
     """Returns a share as a percentage of three digits; "-" if not known."""
-    return "-" if share is None else f"{100 * share:.3g} %"
-
-
-def listed(names, most=12):
-    """Returns names with commas; beyond `most` of them how many are left."""
-    text = ", ".join(map(str, names[:most])) or "-"
-    return f"{text} + {len(names) - most} more" if len(names) > most else text
+    unknown = share is None or share != share
+    return "-" if unknown else f"{100 * share:.3g} %"

@@ -1,13 +1,16 @@
-"""Tables of an audit: classes, confusions, the review list, known labels."""
+"""Tables of an audit: classes, annotators, the review list, known labels."""
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
 
 from alim_keras.noise_rate import wilson
 
-# Confusions in a class's row.
-_TYPICAL = 3
+# Keys of a review, and what a class outside the set has a key for.
+_KEYS, _UNLIKELY = 9, 0.01
+# Neighbours of an item, of so many items.
+_NEAR, _LOOKED_UP = 5, 2000
 # A look that is expected to repair less has no place on the review list.
 _LEAST = 1e-3
 
@@ -18,39 +21,35 @@ def confusions(sets, label, outside):
     Of `CandidateSets`, the settled labels, int64 `(N,)`, and whether they are
     outside, bool `(N,)`. Returns sparse floats `(C, C)`, rows given and
     columns settled; and a data frame of the pairs that were confused, most
-    often first: `given`; `settled`, a class outside the set; `count`, the
-    mass of such sets; `share`, of all that was given as this class.
+    often first: `given`; `settled`, a class outside the set; `count` of such
+    items; `share`, of all whose set holds the class.
     """
-    frame = pd.DataFrame(
-        {
-            "given": sets.indices,
-            "settled": np.repeat(label, sets.sizes),
-            "count": sets.shares,
-        }
-    )
-    pairs = (frame["given"], frame["settled"])
+    settled = np.repeat(label, sets.sizes)
     shape = (sets.num_classes, sets.num_classes)
-    counts = sparse.csr_array((frame["count"], pairs), shape=shape)
+    counts = (sets.shares, (sets.indices, settled))
+    counts = sparse.csr_array(counts, shape=shape)
+    frame = pd.DataFrame({"given": sets.indices, "settled": settled})
     wrong = frame[np.repeat(outside, sets.sizes)]
-    wrong = wrong.groupby(["given", "settled"], as_index=False).sum()
+    wrong = wrong.value_counts(sort=False).sort_index().reset_index()
     wrong = wrong.sort_values("count", ascending=False, kind="stable")
-    wrong["share"] = wrong["count"] / counts.sum(axis=1)[wrong["given"]]
+    held = np.bincount(sets.indices, minlength=sets.num_classes)
+    wrong["share"] = wrong["count"] / held[wrong["given"]]
     names = np.array(sets.class_names, object)
     for column in ("given", "settled"):
         wrong[column] = names[wrong[column]]
     return counts, wrong.reset_index(drop=True)
 
 
-def classes(sets, label, outside, pairs):
+def classes(sets, label, outside):
     """Returns a row per class, the noisiest first.
 
     Columns: `class`; `given`, the number of sets that hold it; `settled`, of
     examples that are settled as it; `outside`, how many of these lack it in
     their set, and `outside_share`, of `settled`; `given_wrong`, how many of
     the sets that hold it are settled outside, and `given_wrong_share`, of
-    `given`; `mean_set_size`, of the sets that hold it; `confusions`, the most
-    frequent with it. A share of nothing is NaN. They are sorted by the larger
-    of the lower ends of the two shares' 95 % intervals (Wilson's).
+    `given`; `mean_set_size`, of the sets that hold it. A share of nothing is
+    NaN. They are sorted by the larger of the lower ends of the two shares'
+    95 % intervals (Wilson's).
     """
 
     def count(classes, weights=None):
@@ -60,12 +59,6 @@ def classes(sets, label, outside, pairs):
     given = count(sets.indices)
     wrong = count(sets.indices[np.repeat(outside, sets.sizes)])
     settled, missed = count(label), count(label[outside])
-    typical = {name: [] for name in sets.class_names}
-    for pair in pairs.itertuples():
-        text = f"{pair.given} -> {pair.settled} {pair.count:.3g}"
-        for name in (pair.given, pair.settled):
-            if len(typical[name]) < _TYPICAL:
-                typical[name].append(text)
     frame = pd.DataFrame(
         {
             "class": np.array(sets.class_names, object),
@@ -76,7 +69,6 @@ def classes(sets, label, outside, pairs):
             "given_wrong": wrong,
             "given_wrong_share": _share(wrong, given),
             "mean_set_size": _share(count(sets.indices, sizes), given),
-            "confusions": [", ".join(texts) for texts in typical.values()],
         }
     )
     surely = np.maximum(_lowest(missed, settled), _lowest(wrong, given))
@@ -95,7 +87,61 @@ def _lowest(part, whole):
     )
 
 
-def review(labels, label, budget, votes=None, known=None, class_names=()):
+def annotators(votes, label, belief, class_names):
+    """Returns a row per annotator, in the order of `votes.names`.
+
+    Columns: `annotator`; `votes`; `agreement`, the share of its votes that
+    are the settled label; `expected_agreement`, the mean probability of its
+    votes; `chance_corrected`, Cohen's kappa of its votes and the settled
+    labels; `bias`, the class that it gave most too often, and its most
+    frequent confusion; `adds`, the share of its votes that are the settled
+    label where nobody else gave it; `alone`, the share of its votes for a
+    class that nobody else gave there. What cannot be known is NaN.
+
+    `label`, int64 `(N,)`, are the settled labels; `belief`, floats `(V,)`, is
+    the probability of each vote's class.
+    """
+    frame = pd.DataFrame(
+        {
+            "who": votes.annotators,
+            "row": votes.rows,
+            "given": votes.classes,
+            "true": label[votes.rows],
+            "belief": belief,
+        }
+    )
+    frame["right"] = frame.given == frame.true
+    # Repeated votes of one annotator count once.
+    supporters = frame.groupby(["row", "given"])["who"].transform("nunique")
+    frame["alone"] = supporters == 1
+    frame["adds"] = frame.alone & frame.right
+    people, by_annotator = [], dict(list(frame.groupby("who")))
+    for who, name in enumerate(votes.names):
+        own = by_annotator.get(who, frame[:0])
+        given, true = own["given"].value_counts(), own["true"].value_counts()
+        chance = (given * true).sum() / max(len(own), 1) ** 2
+        kappa = np.nan
+        if chance < 1:
+            kappa = (own["right"].mean() - chance) / (1 - chance)
+        excess = given.sub(true, fill_value=0)
+        excess = excess[excess > 0].nlargest(1)
+        bias = [f"{class_names[c]} +{n:.0f}" for c, n in excess.items()]
+        wrong = own[~own["right"]].groupby(["true", "given"]).size().nlargest(1)
+        bias += [
+            f"most often {class_names[given]} for {class_names[true]} ({count})"
+            for (true, given), count in wrong.items()
+        ]
+        means = own[["right", "belief"]].mean()
+        alone = own[["adds", "alone"]].mean()
+        people.append((name, len(own), *means, kappa, "; ".join(bias), *alone))
+    columns = (
+        "annotator votes agreement expected_agreement chance_corrected bias "
+        "adds alone"
+    )
+    return pd.DataFrame(people, columns=columns.split())
+
+
+def review(labels, label, budget, known=None):
     """Returns the rows to look at, the classes with most to gain first.
 
     `gain = P(truth outside S) + P(truth is not the settled label)` is the
@@ -106,7 +152,7 @@ def review(labels, label, budget, votes=None, known=None, class_names=()):
 
     `labels` is the frame of labels.csv, `label` the classes of its settled
     labels, integers `(N,)`; examples that are `known`, bool `(N,)`, are left
-    out; `votes`, `VoteArrays`, are for words on annotators who disagree.
+    out.
     """
     gain = (labels["suspicion"] + (1 - labels["probability"])).to_numpy()
     useful = gain >= _LEAST
@@ -120,11 +166,7 @@ def review(labels, label, budget, votes=None, known=None, class_names=()):
     order = np.lexsort((rank, group, -totals[group]))
     rows = rows[order]
     chosen = labels.iloc[rows].reset_index(drop=True)
-    words = {} if votes is None else votes.disagreements(rows, class_names)
-    chosen["reason"] = [
-        _reason(record, words.get(row, ""))
-        for row, record in zip(rows, chosen.to_dict("records"), strict=True)
-    ]
+    chosen["reason"] = [_reason(row) for row in chosen.to_dict("records")]
     chosen["rank"], chosen["gain"] = rank[order], gain[rows]
     chosen["class"] = chosen["label"]
     columns = (
@@ -134,15 +176,51 @@ def review(labels, label, budget, votes=None, known=None, class_names=()):
     return chosen[columns.split()]
 
 
-def _reason(row, annotators):
+def choices(belief, given, class_names):
+    """Returns what a person chooses from, the likeliest first, by item.
+
+    Of the belief and of sets S, floats `(n, C)`: two lists of n lists, at most
+    nine class names, for nine keys, and their shares of the belief. They are
+    candidates, the two likeliest classes, and others from 1 % on.
+    """
+    given = given > 0
+    shares = belief / np.maximum(belief.sum(axis=1, keepdims=True), 1e-30)
+    order = np.lexsort((~given, -shares), axis=1)[:, :_KEYS]
+    names, chances = [], []
+    for row, classes in enumerate(order):
+        share = shares[row, classes]
+        kept = given[row, classes] | (share >= _UNLIKELY)
+        kept[:2] = True
+        names.append([class_names[c] for c in classes[kept]])
+        chances.append(share[kept].astype(float).round(4).tolist())
+    return names, chances
+
+
+def neighbours(features, rows, rank):
+    """Returns the nearest others of some rows by the angle, lists of rows.
+
+    Those of the first 2,000 by `rank`, and none without features `(N, d)`.
+    """
+    found = [[]] * len(rows)
+    first = np.flatnonzero(np.asarray(rank) <= _LOOKED_UP)
+    if features is None or not len(first):
+        return found
+    norms = np.linalg.norm(features, axis=1, keepdims=True)
+    features = features / np.maximum(norms, 1e-12)
+    search = NearestNeighbors(n_neighbors=min(_NEAR + 1, len(features)))
+    near = search.fit(features).kneighbors(features[rows[first]])[1]
+    for place, others in zip(first, near):
+        found[place] = others[others != rows[place]][:_NEAR]
+    return found
+
+
+def _reason(row):
     """Returns in words why a row of labels.csv, a dict, is worth a look."""
-    words = f"{row['probability']:.2f} sure of {row['label']}"
+    words = f"{100 * row['probability']:.0f} % sure of {row['label']}"
     if row["undecided"]:
         words = f"undecided between {row['label']} and {row['runner_up']}"
     if row["outside"]:
         words = f"outside its set, {words}"
-    if annotators:
-        words += f"; annotators disagree: {annotators}"
     return words
 
 

@@ -9,6 +9,7 @@ import pytest
 from alim_keras import check
 from alim_keras import export
 from alim_keras import predict
+from alim_keras import review
 from alim_keras import train
 from alim_keras.app import cli
 from alim_keras.app import values
@@ -20,7 +21,7 @@ from alim_keras.methods import arguments_of
 
 AUDIT = runpy.run_module("alim_keras.audit")["COMMAND"]
 COMMANDS = [AUDIT] + [
-    module.COMMAND for module in (train, check, predict, export)
+    module.COMMAND for module in (train, check, review, predict, export)
 ]
 parse = train.COMMAND.parse
 

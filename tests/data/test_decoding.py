@@ -126,6 +126,17 @@ def refused(source):
     return name, why
 
 
+def test_a_whole_picture_keeps_its_form_and_grows_no_larger():
+    image = PIL.Image.new("RGB", (80, 20), "red")
+    image.paste("blue", (40, 0, 80, 20))
+    found = decoding.decode(saved(image), 40, whole=True)
+    assert found.shape == (10, 40, 3)
+    assert found[5, 2].tolist() == [255, 0, 0]
+    assert found[5, 37].tolist() == [0, 0, 255]
+    assert decoding.decode(saved(image), 400, whole=True).shape == (20, 80, 3)
+    assert decoding.decode(saved(image), 400, 1, whole=True).shape[2] == 1
+
+
 def test_bad_files_are_named_with_a_reason(tmp_path):
     whole = saved(gradient(64, 64))
     jpeg = saved(gradient(64, 64), "JPEG")

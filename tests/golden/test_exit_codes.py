@@ -5,7 +5,7 @@ import pytest
 from golden import harness
 from golden.conftest import SMOKE
 
-COMMANDS = "train check audit predict export compare benchmark".split()
+COMMANDS = "train check audit review predict export compare benchmark".split()
 # Name, code, words of the line, command and flags. RUN is a finished run.
 CALLS = [
     *[(f"help of {one}", 0, one, f"{one} --help") for one in COMMANDS],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alim_keras.data import CandidateSets
-from alim_keras.report import classes
+from alim_keras.report import labels
 from alim_keras.report import write_classes
 
 NAMES = ["ant", "bee, small", "cat", "dog"]
@@ -24,7 +24,7 @@ SETS = CandidateSets.from_lists(
     ],
 )
 def test_groups_are_thirds_by_mass(mass, expected):
-    assert classes.mass_groups(mass).tolist() == expected.split()
+    assert labels.mass_groups(mass).tolist() == expected.split()
 
 
 @pytest.mark.parametrize("truth", [True, False])

@@ -11,7 +11,7 @@ from alim_keras.data.annotators import VoteArrays
 from alim_keras.data.annotators import VoteModel
 from alim_keras.errors import DataError
 from alim_keras.report import examine
-from alim_keras.report.votes import annotator_table
+from alim_keras.report import tables
 
 NAMES = ["cat", "dog", "elk"]
 LABEL = np.array([0, 1, 1, 2])
@@ -60,7 +60,7 @@ def test_what_is_no_vote_is_named(change, words):
 
 def test_each_column_of_the_table_by_hand():
     belief = np.array([0.9, 0.9, 0.9, 0.8, 0.1, 0.6])
-    found = annotator_table(arrays(ENTRIES), LABEL, belief, NAMES)
+    found = tables.annotators(arrays(ENTRIES), LABEL, belief, NAMES)
     assert ",".join(found.columns) == (
         "annotator,votes,agreement,expected_agreement,chance_corrected,bias,"
         "adds,alone"
@@ -89,7 +89,7 @@ def test_kappa_and_bias_are_what_loops_give():
     names = [f"c{i}" for i in range(12)]
     people = [f"p{i}" for i in range(40)]
     votes = arrays(list(zip(rows, who, said)), people, names, 500)
-    found = annotator_table(votes, label, np.ones(3000), names)
+    found = tables.annotators(votes, label, np.ones(3000), names)
     for place, name in enumerate(votes.names):
         mine = who == int(name[1:])
         kappa = cohen_kappa_score(said[mine], label[rows[mine]])

@@ -1,0 +1,246 @@
+"""The server behind the review page: to this machine, and nobody else."""
+
+import csv
+import hmac
+import http
+import io
+import itertools
+import json
+import os
+import re
+import secrets
+import threading
+from socketserver import ThreadingMixIn
+from wsgiref.simple_server import WSGIRequestHandler
+from wsgiref.simple_server import WSGIServer
+
+from alim_keras import files
+from alim_keras.report import page
+
+_ANSWERS, _UNCLEAR = "answers.csv", "cannot_tell.csv"
+_PICTURE = "image/webp"
+# Sides in pixels of pictures, at most.
+_SIZES = {"image": 4096, "thumb": 160}
+# Bytes of an answer, at most, and how many items come at once.
+_LONGEST, _AT_ONCE = 1 << 16, 40
+_HEADERS = (
+    ("Content-Security-Policy", page.policy()),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+)
+
+
+class Answers:
+    """The answers to a review list, and their two files.
+
+    What the files hold already stays, also on items that are not listed.
+
+    Args:
+        folder: Where answers.csv and cannot_tell.csv are.
+        ids: Strings, the ids of the items in their order.
+        class_names: C strings.
+    """
+
+    def __init__(self, folder, ids, class_names):
+        self._folder, self._ids, self._listed = folder, ids, set(ids)
+        self._allowed, self._lock = {*class_names, None}, threading.Lock()
+        # By id, a class name, or None for "cannot tell".
+        self._labels, self._written = {}, {}
+        for name in (_ANSWERS, _UNCLEAR):
+            path = os.path.join(folder, name)
+            if os.path.exists(path):
+                with open(path, encoding="utf-8", newline="") as file:
+                    for row in csv.DictReader(file):
+                        self._labels[row["id"]] = row.get("label")
+
+    def of(self, place):
+        """Returns `{"label": ...}` of an item, `{}` of one without answer."""
+        name = self._ids[place]
+        return {"label": self._labels[name]} if name in self._labels else {}
+
+    def state(self, place):
+        """Returns what the page is told of an item and of the whole list."""
+        count = len(self._ids)
+        after = itertools.chain(range(place + 1, count), range(place + 1))
+        free = (n for n in after if self._ids[n] not in self._labels)
+        answered = len(self._labels.keys() & self._listed)
+        state = {"place": place, "answered": answered, **self.of(place)}
+        return {**state, "next": next(free, place)}
+
+    def change(self, wish):
+        """Takes what the page says of an item, and returns its `state`.
+
+        Args:
+            wish: Dict of its `place`, and its `label`, a class name or None
+                for "cannot tell"; without `label` its answer is taken back.
+
+        Raises:
+            ValueError: It is none.
+        """
+        match wish:
+            case {"place": int(place), "label": (str() | None) as label}:
+                new = {"label": label}
+            case {"place": int(place)} if len(wish) == 1:
+                new = {}
+            case _:
+                raise ValueError("a place and a label were expected")
+        if place not in range(len(self._ids)):
+            raise ValueError("no such place")
+        if not self._allowed.issuperset(new.values()):
+            raise ValueError("no such class")
+        with self._lock:
+            self.put({self._ids[place]: new})
+            return self.state(place)
+
+    def put(self, answers):
+        """Changes answers, a dict from ids to what `of` returns."""
+        for name, answer in answers.items():
+            self._labels.pop(name, None)
+            if answer:
+                self._labels[name] = answer["label"]
+        for name in (_ANSWERS, _UNCLEAR):
+            text = self.text(name)
+            if text != self._written.get(name):
+                path = os.path.join(self._folder, name)
+                files.write_atomically(path, text)
+                self._written[name] = text
+
+    def text(self, name=_ANSWERS):
+        """Returns what answers.csv, or cannot_tell.csv, holds."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        width = 2 if name == _ANSWERS else 1
+        writer.writerow(["id", "label"][:width])
+        for row in [*self._labels.items()]:
+            if (row[1] is None) == (name == _UNCLEAR):
+                writer.writerow(row[:width])
+        return text.getvalue()
+
+
+class Server(ThreadingMixIn, WSGIServer):
+    """Shows a review list to this machine, and to nobody else.
+
+    It listens on 127.0.0.1, and answers only requests that name that host and
+    begin with the token of its address.
+
+    Args:
+        text: String, the report's page.
+        items: `page.Items`, whose pictures have an `address`.
+        answers: `Answers` to them.
+        pictures: Function from row numbers and a size in pixels to uint8
+            images, or None.
+        port: Integer, 0 for any that is free.
+
+    Attributes:
+        address: String, the address to open.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, text, items, answers, pictures, port=0):
+        self._text, self._items = text, items
+        self._answers, self._pictures = answers, pictures
+        # Refuses now a page that does not fit.
+        self._page()
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.set_app(self._reply)
+        self.token = secrets.token_urlsafe(24)
+        names = ("127.0.0.1", "localhost")
+        self._hosts = [f"{name}:{self.server_port}" for name in names]
+        self.address = f"http://{self._hosts[0]}/{self.token}/"
+
+    def _reply(self, request, start):
+        """Answers a request, as WSGI has it."""
+        try:
+            path = self._checked(request)
+            if request["REQUEST_METHOD"] == "POST":
+                kind, content = "application/json", self._change(request, path)
+            else:
+                kind, content = self._content(path)
+            content = content if kind == _PICTURE else content.encode()
+            status = 200
+        except _Refused as error:
+            status, kind = error.args[0], "text/plain"
+            content = error.args[-1].encode()
+        # A picture's address is never that of another one.
+        keep = "private, max-age=86400" if kind == _PICTURE else "no-store"
+        own = [("Content-Type", kind), ("Cache-Control", keep)]
+        own.append(("Content-Length", str(len(content))))
+        start(f"{status} {http.HTTPStatus(status).phrase}", [*own, *_HEADERS])
+        return [content]
+
+    def _checked(self, request):
+        """Returns the path below the token of a request that may be here."""
+        _, token, path = f"{request['PATH_INFO']}//".split("/", 2)
+        if request.get("HTTP_HOST") not in self._hosts:
+            raise _Refused(403, "this host is not served")
+        if not hmac.compare_digest(token.encode(), self.token.encode()):
+            raise _Refused(403, "the address lacks its token")
+        if request["REQUEST_METHOD"] not in ("GET", "POST"):
+            raise _Refused(405, "only GET and POST are known")
+        return path.removesuffix("//")
+
+    def _content(self, path):
+        """Returns kind and content of a path."""
+        found = re.fullmatch(r"(items|image|thumb)/(\d{1,9})", path, re.ASCII)
+        kind, number = found.groups() if found else (path, -1)
+        number = int(number)
+        if kind == "":
+            return "text/html; charset=utf-8", self._page()
+        if kind == _ANSWERS:
+            return "text/csv; charset=utf-8", self._answers.text()
+        if kind == "items":
+            places = range(number, len(self._items))[:_AT_ONCE]
+            own = [{**self._items[n], **self._answers.of(n)} for n in places]
+            return "application/json", json.dumps(own)
+        if self._pictures and 0 <= number < self._items.num_examples:
+            (image,) = self._pictures([number], _SIZES[kind])
+            return _PICTURE, page.encoded(image, _SIZES[kind], effort=0)
+        raise _Refused(404, "there is no such thing")
+
+    def _page(self):
+        state = self._answers.state(len(self._items) - 1)
+        data = {"start": state["next"], "answered": state["answered"]}
+        data |= {"items": [], "total": len(self._items), "served": True}
+        return page.with_data(self._text, data)
+
+    def _change(self, request, path):
+        """Takes the answer in a request; returns the new state as JSON."""
+        length = request.get("CONTENT_LENGTH") or ""
+        size = int(length) if re.fullmatch(r"\d{1,9}", length) else -1
+        origins = (None, *(f"http://{host}" for host in self._hosts))
+        for is_wrong, status in (
+            (path != "answer", 404),
+            (request.get("HTTP_ORIGIN") not in origins, 403),
+            (request.get("CONTENT_TYPE") != "application/json", 415),
+            (size < 0, 411),
+            (size > _LONGEST, 413),
+        ):
+            if is_wrong:
+                # A browser reads no reply before its body is taken.
+                request["wsgi.input"].read(min(max(size, 0), 16 * _LONGEST))
+                raise _Refused(status, "this is no answer")
+        try:
+            wish = json.loads(request["wsgi.input"].read(size))
+            return json.dumps(self._answers.change(wish))
+        except (ValueError, RecursionError) as error:
+            raise _Refused(400, "this is no answer") from error
+        except OSError as error:
+            raise _Refused(500, f"not written: {error}") from error
+
+
+class _Handler(WSGIRequestHandler):
+    # Seconds to wait for a request, or the rest of one.
+    timeout = 60
+
+    def log_message(self, *_):
+        """Says nothing: the terminal is a person's."""
+
+
+class _Refused(Exception):
+    """A status of HTTP, and the reason in words."""
+
+
+def address(row, use):
+    """Returns the address of an example's picture, below the token."""
+    return f"{'image' if use == 'image' else 'thumb'}/{row}"

@@ -1,0 +1,104 @@
+"""A review list as tasks of other programs, with suggestions; and back."""
+
+import json
+import os
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
+
+from alim_keras.files import write_atomically
+
+FORMATS = ("csv", "label_studio", "cvat", "fiftyone")
+# Where Label Studio serves files from below its document root.
+_LOCAL = "/data/local-files/?d="
+
+
+def write(folder, format, review, class_names):
+    """Writes a review list for another program; returns a list of the paths.
+
+    Args:
+        folder: Where to.
+        format: One of `FORMATS`. `"label_studio"` writes tasks with the
+            settled labels as predictions, and a labelling interface; `"cvat"`
+            CVAT's XML for images, tags; `"fiftyone"` a labels file of
+            FiftyOne's image classification data sets, whose images have no
+            ending in their names; `"csv"` nothing, for review.csv is there.
+        review: Data frame, see `tables.review`.
+        class_names: C strings.
+    """
+    texts, rows = {}, review.to_dict("records")
+    if format == "label_studio":
+        tasks = [_task(row) for row in rows]
+        texts["json"] = json.dumps(tasks, ensure_ascii=False, indent=1)
+        view = ElementTree.Element("View")
+        ElementTree.SubElement(view, "Image", name="image", value="$image")
+        form = {"name": "label", "toName": "image", "showInline": "true"}
+        choices = ElementTree.SubElement(view, "Choices", form)
+        for name in class_names:
+            ElementTree.SubElement(choices, "Choice", value=name)
+        texts["xml"] = ElementTree.tostring(view, encoding="unicode")
+    elif format == "cvat":
+        root = ElementTree.Element("annotations")
+        ElementTree.SubElement(root, "version").text = "1.1"
+        for number, row in enumerate(rows):
+            named = {"id": str(number), "name": row["id"]}
+            image = ElementTree.SubElement(root, "image", named)
+            label = {"label": row["label"], "source": "auto"}
+            ElementTree.SubElement(image, "tag", label)
+        texts["xml"] = ElementTree.tostring(root, encoding="unicode")
+    elif format == "fiftyone":
+        labels = {
+            os.path.splitext(row["id"])[0]: {
+                "label": list(class_names).index(row["label"]),
+                "confidence": row["probability"],
+            }
+            for row in rows
+        }
+        found = {"classes": list(class_names), "labels": labels}
+        texts["json"] = json.dumps(found, ensure_ascii=False, indent=1)
+    paths = {
+        os.path.join(folder, f"review.{format}.{ending}"): text
+        for ending, text in texts.items()
+    }
+    for path, text in paths.items():
+        write_atomically(path, text)
+    return list(paths)
+
+
+def _task(row):
+    """Returns a task of Label Studio for a row of the review list."""
+    choice = {
+        "from_name": "label",
+        "to_name": "image",
+        "type": "choices",
+        "value": {"choices": [row["label"]]},
+    }
+    prediction = {"model_version": "alim_keras", "result": [choice]}
+    prediction["score"] = row["probability"]
+    image = _LOCAL + urllib.parse.quote(row["id"])
+    data = {"image": image, "reason": row["reason"]}
+    return {"data": data, "predictions": [prediction]}
+
+
+def answers(votes, ids):
+    """Returns the class that most people gave to each item, by its id.
+
+    Of a frame of votes on items that are named by ids, or by ids without
+    their ending; an item on which two classes have most votes is left out.
+
+    Args:
+        votes: Data frame, see `data.read_votes`.
+        ids: Strings, the ids of all items.
+    """
+    places = {}
+    for name in ids:
+        places.setdefault(os.path.splitext(name)[0], []).append(name)
+    # A whole id comes before the beginning of another.
+    known = {stem: names[0] for stem, names in places.items() if not names[1:]}
+    known |= {name: name for name in ids}
+    votes = votes.assign(item=votes["item"].map(known)).dropna(
+        subset=["item", "label"]
+    )
+    counts = votes.value_counts(["item", "label"]).reset_index()
+    best = counts["count"] == counts.groupby("item")["count"].transform("max")
+    best = counts[best].drop_duplicates("item", keep=False)
+    return dict(zip(best["item"], best["label"], strict=True))

@@ -1,0 +1,153 @@
+"""The review page in a browser: keys, storage, and what is saved."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from sample_report import examined
+from sample_report import planted
+
+from alim_keras.data import tables
+from scripts import report_screenshots
+
+pytestmark = pytest.mark.skipif(
+    report_screenshots.find() is None, reason="Chromium is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with report_screenshots.browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def audit():
+    probabilities, sets, truth = planted(300)
+    return examined((probabilities, sets, truth), review=40)
+
+
+@pytest.fixture
+def page(browser, audit, tmp_path):
+    images = np.zeros((300, 8, 8, 3), "uint8")
+    images[:] = np.arange(300)[:, None, None, None] % 256
+    audit.to_html(tmp_path / "report.html", images)
+    browser.open(tmp_path / "report.html")
+    browser.value("localStorage.clear()")
+    browser.open(tmp_path / "report.html")
+    browser.until("document.getElementById('name').textContent")
+    return browser
+
+
+def shown(page):
+    """Returns the place and the id of the item that is asked about."""
+    name = page.value("document.getElementById('name').textContent")
+    place, _, item = re.fullmatch(r"(\d+) of (\d+): (.*)", name).groups()
+    return int(place) - 1, item
+
+
+def progress(page):
+    return page.value("document.getElementById('count').textContent")
+
+
+def press(page, keys):
+    """Presses keys, each once the answer to the last one is kept."""
+    for key in keys:
+        page.press(key)
+        page.until("!busy")
+
+
+def saved(page, tmp_path):
+    """Presses the button; returns answers.csv as it reaches the disk."""
+    folder = tmp_path / "downloads"
+    folder.mkdir()
+    allow = {"behavior": "allow", "downloadPath": str(folder)}
+    page.do("Page.setDownloadBehavior", **allow)
+    page.value("document.getElementById('save').click()")
+    for _ in range(6000):
+        if (folder / "answers.csv").exists():
+            return folder / "answers.csv"
+        page.value("new Promise((done) => setTimeout(done, 10))")
+    raise TimeoutError("answers.csv was not saved")
+
+
+def known(path, audit):
+    """Returns what `--known_labels` makes of answers.csv, a dict."""
+    ids, labels = tables.read_known_labels(str(path), audit.class_names)
+    names = [audit.class_names[label] for label in labels]
+    return dict(zip(ids.tolist(), names, strict=True))
+
+
+def test_answers_by_keys_outlive_a_reload_and_are_saved(page, audit, tmp_path):
+    review, expected = audit.review, {}
+    # The likeliest and the second class in turn, and once "cannot tell".
+    for place in range(20):
+        assert shown(page) == (place, review["id"][place])
+        key = 1 + place % 2
+        expected[review["id"][place]] = review["choices"][place][key - 1]
+        press(page, " " if place == 7 else str(key))
+    del expected[review["id"][7]]
+    assert progress(page) == "20 of 40 answered"
+    # Undone, and answered by another class, by its name.
+    press(page, "u")
+    assert progress(page) == "19 of 40 answered"
+    assert shown(page) == (19, review["id"][19])
+    expected[review["id"][19]] = "c7"
+    press(page, ["0", "C", "7", "Enter"])
+    assert progress(page) == "20 of 40 answered"
+    # Another load of the page begins where this one ended.
+    page.value("window.isOld = true")
+    page.do("Page.reload")
+    page.until("!window.isOld && document.readyState === 'complete'")
+    assert progress(page) == "20 of 40 answered"
+    assert shown(page) == (20, review["id"][20])
+    found = known(saved(page, tmp_path), audit)
+    assert found == expected and len(found) == 19
+    # Undo goes on where it was.
+    press(page, "uu")
+    assert progress(page) == "18 of 40 answered"
+    assert shown(page) == (18, review["id"][18])
+
+
+def test_an_answer_may_be_changed(page, audit, tmp_path):
+    press(page, "12")
+    page.press("ArrowLeft")
+    page.press("ArrowLeft")
+    page.until("visible === 0")
+    press(page, "2")
+    # The next one without an answer, not the next one.
+    page.until("document.getElementById('name').textContent[0] === '3'")
+    choices = audit.review["choices"]
+    expected = [choices[0][1], choices[1][1]]
+    found = known(saved(page, tmp_path), audit)
+    assert [found[name] for name in audit.review["id"][:2]] == expected
+    # Undo brings the first answer back.
+    press(page, "u")
+    page.until("items.get(0).label !== undefined")
+    assert page.value("items.get(0).label") == choices[0][0]
+
+
+def test_the_photograph_stands_above_the_fold(page):
+    for width, height in report_screenshots.WIDTHS:
+        page.screen(width, height)
+        box = page.value(
+            "JSON.stringify(document.getElementById('picture')"
+            ".getBoundingClientRect())"
+        )
+        box = json.loads(box)
+        assert box["bottom"] < height and box["height"] > 0.35 * height
+        assert page.value("document.documentElement.scrollWidth") <= width
+
+
+def test_tabs_show_one_part_at_a_time(page):
+    visible = (
+        "[...document.querySelectorAll('main > section')]"
+        ".filter((s) => !s.hidden).map((s) => s.id).join()"
+    )
+    assert page.value(visible) == "review"
+    page.value("[...document.querySelectorAll('header nav button')][1].click()")
+    page.until(f"{visible} === 'summary'")
+    # Keys answer on the review only.
+    press(page, "1")
+    assert progress(page) == "0 of 40 answered"
