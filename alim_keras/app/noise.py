@@ -142,27 +142,17 @@ def _choose(config, training):
     num_labels = int(np.sum(known >= 0)) if is_sample else 0
     if num_labels >= noise_rate.ENOUGH_LABELS:
         return "annotated", f"{num_labels} true labels need no assumption."
-    if _votes(training) is not None:
+    if annotators.shared_votes(training) is not None:
         return "votes", "several annotators answered for the same items."
     if config.method.head_folds:
         return "em", "heads that did not see an item judge its set."
     return "em", "predictions for the held-out part judge its sets."
 
 
-def _votes(training):
-    """Returns `VoteArrays` that say something of each other, or None."""
-    if training.votes is None:
-        return None
-    votes = annotators.VoteArrays.of(
-        training.votes, training.ids, training.class_names
-    )
-    return votes if votes.overlap() and len(votes.names) > 1 else None
-
-
 def _estimate_once(asked, training):
     """Returns an `Estimate` that is made before the training."""
     if asked == "votes":
-        votes = _votes(training)
+        votes = annotators.shared_votes(training)
         if votes is None:
             raise ConfigError(
                 "--noise_rate=votes needs several annotators who answered for "

@@ -80,6 +80,17 @@ class VoteArrays:
         return 0 < 1.5 * len(np.unique(self.rows)) <= len(self)
 
 
+def shared_votes(training):
+    """Returns `VoteArrays` of several annotators of the same items, or None.
+
+    `training` is a `TrainingSet`.
+    """
+    if training.votes is None:
+        return None
+    votes = VoteArrays.of(training.votes, training.ids, training.class_names)
+    return votes if votes.overlap() and len(votes.names) > 1 else None
+
+
 class VoteModel:
     """P(votes | y): every annotator confuses classes in its own way.
 

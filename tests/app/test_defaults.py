@@ -1,10 +1,12 @@
 """Settings that nobody gave: which are chosen, why, and what wins over them."""
 
+import dataclasses
 import json
 
 import commands
 import keras
 import numpy as np
+import pandas as pd
 import pytest
 
 from alim_keras import train
@@ -87,6 +89,17 @@ def test_a_held_out_part_is_there_for_those_who_look():
     assert chosen(images_of(40), lam=0.5)[0]["holdout"] == 0.1
     assert chosen(images_of(40), noise_rate="auto")[0]["holdout"] == 0.1
     assert chosen(images_of(40), select="cr")[0]["holdout"] == 0.1
+
+
+def test_votes_of_several_people_give_the_noise_rate():
+    data = images_of(4)
+    votes = {"item": [*data.ids] * 2, "annotator": ["x"] * 4 + ["y"] * 4}
+    votes = pd.DataFrame({**votes, "label": "a"})
+    values, text = chosen(dataclasses.replace(data, votes=votes))
+    assert values["lam"] == "adaptive" and "votes of several people" in text
+    # One person's answers say nothing of each other.
+    own = dataclasses.replace(data, votes=votes[:4])
+    assert chosen(own)[0]["lam"] == 0.1
 
 
 def test_many_photos_without_weights():
