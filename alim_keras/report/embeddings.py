@@ -8,6 +8,7 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
 
 # Directions in which neighbours are looked for, and how many of an item.
 _DIRECTIONS, _NEAR = 50, 10
@@ -126,7 +127,10 @@ def _places(points):
     start = sample[:, :2] / max(sample[:, 0].std(), 1e-12) * 1e-4
     spread = min(30, (len(sample) - 1) / 3)
     tsne = TSNE(perplexity=spread, init=start.astype("float32"), random_state=0)
-    placed = tsne.fit_transform(sample)
+    # Its threads wait for each other: on a busy machine it took a hundred
+    # times as long with two.
+    with threadpool_limits(1):
+        placed = tsne.fit_transform(sample)
     nearest = KNeighborsRegressor(3, weights="distance").fit(sample, placed)
     places = nearest.predict(points)
     places[order] = placed
