@@ -144,17 +144,16 @@ def annotators(votes, label, belief, class_names):
 def review(labels, label, budget, known=None):
     """Returns the rows to look at, the classes with most to gain first.
 
-    `gain = P(truth outside S) + P(truth is not the settled label)` is the
-    expected number of wrong entries of labels.csv that a look repairs. The
-    `budget` rows with the largest gain are chosen over all classes, and
-    `rank` counts them; then the rows of a settled class are put together, for
-    a person decides faster among pictures that should look alike.
+    A look repairs the settled label, if that is wrong: of probability p it is
+    so with 1 - p. The `budget` rows of the smallest p are chosen over all
+    classes, and `rank` counts them; then the rows of a settled class are put
+    together, for a person decides faster among pictures that should look alike.
 
     `labels` is the frame of labels.csv, `label` the classes of its settled
     labels, integers `(N,)`; examples that are `known`, bool `(N,)`, are left
     out.
     """
-    gain = (labels["suspicion"] + (1 - labels["probability"])).to_numpy()
+    gain = 1 - labels["probability"].to_numpy()
     useful = gain >= _LEAST
     if known is not None:
         useful &= ~np.asarray(known, bool)
@@ -167,10 +166,10 @@ def review(labels, label, budget, known=None):
     rows = rows[order]
     chosen = labels.iloc[rows].reset_index(drop=True)
     chosen["reason"] = [_reason(row) for row in chosen.to_dict("records")]
-    chosen["rank"], chosen["gain"] = rank[order], gain[rows]
+    chosen["rank"] = rank[order]
     chosen["class"] = chosen["label"]
     columns = (
-        "rank id class reason gain candidates label probability runner_up "
+        "rank id class reason candidates label probability runner_up "
         "suggested"
     )
     return chosen[columns.split()]
