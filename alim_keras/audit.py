@@ -96,6 +96,16 @@ def main(line):
                 run.model, training, out_of_fold=True
             ):
                 probabilities[part], kinds[part] = weights, kind
+        features = test = None
+        if training.kind == "features":
+            features = training.images.reshape(len(training), -1)
+            names = np.array(training.class_names, object)
+            tested = training.test_images
+            test = (
+                training.test_ids,
+                names[training.test_labels],
+                tested.reshape(len(tested), features.shape[1]),
+            )
         audit = examine(
             probabilities,
             training.sets,
@@ -108,9 +118,8 @@ def main(line):
             name=os.path.basename(run.config.data.dataset),
             review=options.review,
             as_given=training.candidates if training.known_as_sets else None,
-            features=training.images.reshape(len(training), -1)
-            if training.kind == "features"
-            else None,
+            features=features,
+            test=test,
         )
         paths = audit.write(out)
         names = audit.class_names

@@ -19,6 +19,7 @@ from alim_keras.report import tables
 from alim_keras.report.beliefs import BELIEFS
 from alim_keras.report.beliefs import KINDS
 from alim_keras.report.beliefs import Settler
+from alim_keras.report.embeddings import survey
 from alim_keras.report.labels import blocks
 from alim_keras.report.labels import fill_untouched
 from alim_keras.report.labels import label_rows
@@ -48,6 +49,7 @@ def examine(
     review=200,
     as_given=None,
     features=None,
+    test=None,
 ):
     """Settles each example's label and ranks the sets that look wrong.
 
@@ -79,7 +81,11 @@ def examine(
         as_given: The sets as somebody gave them, where `candidates` hold known
             labels in the place of some: wrong sets are counted in them.
         features: Floats `(N, d)`, embeddings of the images: the nearest
-            neighbours of an item to review are shown; or None.
+            neighbours of an item to review are shown, a map of all items,
+            near duplicates and outliers; or None.
+        test: Test images, which near duplicates are looked for among: ids,
+            strings `(n,)`, true labels, strings `(n,)`, and features
+            `(n, d)`; or None.
 
     Returns:
         An `Audit`.
@@ -142,6 +148,10 @@ def examine(
     chosen["choices"], chosen["chances"] = names, chances
     near = tables.neighbours(features, rows, chosen["rank"])
     chosen["neighbours"] = [sets.ids[places].tolist() for places in near]
+    surroundings = None
+    if features is not None:
+        settled = frame["label"].to_numpy(object)
+        surroundings = survey(features, sets.ids, settled, test)
     return Audit(
         labels=frame,
         review=chosen,
@@ -154,6 +164,7 @@ def examine(
         class_names=list(sets.class_names),
         votes=votes,
         identity=sets.content_hash,
+        surroundings=surroundings,
     )
 
 

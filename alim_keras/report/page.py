@@ -22,6 +22,8 @@ _MOST_ROWS = 1000
 # Pixels of the longer side of a picture that stands in the page, and of a
 # neighbour's; and up to which one is stored without loss.
 _LARGE, _SMALL, _TINY = 384, 80, 64
+# Steps of a coordinate of the map.
+_MAP = 4095
 # Shares, which the page shows as percentages.
 _SHARES = "share outside_share given_wrong_share agreement expected_agreement "
 _SHARES = frozenset(f"{_SHARES} adds alone".split())
@@ -113,6 +115,7 @@ def page(audit, pictures=None, review_images=200):
         "items": [items[place] for place in range(len(items))],
         "history": {},
         "served": False,
+        "map": _map(audit),
     }
     if audit.history is not None:
         history = audit.history.apply(pd.to_numeric, errors="coerce")
@@ -131,6 +134,31 @@ def page(audit, pictures=None, review_images=200):
     )
     # A lone surrogate, as in an undecodable file name, cannot be stored.
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _map(audit):
+    """Returns what the page's map shows of each item, or None."""
+    if audit.surroundings is None:
+        return None
+    frame, names = audit.labels, audit.class_names
+    number = {name: c for c, name in enumerate(names)}
+    places = audit.surroundings.places
+    span = np.maximum(np.ptp(places, axis=0), 1e-12)
+    places = ((places - places.min(axis=0)) / span * _MAP).round().astype(int)
+    votes = audit.votes
+    return {
+        "places": places.tolist(),
+        "ids": frame["id"].tolist(),
+        "labels": [number[name] for name in frame["label"]],
+        "sets": [[number[n] for n in given] for given in frame["candidates"]],
+        "suspicion": (100 * frame["suspicion"]).fillna(0).astype(int).tolist(),
+        # The row of each place of the review list.
+        "listed": pd.Index(frame["id"]).get_indexer(audit.review["id"]).tolist(),
+        "people": [] if votes is None else list(map(str, votes.names)),
+        "votes": []
+        if votes is None
+        else np.stack([votes.rows, votes.annotators, votes.classes]).tolist(),
+    }
 
 
 def with_data(text, data):

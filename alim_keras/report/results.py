@@ -37,6 +37,7 @@ class Audit:
         votes: `data.annotators.VoteArrays`, or None.
         identity: String, the hash of the sets: answers on a page with another
             one are not taken.
+        surroundings: `embeddings.Surroundings`, or None without features.
     """
 
     labels: object
@@ -50,6 +51,7 @@ class Audit:
     class_names: list
     votes: object
     identity: str
+    surroundings: object = None
 
     @property
     def confusion_matrix(self):
@@ -121,6 +123,9 @@ class Audit:
             "confusions.csv": self.confusions,
             "annotators.csv": self.annotators,
         }
+        if self.surroundings is not None:
+            tables["duplicates.csv"] = self.surroundings.duplicates
+            tables["outliers.csv"] = self.surroundings.outliers
         paths = []
         for name, frame in tables.items():
             if frame is not None:

@@ -91,6 +91,7 @@ def test_the_items_of_the_page(text, audit):
         "answered": 0,
         "start": 0,
         "served": False,
+        "map": None,
         "history": data["history"],
     }
     # Values that are no numbers are not known.

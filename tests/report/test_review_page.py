@@ -151,3 +151,39 @@ def test_tabs_show_one_part_at_a_time(page):
     # Keys answer on the review only.
     press(page, "1")
     assert progress(page) == "0 of 40 answered"
+
+
+def test_a_lasso_on_the_map_filters_the_list(page, audit, tmp_path):
+    features = np.random.default_rng(0).normal(size=(300, 12))
+    mapped = examined(planted(300), review=40, features=features)
+    mapped.to_html(tmp_path / "report.html")
+    page.screen(1280, 900)
+    page.open(tmp_path / "report.html")
+    page.value("localStorage.clear(); location.hash = '/map'")
+    page.until("canvas.width > 300")
+    # Around the left half of the map.
+    middle = "[canvas.clientWidth / 2, canvas.clientHeight]"
+    page.value(
+        "for (const [type, x, y] of [['down', 1, 1], ['move', 1, 2000],"
+        f" ['move', {middle}[0], 2000], ['move', {middle}[0], 1], ['up', 1, 1]])"
+        " { const event = new MouseEvent('pointer' + type);"
+        " Object.defineProperties(event, { offsetX: { value: x },"
+        " offsetY: { value: y } }); canvas.setPointerCapture = () => {};"
+        " canvas.dispatchEvent(event); }"
+    )
+    places = mapped.surroundings.places[:, 0]
+    left = places < (places.min() + places.max()) / 2
+    ids = mapped.labels["id"].to_numpy()
+    expected = [n for n in mapped.review["id"] if n in set(ids[left])]
+    said = page.value("document.getElementById('under').textContent")
+    assert said.startswith(f"{left.sum()} items, {len(expected)} of them")
+    assert 5 < len(expected) < 35
+    page.value("document.querySelector('#under button').click()")
+    for item in expected[:3]:
+        page.until(f"document.getElementById('name').textContent.endsWith(': {item}')")
+        press(page, "1")
+    page.press("ArrowLeft")
+    page.until(f"document.getElementById('name').textContent.endsWith(': {expected[2]}')")
+    page.value("document.getElementById('all').click()")
+    page.until("document.getElementById('name').textContent.startsWith('1 of 40')")
+    assert progress(page) == "3 of 40 answered"

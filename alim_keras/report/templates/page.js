@@ -14,6 +14,9 @@ function element(tag, fields = {}, ...children) {
   return made;
 }
 
+// Places on show: all, or those of the items inside the map's lasso.
+let list = [...Array(data.total).keys()];
+
 // What a server does, in the page: labels by id, the last one given last; null
 // is "cannot tell". Without a label an answer is taken back.
 const KEY = `alim_keras answers ${data.run}`;
@@ -51,11 +54,8 @@ function keep(change) {
 }
 
 function unanswered(after) {
-  for (let n = 1; n <= data.total; n++) {
-    const one = (after + n) % data.total;
-    if (!("label" in items.get(one))) return one;
-  }
-  return after;
+  const at = list.indexOf(after), others = [...list.slice(at + 1), ...list.slice(0, at + 1)];
+  return others.find((one) => !("label" in (items.get(one) || {}))) ?? after;
 }
 
 async function ask(address, options) {
@@ -93,7 +93,8 @@ async function change(wish, isUndo = false) {
     delete item.label;
     if ("label" in state) item.label = state.label;
     answered = state.answered;
-    place = isUndo ? wish.place : state.next;
+    const next = list.length < data.total ? unanswered(wish.place) : state.next;
+    place = isUndo ? wish.place : next;
     if (answered === data.total) say("All items have an answer.");
   } catch (error) {
     say(`The answer is not kept: ${error.message}`);
@@ -150,11 +151,12 @@ function progress() {
 }
 
 async function strip(shown) {
-  const last = Math.min(shown + STRIP, data.total - 1);
-  await load(last);
+  const at = list.indexOf(shown), first = Math.max(0, Math.min(at - 1, list.length - STRIP));
+  const part = list.slice(first, at + STRIP + 1);
+  await load(part.at(-1));
   if (shown !== place) return;
   const buttons = [];
-  for (let one = Math.max(0, Math.min(shown - 1, data.total - STRIP)); one <= last; one++) {
+  for (const one of part) {
     const item = await load(one);
     const button = element("button", { title: item.id, onclick: () => go(one) });
     if (item.image) button.append(element("img", { src: item.thumb || item.image, alt: "" }));
@@ -165,12 +167,12 @@ async function strip(shown) {
   }
   if (shown !== place) return;
   $("strip").replaceChildren(...buttons);
-  const next = items.get(shown + 1);
+  const next = items.get(list[at + 1]);
   if (next && next.image) new Image().src = next.image;
 }
 
 function go(one) {
-  place = Math.max(0, Math.min(one, data.total - 1));
+  place = one;
   say("");
   return show();
 }
@@ -208,8 +210,8 @@ function pressed(event) {
   else if (event.key >= "1" && event.key <= "9") buttons[event.key - 1]?.click();
   else if (event.key === " ") $("unsure").click();
   else if (event.key === "u") $("undo").click();
-  else if (event.key === "ArrowRight") go(place + 1);
-  else if (event.key === "ArrowLeft") go(place - 1);
+  else if (event.key === "ArrowRight") go(list[list.indexOf(place) + 1] ?? place);
+  else if (event.key === "ArrowLeft") go(list[list.indexOf(place) - 1] ?? place);
   else return;
   event.preventDefault();
 }
@@ -250,8 +252,10 @@ function open(id) {
     if (section.id === id) tab.setAttribute("aria-current", "page");
     return tab;
   }));
+  if (id === "map") draw();
 }
 
+{% include 'map.js' %}
 window.addEventListener("hashchange", () => open(location.hash.slice(2)));
 open(location.hash.slice(2));
 $("plots")?.append(...CURVES.flatMap(plot));
