@@ -33,7 +33,8 @@ def main():
     lines += [f"  {name:<10} {what}" for name, what in COMMANDS.items()]
     lines += ["", "alim-keras COMMAND --help shows the flags that matter most."]
     if word in ("--help", "-h"):
-        return process.print_whole("\n".join(lines) + "\n")
+        print("\n".join(lines))
+        return 0
     print(
         f"alim_keras: error: There is no command {word}; there are "
         f"{', '.join(COMMANDS)}",

@@ -52,6 +52,13 @@ def _check(line):
     from alim_keras.report import findings
 
     load.check_use(line)
+    origins = {line.origins.get(name) for name in ("method", "network")}
+    if origins - {None, "default"}:
+        # It takes seconds.
+        process.import_keras()
+        from alim_keras.app import build
+
+        build.check(line.config)
     config, table, problems = line.config, None, []
     if known_data.is_table(config.data.dataset):
         table = load.table_set(config, "skip", process.show_progress)

@@ -6,6 +6,7 @@ Answers are written as they are given: answers.csv, which `--known_labels`
 reads, and cannot_tell.csv.
 """
 
+import contextlib
 import dataclasses
 import sys
 
@@ -108,7 +109,8 @@ def main(line):
                 "browser; Ctrl-C ends this.",
                 flush=True,
             )
-            started.serve_forever()
+            with contextlib.suppress(KeyboardInterrupt):
+                started.serve_forever()
 
 
 if __name__ == "__main__":

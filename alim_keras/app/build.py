@@ -316,6 +316,7 @@ def test_batches(training):
 def check(config, replicas=1):
     """Raises, before any data are read, for settings that cannot work."""
     config = defaults.filled(config)
+    methods.find_method(config.method.method)
     alim, train, machine = config.alim, config.train, config.machine
     needs_table = alim.lam not in (0, "adaptive")
     if needs_table and not keeps_pseudo_labels(config):

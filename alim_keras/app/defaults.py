@@ -216,6 +216,10 @@ class _Rules:
         trained = self.count - round(self.count * self.values["holdout"])
         steps = self._batch_size(trained)
         if self.is_tuned:
+            self.reasons["train_backbone"] = (
+                f"train_backbone: {values['train_backbone']}: first the head "
+                "on frozen features, in a run RUN_DIR-frozen; then, as below:"
+            )
             why = "the frozen run before has settled the labels"
             self._choose("epochs", TUNE_EPOCHS, why)
             self._choose("warmup_epochs", 0)
@@ -294,7 +298,8 @@ class _Rules:
         few = f"{self.what} are too few to train a network from random weights"
         if self.count >= FEWEST_TO_TRAIN:
             few = f"it has seen far more than these {self.what}"
-        self._choose("train_backbone", "none", None if is_free else few)
+        named = f"a head learns on the features of {backbone.name[:30]}"
+        self._choose("train_backbone", "none", None if is_free else named)
         part = values.get("train_backbone", "none")
         is_frozen = part == "none" or self.is_tuned
         if is_free:

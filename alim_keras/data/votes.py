@@ -245,7 +245,10 @@ def sets_of_votes(
             },
             source=source,
         )
-    remedy = ": --top_k=3, --top_p=0.9 or --min_share=0.1 takes the likeliest"
+    few = min(3, len(names) - 1)
+    remedy = (
+        f": --top_k={few}, --top_p=0.9 or --min_share=0.1 takes the likeliest"
+    )
     is_scored = counted["confidence"].notna().any()
     doubts += checks.odd_sets(candidates, remedy if is_scored else "")
     if given is None:

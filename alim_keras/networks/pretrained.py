@@ -117,7 +117,10 @@ def find(name=None, weights=None, image_size=None):
     if name == image_statistics.__name__ and weights is None:
         size = image_size or SIDE
         return Backbone(name, size, lambda _: image_statistics(size))
-    if name in NETWORKS or weights is None:
+    if name in NETWORKS:
+        return None
+    _maker(name)
+    if weights is None:
         return None
     size = image_size or _SIZES.get(name, _USUAL_SIZE)
 
@@ -346,6 +349,17 @@ def make_backbone(name, input_shape, width=None, weights=None):
     return backbone, True
 
 
+def _maker(name):
+    makers = dict(inspect.getmembers(keras.applications, inspect.isfunction))
+    if name not in makers:
+        raise ConfigError(
+            f"Unknown network. Expected {', '.join(NETWORKS)} or a class of "
+            f"keras.applications.{did_you_mean(name, [*makers, *NETWORKS])} "
+            f"Received: network={name}"
+        )
+    return makers[name]
+
+
 def application(name, input_shape, width=None, weights=None):
     """Returns a keras.applications network from pixels to pooled features.
 
@@ -360,13 +374,7 @@ def application(name, input_shape, width=None, weights=None):
     >>> network.output_shape
     (None, 1280)
     """
-    makers = dict(inspect.getmembers(keras.applications, inspect.isfunction))
-    if name not in makers:
-        raise ConfigError(
-            f"Unknown network. Expected {', '.join(NETWORKS)} or a class of "
-            f"keras.applications.{did_you_mean(name, [*makers, *NETWORKS])} "
-            f"Received: network={name}"
-        )
+    maker = _maker(name)
     if width is not None:
         raise ConfigError(
             f"{name} has a fixed width; leave it out. Received: width={width}"
@@ -378,7 +386,7 @@ def application(name, input_shape, width=None, weights=None):
         )
     options = {"include_top": False, "input_shape": tuple(input_shape)}
     try:
-        network = makers[name](weights=None, pooling="avg", **options)
+        network = maker(weights=None, pooling="avg", **options)
         if weights == "imagenet":
             size = network.count_params() / 2**18
             print(
@@ -387,7 +395,7 @@ def application(name, input_shape, width=None, weights=None):
                 flush=True,
             )
         if weights is not None:
-            network = makers[name](weights=weights, pooling="avg", **options)
+            network = maker(weights=weights, pooling="avg", **options)
     except Exception as error:  # Keras wraps what urllib says in Exception.
         kind = EnvironmentLacksError if weights == "imagenet" else DataError
         raise kind(
@@ -397,7 +405,7 @@ def application(name, input_shape, width=None, weights=None):
             f"give it here as --weights={name}.weights.h5"
         ) from error
     # A family's preprocessing stands beside its networks.
-    family = makers[name].__module__.rpartition(".")[2]
+    family = maker.__module__.rpartition(".")[2]
     preprocess = getattr(keras.applications, family).preprocess_input
     inputs = keras.Input(tuple(input_shape), name="pixels")
     outputs = network(preprocess(inputs))

@@ -91,3 +91,15 @@ def test_truth_outside_sets_that_are_said_to_be_clean(
 def test_simulation_of_given_sets_is_refused(pictures, table):
     code, text = run(table, f"--images={pictures}", "--ambiguity=0.1")
     assert code == 2 and "--ambiguity is about simulated" in text
+
+
+@pytest.mark.parametrize("flag", ["--method=proden2", "--network=nosuchnet"])
+def test_names_that_training_refuses_are_refused(photos, flag):
+    code, line = commands.fails(
+        "check",
+        f"--dataset={photos / 'labels.csv'}",
+        f"--images={photos / 'photos'}",
+        "--none_of_these=unsure",
+        flag,
+    )
+    assert code == 2 and flag.partition("=")[2] in line

@@ -766,7 +766,7 @@ PER_CENT = "image,annotator,label,confidence\na,x,cat,90\nb,y,dog,40\n"
             {"min_confidence": 0.5},
             ["90.*are they in per cent"],
         ),
-        ("t.jsonl", MANY, {}, ["12 of 12 .* hold all 2 .*--top_k=3"]),
+        ("t.jsonl", MANY, {}, ["12 of 12 .* hold all 2 .*--top_k=1"]),
         ("t.csv", LIST_ONCE, {}, ["12 of 12 classes occur once"]),
         (
             "t.jsonl",
