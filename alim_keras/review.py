@@ -90,7 +90,7 @@ def main(line):
         answers = server.Answers(out.path, items.ids, names)
         if line.options.answers:
             votes = read_votes(line.options.answers, class_names=names)
-            given = tasks.answers(votes, training.ids.tolist())
+            given = tasks.answers(votes, training.ids.tolist(), names)
             answers.put({name: {"label": c} for name, c in given.items()})
             print(
                 f"{len(given):,} answers to {votes['item'].nunique():,} items "

@@ -182,7 +182,6 @@ def _frozen_run(config, folder, scope, replicas):
     """Returns the `OpenRun` of the run that trains the head first."""
     from alim_keras import backend
     from alim_keras.app import build
-    from alim_keras.app import cli
     from alim_keras.app import defaults
     from alim_keras.app.run_folder import RunFolder
 
@@ -193,9 +192,8 @@ def _frozen_run(config, folder, scope, replicas):
         first.check_same(config)
         if first.finished() is None:
             train(config, first, scope, replicas)
-        return build.reopened(
-            cli.read_flags(first.read_text("run.flags")), first
-        )
+        # As its run.flags say, but where the images lie now.
+        return build.reopened(config, first)
 
 
 def _default_run_dir(config):

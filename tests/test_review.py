@@ -17,6 +17,7 @@ from sample_report import sample_audit
 
 from alim_keras.data import tables
 from alim_keras.errors import CheckpointError
+from alim_keras.errors import DataError
 from alim_keras.report import server as module
 from alim_keras.report.page import Items
 from scripts import report_screenshots
@@ -84,6 +85,16 @@ def test_what_is_no_answer_changes_nothing(tmp_path, wish):
     assert answers.state(0)["answered"] == 0
 
 
+def test_answers_of_a_spreadsheet_are_read(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("id,label\na,cat\n", encoding="utf-8-sig")
+    assert module.Answers(tmp_path, ["a"], NAMES).of(0) == {"label": "cat"}
+    for damaged in (b"id;label\na;cat\n", b"id\na\n", b"id,label\n\xff,cat\n"):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match="columns id and label"):
+            module.Answers(tmp_path, ["a"], NAMES)
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """A server of 100,000 items, and the folder of its answers."""
@@ -103,6 +114,8 @@ def served(tmp_path_factory):
     photos = np.repeat(np.repeat(photos[:, ::20, ::20], 20, 1), 20, 2)
 
     def pictures(rows, largest):
+        if rows == [7]:
+            raise DataError("seven cannot be read")
         return [photos[row % 5].astype("uint8") for row in rows]
 
     items = Items(listed, ids, ["cat"] * MANY, None, NAMES, module.address)
@@ -144,6 +157,7 @@ def test_what_the_server_shows(served):
     assert (status, headers["Content-Type"]) == (200, "image/webp")
     assert image[8:12] == b"WEBP"
     assert len(ask(server, "thumb/99999")[1]) < len(image)
+    assert ask(server, "image/7")[:2] == (404, b"seven cannot be read")
 
 
 def test_the_server_refuses(served, tmp_path):
@@ -170,7 +184,7 @@ def test_the_server_refuses(served, tmp_path):
         "../secret.txt", f"image/{secret}", "image/../../secret.txt",
         "image/%2e%2e/secret.txt", "image/-1", "image/100000", "image/1.0",
         "image/1/", "image/%D9%A1",
-        "items/x", "labels.csv", "answers.csv/", "image/",
+        "items/x", "items", "labels.csv", "answers.csv/", "image/",
         f"file://{secret}", "thumb/99999999999",
     ):  # fmt: skip
         assert status(path) == 404, path

@@ -153,7 +153,7 @@ def _by_neighbours(training, features, rows):
         votes = VoteArrays.of(votes, judged.ids, names) if len(votes) else None
     kinds, every = np.full(len(rows), "folds", object), np.arange(len(rows))
     settler = Settler(None, answers, judged, kinds, votes)
-    return settler.belief(every, answers, judged.rows(every) > 0)
+    return settler.belief(every, answers, judged.rows(every))
 
 
 def _regression(training, features):

@@ -210,7 +210,9 @@ def _label_studio(cells, given, predicted=False):
                 who = who.get("email") or who.get("username") or who["id"]
             is_true = one.get("ground_truth") and len(labels) == 1
             for label in labels or [None]:
-                more = label, one.get("score"), label if is_true else None
+                # Label Studio writes 0 where a model gave no score.
+                score = one.get("score") or None
+                more = label, score, label if is_true else None
                 votes.append((number, item, who, *more))
     if len(questions) > 1:
         raise DataError(
@@ -287,9 +289,11 @@ def records_of(value, format):
             return _fiftyone(value)
     entries = at(value, "*") or [] if isinstance(value, (list, dict)) else []
     kinds = {type(entry) for entry in entries}
-    # {"0": {"12": 1}}: other numbers may be scores.
-    labels = listed(at(value, "*.*")) if _is(value) and kinds == {dict} else ()
-    if format == "peerannot" or {type(label) for label in labels} == {int}:
+    # {"0": {"12": 1}}: other numbers may be scores, by names counts of votes.
+    people = entries if _is(value) and kinds == {dict} else ()
+    votes = [pair for votes in people for pair in votes.items()]
+    is_known = votes and all(n.isdigit() and type(v) is int for n, v in votes)
+    if format == "peerannot" or is_known:
         with _export_of("peerannot"):
             return _peerannot(value)
     if kinds == {list} and isinstance(value, list):

@@ -422,6 +422,10 @@ def filtered(frame, where, notes):
         open_path(frame, name)
         check_column(name, frame.columns, "where")
         cells = frame[name].map(lambda cell: str(cell).strip())
+        if frame[name].map(type).eq(bool).any():
+            # JSON writes true, and Python True.
+            words = {"True": "true", "False": "false"}
+            cells, value = cells.replace(words), words.get(value, value)
         if sign in "<>":
             numbers = pd.to_numeric(cells, errors="coerce")
             bound = pd.to_numeric(value, errors="coerce")

@@ -217,7 +217,7 @@ def sets_of_votes(
             first = votes["item"].isin(ids[~kept]) & ~votes["item"].duplicated()
             text = f"{np.sum(~kept)} candidate sets are empty, "
             text += places(votes, first)
-            if empty_set == "error":
+            if empty_set == "error" or not (kept.any() or empty_set == "all"):
                 raise DataError(
                     f"{text}, by the rule: {rule}; name a class for each, or "
                     "say what they mean with --empty_set=all (any class) or "

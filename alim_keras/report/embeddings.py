@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_limits
 _DIRECTIONS, _NEAR = 50, 10
 # Items that t-SNE places, and how many may have a map: it takes minutes.
 _PLACED, _MOST = 5000, 100_000
-# Of the usual distance to a nearest neighbour: a near duplicate's. Chosen by
-# looking at the closest pairs of 10,000 CIFAR-10 images and 294 photos of birds.
+# Of the usual distance to a nearest neighbour: a near duplicate's. Chosen from
+# the closest pairs of 10,000 CIFAR-10 images and 294 photos of birds.
 _CLOSE, _ROUNDING = 0.25, 1e-5
 _FARTHEST = 50
 

@@ -153,7 +153,9 @@ def _map(audit):
         "sets": [[number[n] for n in given] for given in frame["candidates"]],
         "suspicion": (100 * frame["suspicion"]).fillna(0).astype(int).tolist(),
         # The row of each place of the review list.
-        "listed": pd.Index(frame["id"]).get_indexer(audit.review["id"]).tolist(),
+        "listed": pd.Index(frame["id"])
+        .get_indexer(audit.review["id"])
+        .tolist(),
         "people": [] if votes is None else list(map(str, votes.names)),
         "votes": []
         if votes is None

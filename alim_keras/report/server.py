@@ -15,6 +15,8 @@ from wsgiref.simple_server import WSGIRequestHandler
 from wsgiref.simple_server import WSGIServer
 
 from alim_keras import files
+from alim_keras.errors import DataError
+from alim_keras.errors import one_line
 from alim_keras.report import page
 
 _ANSWERS, _UNCLEAR = "answers.csv", "cannot_tell.csv"
@@ -49,9 +51,21 @@ class Answers:
         for name in (_ANSWERS, _UNCLEAR):
             path = os.path.join(folder, name)
             if os.path.exists(path):
-                with open(path, encoding="utf-8", newline="") as file:
-                    for row in csv.DictReader(file):
-                        self._labels[row["id"]] = row.get("label")
+                self._read(path, name == _ANSWERS)
+
+    def _read(self, path, has_labels):
+        try:
+            # A spreadsheet writes a mark at the beginning.
+            with open(path, encoding="utf-8-sig", newline="") as file:
+                for row in csv.DictReader(file):
+                    label = row["label"] if has_labels else None
+                    self._labels[row["id"]] = label
+        except (KeyError, ValueError) as error:
+            columns = "columns id and label" if has_labels else "column id"
+            raise DataError(
+                f"{path}: CSV in UTF-8 with the {columns} was expected; mend "
+                f"it, or move it away. Received: {one_line(error)}"
+            ) from error
 
     def of(self, place):
         """Returns `{"label": ...}` of an item, `{}` of one without answer."""
@@ -151,10 +165,15 @@ class Server(ThreadingMixIn, WSGIServer):
 
     def _reply(self, request, start):
         """Answers a request, as WSGI has it."""
+        length = request.get("CONTENT_LENGTH") or ""
+        size = int(length) if re.fullmatch(r"\d{1,9}", length) else -1
+        # Whoever asks: a browser reads no reply before its body is taken.
+        body = request["wsgi.input"].read(min(max(size, 0), 16 * _LONGEST))
         try:
             path = self._checked(request)
             if request["REQUEST_METHOD"] == "POST":
-                kind, content = "application/json", self._change(request, path)
+                kind = "application/json"
+                content = self._change(request, path, size, body)
             else:
                 kind, content = self._content(path)
             content = content if kind == _PICTURE else content.encode()
@@ -162,6 +181,9 @@ class Server(ThreadingMixIn, WSGIServer):
         except _Refused as error:
             status, kind = error.args[0], "text/plain"
             content = error.args[-1].encode()
+        except DataError as error:
+            # An image that was there at the start.
+            status, kind, content = 404, "text/plain", str(error).encode()
         # A picture's address is never that of another one.
         keep = "private, max-age=86400" if kind == _PICTURE else "no-store"
         own = [("Content-Type", kind), ("Cache-Control", keep)]
@@ -189,7 +211,7 @@ class Server(ThreadingMixIn, WSGIServer):
             return "text/html; charset=utf-8", self._page()
         if kind == _ANSWERS:
             return "text/csv; charset=utf-8", self._answers.text()
-        if kind == "items":
+        if kind == "items" and found:
             places = range(number, len(self._items))[:_AT_ONCE]
             own = [{**self._items[n], **self._answers.of(n)} for n in places]
             return "application/json", json.dumps(own)
@@ -204,10 +226,8 @@ class Server(ThreadingMixIn, WSGIServer):
         data |= {"items": [], "total": len(self._items), "served": True}
         return page.with_data(self._text, data)
 
-    def _change(self, request, path):
+    def _change(self, request, path, size, body):
         """Takes the answer in a request; returns the new state as JSON."""
-        length = request.get("CONTENT_LENGTH") or ""
-        size = int(length) if re.fullmatch(r"\d{1,9}", length) else -1
         origins = (None, *(f"http://{host}" for host in self._hosts))
         for is_wrong, status in (
             (path != "answer", 404),
@@ -217,12 +237,9 @@ class Server(ThreadingMixIn, WSGIServer):
             (size > _LONGEST, 413),
         ):
             if is_wrong:
-                # A browser reads no reply before its body is taken.
-                request["wsgi.input"].read(min(max(size, 0), 16 * _LONGEST))
                 raise _Refused(status, "this is no answer")
         try:
-            wish = json.loads(request["wsgi.input"].read(size))
-            return json.dumps(self._answers.change(wish))
+            return json.dumps(self._answers.change(json.loads(body)))
         except (ValueError, RecursionError) as error:
             raise _Refused(400, "this is no answer") from error
         except OSError as error:

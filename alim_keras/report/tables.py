@@ -169,8 +169,7 @@ def review(labels, label, budget, known=None):
     chosen["rank"] = rank[order]
     chosen["class"] = chosen["label"]
     columns = (
-        "rank id class reason candidates label probability runner_up "
-        "suggested"
+        "rank id class reason candidates label probability runner_up suggested"
     )
     return chosen[columns.split()]
 

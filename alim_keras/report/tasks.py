@@ -79,16 +79,23 @@ def _task(row):
     return {"data": data, "predictions": [prediction]}
 
 
-def answers(votes, ids):
+def answers(votes, ids, class_names):
     """Returns the class that most people gave to each item, by its id.
 
     Of a frame of votes on items that are named by ids, or by ids without
-    their ending; an item on which two classes have most votes is left out.
+    their ending; an item on which two classes have most votes is left out, or
+    whose class as many reject as name.
 
     Args:
         votes: Data frame, see `data.read_votes`.
         ids: Strings, the ids of all items.
+        class_names: C strings; labels may be their numbers.
     """
+    # Here, as it takes a second that --help need not wait for.
+    from alim_keras.data import sets_of_votes
+
+    rules = {"empty_set": "drop", "duplicates": "union"}
+    _, votes = sets_of_votes(votes, class_names=class_names, **rules)
     places = {}
     for name in ids:
         places.setdefault(os.path.splitext(name)[0], []).append(name)

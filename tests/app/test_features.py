@@ -268,7 +268,9 @@ def test_a_network_that_gives_nan_is_named(photos, tmp_path):
 def test_fine_tuning_goes_on_from_the_frozen_run(photos, backbone, tmp_path):
     flags = ("--train_backbone=after:2", f"--image_size={SIZE}", "--epochs=1")
     flags = (*flags, "--head_folds=2", "--learning_rate=1e-9")
-    out = train(tmp_path / "run", photos, backbone, *flags)
+    away = shutil.copytree(photos / "photos", tmp_path / "away")
+    first = (*flags, f"--images={away}")
+    out = train(tmp_path / "run", photos, backbone, *first)
     # Computed once; read when the frozen run is opened again.
     assert out.count(" 0 computed") == 2 == out.count("computed") - 2
     frozen = load_predictor(tmp_path / "run-frozen" / "model.keras")
@@ -283,6 +285,11 @@ def test_fine_tuning_goes_on_from_the_frozen_run(photos, backbone, tmp_path):
     model = keras.saving.load_model(tmp_path / "run" / "model.keras")
     assert len(model.trainable_variables) > 2
     before = (tmp_path / "run" / "labels.csv").read_text()
+    # The frozen run is finished, and its images were moved.
+    shutil.rmtree(tmp_path / "run")
+    shutil.rmtree(away)
+    train(tmp_path / "run", photos, backbone, *flags)
+    assert (tmp_path / "run" / "labels.csv").read_text() == before
     shutil.rmtree(tmp_path / "run-frozen")
     (tmp_path / "run" / "results.json").unlink()
     (tmp_path / "run" / "labels.csv").unlink()

@@ -513,6 +513,25 @@ def test_the_files_on_the_page(title, page, tmp_path):
     assert read(written(tmp_path, block[1], file), **options).sets == sets
 
 
+def test_a_prediction_without_a_score_is_no_no(tmp_path):
+    task = {"data": {"image": "a.jpg"}, "annotations": []}
+    task["predictions"] = [result("cat", model_version="m", score=0.0)]
+    task["predictions"] += [result("dog", model_version="n", score=0.5)]
+    path = stored(tmp_path, "t.json", [task])
+    found = read(path, format="label_studio_predictions")
+    assert found.sets == {"a.jpg": {"cat", "dog"}}
+
+
+@pytest.mark.parametrize(
+    "where", ["spam=false", "spam=False", "spam!=true", "spam!=True"]
+)
+def test_conditions_on_true_and_false_in_json(tmp_path, where):
+    rows = [("a", "cat", True), ("b", "dog", False)]
+    rows = [dict(zip(("id", "candidates", "spam"), row)) for row in rows]
+    path = stored(tmp_path, "t.jsonl", lines(*rows))
+    assert read(path, where=where).sets == {"b": {"dog"}}
+
+
 def test_golden_answers_and_ground_truth_are_true_labels(tmp_path):
     found = read(stored(tmp_path, "t.tsv", TOLOKA))
     assert found.classes == ("cat", "dog")
@@ -639,6 +658,8 @@ def test_ids_from_a_file(tmp_path):
         ("t.json", {"a": 1}, {}, "--records=PATH"),
         ("t.json", {"a": 1}, {"records": "b.c"}, "--records=PATH"),
         ("t.json", {"0": [1]}, {"format": "peerannot"}, "export of peerannot"),
+        # Counts of votes, which are no numbers of classes.
+        ("t.json", {"a": {"cat": 3, "dog": 1}}, {}, "what the file is"),
         ("t.json", {"classes": ["x"], "labels": {"a": 3}}, {}, "fiftyone"),
         ("t.xml", "<a><b></a>", {}, "sound XML"),
         ("t.xml", "<annotations/>", {}, "No class is named"),

@@ -165,7 +165,8 @@ def test_a_lasso_on_the_map_filters_the_list(page, audit, tmp_path):
     middle = "[canvas.clientWidth / 2, canvas.clientHeight]"
     page.value(
         "for (const [type, x, y] of [['down', 1, 1], ['move', 1, 2000],"
-        f" ['move', {middle}[0], 2000], ['move', {middle}[0], 1], ['up', 1, 1]])"
+        f" ['move', {middle}[0], 2000], ['move', {middle}[0], 1],"
+        " ['up', 1, 1]])"
         " { const event = new MouseEvent('pointer' + type);"
         " Object.defineProperties(event, { offsetX: { value: x },"
         " offsetY: { value: y } }); canvas.setPointerCapture = () => {};"
@@ -180,10 +181,17 @@ def test_a_lasso_on_the_map_filters_the_list(page, audit, tmp_path):
     assert 5 < len(expected) < 35
     page.value("document.querySelector('#under button').click()")
     for item in expected[:3]:
-        page.until(f"document.getElementById('name').textContent.endsWith(': {item}')")
+        page.until(
+            f"document.getElementById('name').textContent.endsWith(': {item}')"
+        )
         press(page, "1")
     page.press("ArrowLeft")
-    page.until(f"document.getElementById('name').textContent.endsWith(': {expected[2]}')")
+    page.until(
+        "document.getElementById('name').textContent"
+        f".endsWith(': {expected[2]}')"
+    )
     page.value("document.getElementById('all').click()")
-    page.until("document.getElementById('name').textContent.startsWith('1 of 40')")
+    page.until(
+        "document.getElementById('name').textContent.startsWith('1 of 40')"
+    )
     assert progress(page) == "3 of 40 answered"

@@ -83,8 +83,7 @@ def listed(budget=200, **options):
 def test_the_list_by_hand():
     found = listed()
     assert ",".join(found.columns) == (
-        "rank,id,class,reason,candidates,label,probability,runner_up,"
-        "suggested"
+        "rank,id,class,reason,candidates,label,probability,runner_up,suggested"
     )
     # To repair, cat: .1 and .55; dog: .2 and .55; elk: .4.
     ranks = found.set_index("id")["rank"]

@@ -9,6 +9,7 @@ from sample_report import sample_audit
 
 from alim_keras.data import formats
 from alim_keras.data import read_votes
+from alim_keras.errors import DataError
 from alim_keras.report import server
 from alim_keras.report import tasks
 
@@ -93,7 +94,7 @@ def test_what_comes_back_are_answers(tmp_path, audit, format, ending, answer):
     export = tmp_path / f"export.{ending}"
     export.write_text(answer(texts[0]), encoding="utf-8")
     votes = read_votes(str(export), class_names=HOSTILE)
-    found = tasks.answers(votes, IDS)
+    found = tasks.answers(votes, IDS, HOSTILE)
     listed = audit.review["id"].tolist()
     expected = {name: HOSTILE[n % 5] for n, name in enumerate(listed)}
     del expected[listed[2]]
@@ -109,7 +110,21 @@ def test_most_votes_make_an_answer():
     votes = pd.DataFrame(rows, columns=["item", "label"])
     ids = ["a.jpg", "b.jpg", "c.jpg", "d.jpg", "f.jpg", "f.png"]
     # Two tie on c; f could be either of two.
-    assert tasks.answers(votes, ids) == {"a.jpg": "cat", "b.jpg": "cat"}
+    names = ["cat", "dog"]
+    assert tasks.answers(votes, ids, names) == {"a.jpg": "cat", "b.jpg": "cat"}
+
+
+def test_a_no_is_no_answer_and_a_number_is_a_class(tmp_path):
+    rows = [("a", "cat", 0.0), ("b", "1", None), ("c", "0", 0.0)]
+    rows += [("c", "cat", None), ("d", None, None)]
+    columns = ["item", "label", "confidence"]
+    votes = pd.DataFrame(rows, columns=columns)
+    names = ["cat", "dog"]
+    assert tasks.answers(votes, [*"abcd"], names) == {"b": "dog"}
+    with pytest.raises(DataError, match="4 candidate sets are empty"):
+        tasks.answers(votes.assign(label=None), [*"abcd"], names)
+    with pytest.raises(DataError, match="cow"):
+        tasks.answers(votes.assign(label="cow"), [*"abcd"], names)
 
 
 def test_answers_taken_at_once(tmp_path):
