@@ -3,9 +3,8 @@ const map = data.map, canvas = $("canvas"), pen = canvas?.getContext("2d"), MAP 
 const RED = (share) => `hsl(${210 - 2.1 * share} 70% 50%)`, FAINT = "#8886";
 const hue = (label) => `hsl(${(label * 137.5) % 360} 65% 50%)`;
 
-function at(row) {
-  return map.places[row].map((part, axis) => 6 + ((axis ? canvas.clientHeight : canvas.clientWidth) - 12) * (part / MAP));
-}
+// Where draw() put each row, in pixels of the page.
+let points = [];
 
 // The colour of each row, and what the colours mean.
 function colours() {
@@ -24,10 +23,12 @@ function colours() {
 
 function draw() {
   const scale = devicePixelRatio, [found, legend] = colours(), size = map.ids.length > 5000 ? 2 : 5;
-  [canvas.width, canvas.height] = [canvas.clientWidth * scale, canvas.clientHeight * scale];
+  const { clientWidth: wide, clientHeight: high } = canvas;
+  [canvas.width, canvas.height] = [wide * scale, high * scale];
+  points = map.places.map(([x, y]) => [6 + (wide - 12) * (x / MAP), 6 + (high - 12) * (y / MAP)]);
   pen.scale(scale, scale);
   found.forEach((colour, row) => {
-    const [x, y] = at(row);
+    const [x, y] = points[row];
     pen.fillStyle = colour;
     pen.fillRect(x - size / 2, y - size / 2, size, size);
   });
@@ -41,8 +42,8 @@ function draw() {
 
 function hover({ offsetX: x, offsetY: y }) {
   let best = 12, near;
-  map.ids.forEach((_, row) => {
-    const [a, b] = at(row), far = Math.hypot(a - x, b - y);
+  points.forEach(([a, b], row) => {
+    const far = Math.abs(a - x) + Math.abs(b - y);
     if (far < best) [best, near] = [far, row];
   });
   if (near === undefined) return;
@@ -51,7 +52,7 @@ function hover({ offsetX: x, offsetY: y }) {
 }
 
 function pick(lasso) {
-  const within = (row) => pen.isPointInPath(lasso, ...at(row).map((part) => part * devicePixelRatio));
+  const within = (row) => pen.isPointInPath(lasso, points[row][0] * devicePixelRatio, points[row][1] * devicePixelRatio);
   const rows = new Set([...map.ids.keys()].filter(within));
   const inside = map.listed.flatMap((row, one) => (one < data.total && rows.has(row) ? [one] : []));
   const count = (number) => number.toLocaleString("en");
