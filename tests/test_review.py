@@ -219,7 +219,8 @@ def test_a_page_of_another_version_is_refused(served):
 def test_a_browser_answers_20_of_100000_items_by_keys(served):
     server, folder = served
     is_shown = (
-        "!busy && document.getElementById('picture').complete && "
+        "typeof busy === 'boolean' && !busy && "
+        "document.getElementById('picture').complete && "
         "document.getElementById('picture').naturalWidth === 800 && "
         "document.getElementById('name').textContent.split(' ')[0] === '%d'"
     )
