@@ -17,7 +17,7 @@ COUNT, BATCH = 28, 8
 SHAPE = (8, 8, 1)
 METHODS = {
     alim_keras.PiCO: {"scores_from": "classifier", "weight_decay": 1e-2},
-    IRNet: {"tau": 0.0, "correct_start": 2, "mixup_weight": 0.5, "folds": 4},
+    IRNet: {"tau": 0.0, "correct_start": 0.5, "mixup_weight": 0.5, "folds": 4},
     PiCOPlus: {"start": 1, "knn_start": 2, "num_neighbours": 4},
 }
 
