@@ -124,8 +124,8 @@ def train(config, folder, scope, replicas=1, publish=True):
     training = features.frozen(config, pixels, folder)
 
     first = None
-    if not is_restored and defaults.epochs_frozen(config):
-        first = _frozen_run(config, folder, scope, replicas)
+    if not is_restored and defaults.epochs_frozen(config.method.train_backbone):
+        first = _frozen_run(config, folder, scope, replicas, publish)
         of_features = {"mean": first.training.mean, "std": first.training.std}
         training = dataclasses.replace(training, **of_features)
 
@@ -178,7 +178,7 @@ def train(config, folder, scope, replicas=1, publish=True):
     return results
 
 
-def _frozen_run(config, folder, scope, replicas):
+def _frozen_run(config, folder, scope, replicas, publish):
     """Returns the `OpenRun` of the run that trains the head first."""
     from alim_keras import backend
     from alim_keras.app import build
@@ -187,11 +187,10 @@ def _frozen_run(config, folder, scope, replicas):
 
     first = RunFolder(f"{folder.path}-frozen")
     config = defaults.of_frozen_part(config, first.path)
-    is_chief = backend.is_chief()
-    with first.lock() if is_chief else contextlib.nullcontext():
+    with first.lock() if backend.is_chief() else contextlib.nullcontext():
         first.check_same(config)
         if first.finished() is None:
-            train(config, first, scope, replicas)
+            train(config, first, scope, replicas, publish)
         # As its run.flags say, but where the images lie now.
         return build.reopened(config, first)
 

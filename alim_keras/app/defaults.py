@@ -109,26 +109,22 @@ def resolve(config, training):
         that says why, or to None where another line says it.
     """
     is_free = is_own(config.data.dataset, config.method.network)
-    if not is_free and not epochs_frozen(config):
+    if not is_free and not epochs_frozen(config.method.train_backbone):
         return filled(config), {}
     rules = _Rules(config.as_dict(), training)
     rules.choose_all()
     return config.replace(**rules.values), rules.reasons
 
 
-def epochs_frozen(config):
+def epochs_frozen(part):
     """Returns E of `--train_backbone=after:E`, else 0."""
-    return _epochs_frozen(config.method.train_backbone)
-
-
-def _epochs_frozen(part):
     word, _, epochs = (part or "").partition(":")
     return int(epochs) if word == "after" else 0
 
 
 def of_frozen_part(config, run_dir):
     """Returns the `Config` of the run that trains the head of `after:E`."""
-    epochs = epochs_frozen(config)
+    epochs = epochs_frozen(config.method.train_backbone)
     return config.replace(
         run_dir=run_dir,
         train_backbone="none",
@@ -186,7 +182,7 @@ class _Rules:
         self.is_photo = training.kind == "images"
         self.is_colour = self.is_photo and training.images.shape[-1] == 3
         noun = "photos" if self.is_colour else "images"
-        self.is_tuned = bool(_epochs_frozen(values.get("train_backbone")))
+        self.is_tuned = bool(epochs_frozen(values.get("train_backbone")))
         self.what = f"{self.count:,} {noun if self.is_photo else 'items'}"
 
     def choose_all(self):
@@ -216,7 +212,7 @@ class _Rules:
         trained = self.count - round(self.count * self.values["holdout"])
         steps = self._batch_size(trained)
         if self.is_tuned:
-            self.reasons["train_backbone"] = (
+            self.reasons["not a setting: it was given"] = (
                 f"train_backbone: {values['train_backbone']}: first the head "
                 "on frozen features, in a run RUN_DIR-frozen; then, as below:"
             )

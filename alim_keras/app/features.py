@@ -15,6 +15,7 @@ import numpy as np
 from alim_keras import backend
 from alim_keras import files
 from alim_keras import networks
+from alim_keras.app.defaults import STATISTICS
 from alim_keras.app.process import show_progress
 from alim_keras.data import DiskImages
 from alim_keras.data import checks
@@ -38,7 +39,10 @@ def backbone_of(config, training):
     if backbone is None and training.kind == "images" and chosen.network:
         size = config.data.image_size
         backbone = networks.find(chosen.network, chosen.weights, size)
-    if backbone is None and chosen.train_backbone not in (None, "all"):
+    # Of image statistics nothing is trained.
+    is_idle = backbone is None or chosen.network == STATISTICS
+    fits = (None, "all" if backbone is None else "none")
+    if is_idle and chosen.train_backbone not in fits:
         raise ConfigError(
             "--train_backbone is about a pretrained network of images: give "
             "--network=FILE.keras, hub:NAME, or one of keras.applications with "

@@ -293,8 +293,7 @@ def with_unit_features(network, scale=None):
     if scale is not None:
         mean, std = (255.0 * np.asarray(values) for values in scale)
         centred.set_weights([mean, np.square(std)])
-    dim = network.output.shape[-1]
-    x = unit_features(dim)(keras.layers.Reshape((1, 1, dim))(x))
+    x = keras.layers.UnitNormalization(name="unit", dtype="float32")(x)
     return keras.Model(network.input, x, name=network.name)
 
 

@@ -235,6 +235,10 @@ def test_fine_tuning(part, count, photos, backbone, tmp_path):
         (("--width=4",), 2, "fixed width"),
         (("--network=small_cnn",), 2, "about a pretrained network"),
         (("--train_backbone=last:0",), 2, "last:K or after:E"),
+        (
+            ("--network=image_statistics", "--train_backbone=after:2"),
+            *(2, "about a pretrained network"),
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(
@@ -285,6 +289,9 @@ def test_fine_tuning_goes_on_from_the_frozen_run(photos, backbone, tmp_path):
     model = keras.saving.load_model(tmp_path / "run" / "model.keras")
     assert len(model.trainable_variables) > 2
     before = (tmp_path / "run" / "labels.csv").read_text()
+    # Another run than one that stays frozen.
+    with pytest.raises(AssertionError, match="--train_backbone=after:2"):
+        train(tmp_path / "run", photos, backbone, *first[1:])
     # The frozen run is finished, and its images were moved.
     shutil.rmtree(tmp_path / "run")
     shutil.rmtree(away)
