@@ -16,6 +16,7 @@ from alim_keras.app.config import ReopenConfig
 from alim_keras.app.values import path
 from alim_keras.app.values import whole
 from alim_keras.errors import CheckpointError
+from alim_keras.errors import one_line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,8 +51,6 @@ COMMAND = cli.Command(
 
 def main(line):
     """Serves the review list of the run named on the command line."""
-    import pandas as pd
-
     from alim_keras.app import build
     from alim_keras.app import load
     from alim_keras.app.run_folder import RunFolder
@@ -73,10 +72,9 @@ def main(line):
     with out.lock():
         config = build.settings(line, folder)
         training = load.training_set(config, folder, reopen=True)
-        as_text = {"dtype": str, "keep_default_na": False}
-        labels, review = (
-            pd.read_csv(out.file(name), **as_text)
-            for name in ("labels.csv", "review.csv")
+        labels = _read(out, "labels.csv", "id label")
+        review = _read(
+            out, "review.csv", "id reason candidates choices chances neighbours"
         )
         if labels["id"].tolist() != training.ids.tolist():
             raise CheckpointError(
@@ -111,6 +109,21 @@ def main(line):
             )
             with contextlib.suppress(KeyboardInterrupt):
                 started.serve_forever()
+
+
+def _read(out, name, columns):
+    """Returns a table that an audit wrote, all of it as text."""
+    import pandas as pd
+
+    path = out.file(name)
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+        return frame[columns.split()]
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is damaged or of another version ({one_line(error)}); the "
+            "audit command writes it again."
+        ) from error
 
 
 if __name__ == "__main__":

@@ -314,3 +314,7 @@ def test_the_command_from_a_run_to_known_labels(tmp_path):
     assert code == 0 and "2 answers to 2 items" in out, err
     more = [{"id": name, "label": own.NAMES[0]} for name in ids[5:7]]
     assert own.read_rows(run / "answers.csv") == [*answers, *more]
+    for damaged in ("", "id\na.jpg\n"):
+        (run / "review.csv").write_text(damaged)
+        code, line = commands.fails("review", run)
+        assert code == 5 and "review.csv is damaged" in line and "audit" in line

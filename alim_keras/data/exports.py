@@ -222,7 +222,7 @@ def _label_studio(cells, given, predicted=False):
     frame = _votes(votes, "task item annotator label confidence truth")
     said = ", ".join(f"{count} {name}" for name, count in counts.items())
     if counts["predictions"] and not predicted:
-        said += " (they count with --format=label_studio_predictions)"
+        said += "; predictions count with --format=label_studio_predictions"
     people = frame["annotator"].nunique()
     frame.attrs["notes"] = [f"{len(cells)} tasks, {people} annotators, {said}"]
     return frame.set_index("task")
@@ -242,9 +242,10 @@ def _choices(annotation, questions):
     return labels
 
 
-def _votes(rows, names):
+def _votes(rows, names, export=None):
     frame = pd.DataFrame(rows, columns=names.split(), dtype=object)
     frame.attrs["layout"] = "long"
+    frame.attrs["notes"] = [f"read as an export of {export}"] if export else []
     return frame.rename_axis("row")
 
 
@@ -328,7 +329,7 @@ def _peerannot(value):
         for item, votes in value.items()
         for who, label in (votes or {None: None}).items()
     ]
-    return _votes(rows, "item annotator label")
+    return _votes(rows, "item annotator label", "peerannot")
 
 
 def _fiftyone(value):
@@ -340,7 +341,7 @@ def _fiftyone(value):
                 one, score = one["label"], one.get("confidence")
             one = value["classes"][one] if isinstance(one, int) else one
             rows.append((item, one, score))
-    frame = _votes(rows, "item label confidence")
+    frame = _votes(rows, "item label confidence", "fiftyone")
     names = check_class_names(value["classes"], "the list of classes")
     frame.attrs["class_names"] = names
     return frame
@@ -358,6 +359,6 @@ def cvat(text):
         for label in [t.get("label") for t in image.findall("tag")] or [None]
     ]
     shapes = sum(tag.tag != "tag" for image in images for tag in image)
-    frame = _votes(rows, "item label")
-    frame.attrs["notes"] = [f"{len(images)} images; {shapes} shapes left out"]
+    frame = _votes(rows, "item label", "cvat")
+    frame.attrs["notes"] += [f"{len(images)} images; {shapes} shapes left out"]
     return frame

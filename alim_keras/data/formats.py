@@ -82,8 +82,16 @@ def read(
         kind = format_of(path, format)
         if ":" in kind:
             return _by_own_reader(path, kind)
-        if kind in exports.TABLES or kind in _OBJECTS:
+        if kind in exports.TABLES:
             kind = ENDINGS.get(os.path.splitext(path)[1].lower(), "json")
+        if kind in _OBJECTS:
+            kind = "json"
+        if records and "json" not in kind or columns and kind[1:] != "sv":
+            raise ConfigError(
+                "--records is a path into JSON, and --columns names those of "
+                f"CSV or TSV; leave out what is not of {kind}. Received: "
+                f"--records={records}, --columns={columns}"
+            )
         if kind in ("csv", "tsv"):
             return _delimited(path, known_columns, kind == "tsv", columns)
         if kind == "cvat":
