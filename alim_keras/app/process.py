@@ -45,7 +45,7 @@ def run(command, main, arguments=None, keras=True):
     verbose = "--verbose" in arguments
     name = f"alim_keras.{command.name}"
     try:
-        with _interrupts_raised(), _plain_warnings(name):
+        with _signals_to(_interrupt), _plain_warnings(name):
             line = command.parse(arguments)
             values, verbose = line.values, line.values["verbose"]
             text = ""
@@ -165,15 +165,15 @@ def _interrupt(*_):
 
 
 @contextlib.contextmanager
-def _interrupts_raised():
-    """Raises `KeyboardInterrupt` in the block for Ctrl-C and SIGTERM."""
-    usual = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
+def _signals_to(handler):
+    """Lets a function handle Ctrl-C and SIGTERM in the block."""
+    usual = {number: signal.signal(number, handler) for number in _SIGNALS}
     try:
         yield
     finally:
-        for number, handler in usual.items():
-            if signal.getsignal(number) is _interrupt:
-                signal.signal(number, handler)
+        for number, before in usual.items():
+            if signal.getsignal(number) is handler:
+                signal.signal(number, before)
 
 
 @contextlib.contextmanager
@@ -181,16 +181,8 @@ def interrupts_deferred():
     """Delivers signals only after the block, which could swallow them."""
     # A mask of this thread would not do: others receive the signal then.
     received = []
-
-    def keep(number, _):
-        received.append(number)
-
-    usual = {number: signal.signal(number, keep) for number in _SIGNALS}
-    try:
+    with _signals_to(lambda number, _: received.append(number)):
         yield
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
     if received:
         signal.raise_signal(received[0])
 

@@ -7,7 +7,9 @@ import numpy as np
 from alim_keras import draws
 from alim_keras.app import artefacts
 from alim_keras.data.annotators import VoteArrays
+from alim_keras.data.annotators import shared_votes
 from alim_keras.report.beliefs import Settler
+from alim_keras.report.embeddings import unit
 
 # With so many true labels they judge.
 _ENOUGH = 50
@@ -83,13 +85,11 @@ def _rivals(training, rows, regression):
     inside = training.sets.rows(rows) > 0
     is_plain = (inside.sum(axis=1) == 1).all()
     yield "the given labels" if is_plain else "picking in the sets", inside
-    if training.votes is not None:
-        names = training.class_names
-        votes = VoteArrays.of(training.votes, training.ids, names)
+    votes = shared_votes(training)
+    if votes is not None:
         counts = np.zeros(training.sets.shape, np.int32)
         np.add.at(counts, (votes.rows, votes.classes), 1)
-        if votes.overlap():
-            yield "the majority vote", counts[rows]
+        yield "the majority vote", counts[rows]
     if regression is not None and not is_plain:
         yield "a logistic regression", inside * regression[0][rows]
 
@@ -123,9 +123,7 @@ def _sentence(ours, compared):
 
 def _unit(images, training):
     """Returns centred features of length 1, float32 `(n, d)`."""
-    values = images[:, 0, 0] - training.images[:, 0, 0].mean(axis=0)
-    lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    return (values / np.maximum(lengths, 1e-12)).astype("float32")
+    return unit(images[:, 0, 0] - training.images[:, 0, 0].mean(axis=0))
 
 
 def _by_neighbours(training, features, rows):

@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 import pandas as pd
 from sklearn.decomposition import PCA
-from sklearn.manifold import TSNE
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
@@ -18,6 +17,8 @@ _PLACED, _MOST = 5000, 100_000
 # the closest pairs of 10,000 CIFAR-10 images and 294 photos of birds.
 _CLOSE, _ROUNDING = 0.25, 1e-5
 _FARTHEST = 50
+# Neighbours that a review shows of an item, of so many items.
+_SHOWN, _LOOKED_UP = 5, 2000
 
 
 @dataclasses.dataclass(eq=False)
@@ -55,7 +56,7 @@ def survey(features, ids, labels, test=None):
     if not 3 <= len(features) <= _MOST:
         return None
     mean = np.mean(features, axis=0)
-    vectors, count = _unit(features - mean), min(_NEAR, len(features) - 1)
+    vectors, count = unit(features - mean), min(_NEAR, len(features) - 1)
     shape = min(_DIRECTIONS, *vectors.shape)
     directions = PCA(shape, random_state=0).fit(vectors)
     points = directions.transform(vectors)
@@ -71,7 +72,7 @@ def survey(features, ids, labels, test=None):
     pairs = pairs[~both.duplicated()]
     found = [pairs[pairs["label"] != pairs["near_label"]]]
     if test is not None and len(test[2]):
-        others = _unit(test[2] - mean)
+        others = unit(test[2] - mean)
         near = search.kneighbors(directions.transform(others))[1]
         own = _gaps(others, vectors, near)
         found += [_pairs(own, near, close, "test", *test[:2], ids, labels)]
@@ -86,7 +87,24 @@ def survey(features, ids, labels, test=None):
     )
 
 
-def _unit(vectors):
+def neighbours(features, rows, rank):
+    """Returns the nearest others of some rows by the angle, lists of rows.
+
+    Those of the first 2,000 by `rank`, and none without features `(N, d)`.
+    """
+    found = [[]] * len(rows)
+    first = np.flatnonzero(np.asarray(rank) <= _LOOKED_UP)
+    if features is None or not len(first):
+        return found
+    vectors = unit(features)
+    search = NearestNeighbors(n_neighbors=min(_SHOWN + 1, len(vectors)))
+    near = search.fit(vectors).kneighbors(vectors[rows[first]])[1]
+    for place, others in zip(first, near):
+        found[place] = others[others != rows[place]][:_SHOWN]
+    return found
+
+
+def unit(vectors):
     """Returns vectors of length 1, float32."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.maximum(norms, 1e-12)).astype("float32")
@@ -121,6 +139,9 @@ def _places(points):
     Beyond 5,000 points it places a sample, and each of the others goes to the
     mean place of its three nearest there, weighted by closeness.
     """
+    # Here, as it takes a second that a training need not wait for.
+    from sklearn.manifold import TSNE
+
     points = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))
     order = np.random.default_rng(0).permutation(len(points))[:_PLACED]
     sample = points[order]

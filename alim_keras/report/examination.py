@@ -19,6 +19,7 @@ from alim_keras.report import tables
 from alim_keras.report.beliefs import BELIEFS
 from alim_keras.report.beliefs import KINDS
 from alim_keras.report.beliefs import Settler
+from alim_keras.report.embeddings import neighbours
 from alim_keras.report.embeddings import survey
 from alim_keras.report.labels import blocks
 from alim_keras.report.labels import fill_untouched
@@ -146,7 +147,7 @@ def examine(
         names += found[0]
         chances += found[1]
     chosen["choices"], chosen["chances"] = names, chances
-    near = tables.neighbours(features, rows, chosen["rank"])
+    near = neighbours(features, rows, chosen["rank"])
     chosen["neighbours"] = [sets.ids[places].tolist() for places in near]
     surroundings = None
     if features is not None:

@@ -145,7 +145,7 @@ def _map(audit):
     places = audit.surroundings.places
     span = np.maximum(np.ptp(places, axis=0), 1e-12)
     places = ((places - places.min(axis=0)) / span * _MAP).round().astype(int)
-    votes = audit.votes
+    votes, index = audit.votes, pd.Index(frame["id"])
     return {
         "places": places.tolist(),
         "ids": frame["id"].tolist(),
@@ -153,9 +153,7 @@ def _map(audit):
         "sets": [[number[n] for n in given] for given in frame["candidates"]],
         "suspicion": (100 * frame["suspicion"]).fillna(0).astype(int).tolist(),
         # The row of each place of the review list.
-        "listed": pd.Index(frame["id"])
-        .get_indexer(audit.review["id"])
-        .tolist(),
+        "listed": index.get_indexer(audit.review["id"]).tolist(),
         "people": [] if votes is None else list(map(str, votes.names)),
         "votes": []
         if votes is None

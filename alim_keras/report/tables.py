@@ -3,14 +3,11 @@
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from sklearn.neighbors import NearestNeighbors
 
 from alim_keras.noise_rate import wilson
 
 # Keys of a review, and what a class outside the set has a key for.
 _KEYS, _UNLIKELY = 9, 0.01
-# Neighbours of an item, of so many items.
-_NEAR, _LOOKED_UP = 5, 2000
 # A look that is expected to repair less has no place on the review list.
 _LEAST = 1e-3
 
@@ -192,24 +189,6 @@ def choices(belief, given, class_names):
         names.append([class_names[c] for c in classes[kept]])
         chances.append(share[kept].astype(float).round(4).tolist())
     return names, chances
-
-
-def neighbours(features, rows, rank):
-    """Returns the nearest others of some rows by the angle, lists of rows.
-
-    Those of the first 2,000 by `rank`, and none without features `(N, d)`.
-    """
-    found = [[]] * len(rows)
-    first = np.flatnonzero(np.asarray(rank) <= _LOOKED_UP)
-    if features is None or not len(first):
-        return found
-    norms = np.linalg.norm(features, axis=1, keepdims=True)
-    features = features / np.maximum(norms, 1e-12)
-    search = NearestNeighbors(n_neighbors=min(_NEAR + 1, len(features)))
-    near = search.fit(features).kneighbors(features[rows[first]])[1]
-    for place, others in zip(first, near):
-        found[place] = others[others != rows[place]][:_NEAR]
-    return found
 
 
 def _reason(row):

@@ -116,3 +116,14 @@ def test_the_tables_are_files_and_the_page_holds_the_points(tmp_path):
     assert np.shape(data["votes"]) == (3, 400)
     for name in audit.surroundings.outliers["id"]:
         assert f"<td>{name}</td>" in text
+
+
+def test_neighbours_by_hand():
+    # By the angle: rows 0 and 2 point one way, 1 and 3 another.
+    features = np.array([[1, 0.1], [0, 1], [9, 0], [0.1, 2]])
+    near = embeddings.neighbours(features, np.array([0, 3]), [1, 2])
+    assert [n.tolist()[0] for n in near] == [2, 1]
+    assert [len(n) for n in near] == [3, 3]
+    assert embeddings.neighbours(None, np.array([0, 3]), [1, 2]) == [[], []]
+    # Far down the list nothing is looked up.
+    assert embeddings.neighbours(features, np.array([0]), [2001]) == [[]]

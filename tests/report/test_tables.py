@@ -128,17 +128,6 @@ def test_choices_by_hand():
     assert len(many[0]) == 9
 
 
-def test_neighbours_by_hand():
-    # By the angle: rows 0 and 2 point one way, 1 and 3 another.
-    features = np.array([[1, 0.1], [0, 1], [9, 0], [0.1, 2]])
-    near = tables.neighbours(features, np.array([0, 3]), [1, 2])
-    assert [n.tolist()[0] for n in near] == [2, 1]
-    assert [len(n) for n in near] == [3, 3]
-    assert tables.neighbours(None, np.array([0, 3]), [1, 2]) == [[], []]
-    # Far down the list nothing is looked up.
-    assert tables.neighbours(features, np.array([0]), [2001]) == [[]]
-
-
 def test_known_labels_are_counted():
     many = CandidateSets.from_lists([[0]] * 200, class_names=NAMES)
     labels = np.where(np.arange(200) < 5, 1, 0)

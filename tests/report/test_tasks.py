@@ -7,7 +7,6 @@ import pytest
 from sample_report import HOSTILE
 from sample_report import sample_audit
 
-from alim_keras.data import formats
 from alim_keras.data import read_votes
 from alim_keras.errors import DataError
 from alim_keras.report import server
@@ -88,8 +87,6 @@ def answered_fiftyone(text):
     ],
 )
 def test_what_comes_back_are_answers(tmp_path, audit, format, ending, answer):
-    if format != "label_studio" and format not in formats.FORMATS:
-        pytest.skip(f"there is no reader of {format}")
     texts = written(tmp_path, format, audit)
     export = tmp_path / f"export.{ending}"
     export.write_text(answer(texts[0]), encoding="utf-8")
