@@ -13,7 +13,10 @@ test_images and test_labels, in official order.
 `folder` writes what somebody would have of their own: photos/ (PNG files),
 labels.csv (a row for each person's answer, in random order), known.csv (200
 true labels, as if somebody had looked these up), truth.csv (the true labels,
-for measurements only) and test.csv (2,000 of the official test images).
+for measurements only) and test.csv (2,000 of the official test images). With
+`--in_order` these are the first images, in official order, and person1.csv to
+person3.csv hold one person's labels, worse.csv the array worse_label, and
+labels600_0.csv to labels600_2.csv the answers on 600 images each.
 
 Reference: Wei et al., 2022, https://arxiv.org/abs/2110.12088
 """
@@ -69,7 +72,10 @@ def write_folder(given):
     photos.mkdir(parents=True, exist_ok=True)
 
     answers, truth = [], []
-    for row in stream.permutation(len(images))[: given.count]:
+    order = np.arange(len(images))
+    if not given.in_order:
+        order = stream.permutation(len(images))
+    for row in order[: given.count]:
         name = f"{row:05d}.png"
         Image.fromarray(images[row]).save(photos / name)
         truth.append((name, NAMES[labels[row]]))
@@ -81,13 +87,30 @@ def write_folder(given):
         Image.fromarray(test_images[row]).save(photos / name)
         tested.append((name, NAMES[test_labels[row]]))
 
-    answers = [answers[row] for row in stream.permutation(len(answers))]
     head = ("image", "annotator", "label")
+    if given.in_order:
+        write_parts(given, head, answers)
+    else:
+        answers = [answers[row] for row in stream.permutation(len(answers))]
     write_csv(given.out / "labels.csv", head, answers)
     looked_up = sorted(stream.permutation(len(truth))[:KNOWN])
     known = [truth[row] for row in looked_up]
     for name, rows in (("known", known), ("truth", truth), ("test", tested)):
         write_csv(given.out / f"{name}.csv", ("id", "label"), rows)
+
+
+def write_parts(given, head, answers):
+    """Writes one person's labels, the worst of three, and 600 images' votes."""
+    people = read(given.cifar10n, (*PEOPLE, "worse_label"))
+    names = [name for name, *_ in answers[:: len(PEOPLE)]]
+    for name, said in zip(("person1", "person2", "person3", "worse"), people):
+        rows = zip(names, (NAMES[label] for label in said))
+        write_csv(given.out / f"{name}.csv", ("id", "label"), rows)
+    for seed in range(3):
+        drawn = np.random.default_rng(seed).permutation(len(names))[:600]
+        kept = {names[row] for row in drawn}
+        rows = [row for row in answers if row[0] in kept]
+        write_csv(given.out / f"labels600_{seed}.csv", head, rows)
 
 
 def main():
@@ -107,6 +130,7 @@ def main():
     folder.add_argument("out", type=pathlib.Path)
     folder.add_argument("--count", type=int, default=10000)
     folder.add_argument("--seed", type=int, default=0)
+    folder.add_argument("--in_order", action="store_true")
     folder.set_defaults(write=write_folder)
     given = parser.parse_args()
     given.write(given)
