@@ -303,3 +303,21 @@ def test_fine_tuning_goes_on_from_the_frozen_run(photos, backbone, tmp_path):
     out = train(tmp_path / "run", photos, backbone, *flags)
     assert "Continuing" in out and "computed" not in out
     assert (tmp_path / "run" / "labels.csv").read_text() == before
+
+
+def test_fine_tuning_that_is_interrupted_in_either_part(
+    photos, backbone, tmp_path
+):
+    flags = ("--train_backbone=after:2", f"--image_size={SIZE}", "--epochs=2")
+    flags = (photos, backbone, *flags, "--head_folds=2")
+    train(tmp_path / "whole", *flags)
+    for part in ("run-frozen", "run-frozen", "run"):
+        with pytest.raises(AssertionError):
+            commands.stop_after_an_epoch(
+                lambda: train(tmp_path / "run", *flags)
+            )
+        assert (tmp_path / part / "checkpoints").exists()
+    assert "after epoch 1" in train(tmp_path / "run", *flags)
+    for name in ("labels.csv", "classes.csv"):
+        whole = (tmp_path / "whole" / name).read_bytes()
+        assert (tmp_path / "run" / name).read_bytes() == whole
