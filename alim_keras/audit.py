@@ -100,11 +100,10 @@ def main(line):
         if training.kind == "features":
             features = training.images.reshape(len(training), -1)
             names = np.array(training.class_names, object)
-            tested = training.test_images
             test = (
                 training.test_ids,
                 names[training.test_labels],
-                tested.reshape(len(tested), features.shape[1]),
+                training.test_images.reshape(-1, features.shape[1]),
             )
         audit = examine(
             probabilities,
@@ -125,9 +124,8 @@ def main(line):
         names = audit.class_names
         paths += tasks.write(out, options.review_format, audit.review, names)
         paths.append(os.path.join(out, "report.html"))
-        images = training.images
-        if training.pictures is not None:
-            images = training.pictures
+        shown = training.pictures
+        images = training.images if shown is None else shown
         audit.to_html(paths[-1], images=images)
     print(audit.describe())
     print(f"In {out}: {', '.join(map(os.path.basename, paths))}.")

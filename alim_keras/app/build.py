@@ -277,6 +277,11 @@ def alim(config, training, noise_rate):
     if not keeps_pseudo_labels(config):
         return []
     rows, labels, chosen = training.trained, training.labels, config.alim
+    known = training.known >= 0 if training.known_as_sets else None
+    if known is not None:
+        # Answers are no test of what is learnt.
+        others = (labels >= 0) & ~known
+        labels = np.where(others, labels, -1) if others.any() else None
     callback = callbacks.ALIM(
         norm=chosen.norm,
         scale_factor=chosen.scale_factor,
@@ -286,7 +291,7 @@ def alim(config, training, noise_rate):
         update=chosen.update,
         data=eval_batches(training, rows) if chosen.update == "epoch" else None,
         labels=None if labels is None else labels[rows],
-        known=training.known[rows] >= 0 if training.known_as_sets else None,
+        known=None if known is None else known[rows],
     )
     return [callback]
 

@@ -39,7 +39,8 @@ def verdict(model, training, settled):
     labels, models = [], []
     features = regression = None
     if training.kind == "features":
-        features = _unit(training.images, training)
+        vectors = training.images[:, 0, 0]
+        features = unit(vectors - vectors.mean(axis=0))
         regression = _regression(training, features)
     rows, by, truth = np.arange(len(training)), None, None
     if training.known_as_sets:
@@ -121,11 +122,6 @@ def _sentence(ours, compared):
     return f"{ours}, {by}: {', '.join(parts)}: {advice}."
 
 
-def _unit(images, training):
-    """Returns centred features of length 1, float32 `(n, d)`."""
-    return unit(images[:, 0, 0] - training.images[:, 0, 0].mean(axis=0))
-
-
 def _by_neighbours(training, features, rows):
     """Returns P(y | x, S) of rows, by their neighbours' sets, `(n, C)`."""
     sets, votes, parts = training.sets, training.votes, []
@@ -165,7 +161,8 @@ def _regression(training, features):
     if len(sets.indices) > _LARGEST or count < 10 * _FOLDS:
         return None
     fold = draws.folds(count, _FOLDS, 0, training.copies)
-    tests = _unit(training.test_images, training)
+    mean = training.images[:, 0, 0].mean(axis=0)
+    tests = unit(training.test_images[:, 0, 0] - mean)
     answers = np.zeros(sets.shape)
     tested = np.zeros((len(tests), sets.num_classes))
     for k in range(_FOLDS):

@@ -150,6 +150,9 @@ def test_known_labels_as_sets(photos, tmp_path):
     rows = [row for row in rows if row["source"] == "known"]
     truth = {row["id"]: row["label"] for row in own.read_rows(known)}
     assert {row["id"]: row["label"] for row in rows} == truth
+    # What a person said is no test of the labels that are learnt.
+    results = json.loads((run_dir / "results.json").read_text())
+    assert results["pseudo_label_accuracy"] is None
     assert commands.call("audit", run_dir, f"--out={tmp_path / 'o'}")[0] == 0
 
 
