@@ -169,7 +169,7 @@ def _kept(path):
 def _digests(images):
     """Returns a list of strings, equal for equal images."""
     if isinstance(images, DiskImages):
-        return images.digests().tolist()
+        return images.digests()
     form = f"{images.shape[1:]} {images.dtype}".encode()
     return [
         hashlib.blake2b(form + pixels.tobytes()).hexdigest()

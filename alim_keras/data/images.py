@@ -1,17 +1,23 @@
-"""Images on disk: `DiskImages` reads them as asked, `scan` looks at many."""
+"""Images on disk: how one is decoded, `DiskImages`, and `scan` of many."""
 
 import concurrent.futures
+import contextlib
 import copy
 import dataclasses
 import functools
+import hashlib
+import io
 import os
+import warnings
 
 import numpy as np
+import PIL.Image
+import PIL.ImageOps
 
-from alim_keras.data import decoding
 from alim_keras.errors import DataError
 from alim_keras.errors import check_choice
 from alim_keras.errors import check_number
+from alim_keras.errors import one_line
 
 # Decoded images of less than this are kept in memory.
 _KEPT = 1 << 30
@@ -19,10 +25,150 @@ _KEPT = 1 << 30
 _AT_ONCE = 256
 # The common side where images differ.
 _USUAL_SIZE = 224
-# The device of encoded and of missing files, in 64 bits.
-_NO_DEVICE = 2**64 - 1
 # So many images on disk stand for all of them.
 _SAMPLE = 256
+# Formats that are tried; others (PostScript, say) would run programs.
+_FORMATS = "JPEG PNG GIF BMP WEBP TIFF PPM".split()
+# The last bytes of a file that was not cut short, in the last so many.
+_ENDS, _TAIL = {"JPEG": b"\xff\xd9", "PNG": b"IEND"}, 64
+# A JPEG is decoded at an eighth, a quarter or half of its size where that
+# leaves at least twice the size wanted; the filter then averages the rest.
+_SPARE = 2
+
+# Pillow warns of odd files; what fails is an exception.
+warnings.filterwarnings("ignore", module=r"PIL\.")
+
+
+def _open_file(source):
+    is_encoded = isinstance(source, bytes)
+    return io.BytesIO(source) if is_encoded else open(source, "rb")
+
+
+def _digest(source):
+    """Returns the hash of a path's content, or of encoded bytes."""
+    with _open_file(source) as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()
+
+
+def _open_image(file):
+    """Returns the image of an open file; reads its head only."""
+    image = PIL.Image.open(file, formats=_FORMATS)
+    if image.mode in ("I", "F") and not _has_16_bits(image):
+        # Nothing says which value is white there, and images of one data set
+        # must not be scaled each by its own values.
+        kind = "floats" if image.mode == "F" else "integers of 32 bits"
+        raise DataError(
+            f"its pixels are {kind}, save it with 8 or 16 bits for each channel"
+        )
+    return image
+
+
+def _has_16_bits(image):
+    # Pillow opens PNM as 32 bits, once PNG too, and these cannot hold more.
+    is_less = image.mode == "I" and image.format in ("PNG", "PPM")
+    return is_less or image.mode.startswith("I;16")
+
+
+def _head(source):
+    """Returns width and height as stored, and channels: 1 if grey, else 3.
+
+    A file without the end of its format is decoded, which raises if it was
+    cut short.
+    """
+    with _open_file(source) as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+        tail = file.read()
+        file.seek(0)
+        image = _open_image(file)
+        is_grey = PIL.Image.getmodebase(image.mode) == "L"
+        found = (*image.size, 1 if is_grey else 3)
+        if _ENDS.get(image.format, b"") not in tail:
+            image.load()
+    return found
+
+
+def _explain(error):
+    """Returns in a few words why an image cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    text = one_line(error)
+    if isinstance(error, DataError):
+        return text
+    if isinstance(error, EOFError) or "truncated" in text.lower():
+        return "it is cut short"
+    if text.startswith("cannot identify"):
+        return "it is not an image of a known format"
+    return f"it is damaged or cannot be opened: {text}"
+
+
+def decode(source, size, channels=3, name="an encoded image", whole=False):
+    """Returns the pixels of a path or of encoded bytes, uint8 `(H, W, C)`.
+
+    Grey, palette, CMYK and YCbCr images are converted, transparent ones laid
+    on white, 16-bit ones shifted to 8 bits, images turned as their EXIF
+    orientation says; of an animation it is the first frame. The result is the
+    middle square of the side `size`, or the whole image, not enlarged, its
+    longer side at most `size`. `name` is that of encoded bytes in messages.
+    """
+    try:
+        with _open_file(source) as file, _open_image(file) as image:
+            image.draft(None, (_SPARE * size, _SPARE * size))
+            image.load()
+            # Damaged EXIF is no reason to refuse the pixels.
+            with contextlib.suppress(Exception):
+                PIL.ImageOps.exif_transpose(image, in_place=True)
+            image = _plain(image, "L" if channels == 1 else "RGB")
+            if not whole:
+                return square(image, size)
+            image.thumbnail((size, size))
+            return np.asarray(image).reshape(*image.size[::-1], -1)
+    except Exception as error:
+        # Damaged files make Pillow raise nearly everything.
+        name = name if isinstance(source, bytes) else source
+        raise DataError(
+            f"{name}: cannot be read as an image: {_explain(error)}; mend it, "
+            "or leave its item out"
+        ) from error
+
+
+def _plain(image, mode):
+    """Returns the image in mode "L" or "RGB"."""
+    if _has_16_bits(image):
+        # They lose the lower eight.
+        levels = (np.asarray(image) >> 8).astype(np.uint8)
+        image = PIL.Image.fromarray(levels)
+    if image.has_transparency_data:
+        white = PIL.Image.new("RGBA", image.size, "white")
+        white.alpha_composite(image.convert("RGBA"))
+        image = white
+    return image.convert(mode)
+
+
+def square(image, image_size):
+    """Returns the middle square of an image, uint8 with channels, scaled.
+
+    The filter is bilinear, and widened on shrinking.
+    """
+    bilinear = PIL.Image.Resampling.BILINEAR
+    image = PIL.ImageOps.fit(image, (image_size, image_size), bilinear)
+    pixels = np.asarray(image)
+    return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def resize_all(images, image_size):
+    """Returns a list or array of images, brought to one size if given."""
+    if image_size is None:
+        return images
+
+    def resize(pixels):
+        if pixels.shape[:2] == (image_size, image_size):
+            return pixels
+        flat = pixels[..., 0] if pixels.shape[-1] == 1 else pixels
+        return square(PIL.Image.fromarray(flat), image_size)
+
+    # Pillow works outside Python's global lock.
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        return np.stack(list(pool.map(resize, images)))
 
 
 class DiskImages:
@@ -36,7 +182,7 @@ class DiskImages:
     Args:
         files: Sequence or array of N paths, or of encoded images (`bytes`).
         image_size: Integer, the side of the square that every image is
-            brought to; see `square`.
+            brought to: the shorter side is scaled to it, the middle kept.
         channels: 1 or 3. Defaults to `3`.
         folder: Path that relative paths start from. Defaults to the current
             folder.
@@ -55,7 +201,7 @@ class DiskImages:
         size = check_number("image_size", image_size, 1, whole=True)
         check_choice("channels", channels, (1, 3))
         self._files = files
-        self._folder = "" if folder is None else os.fspath(folder)
+        self._folder = folder
         self._rows = np.arange(len(files), dtype=np.int64)
         self._set_form((size, size, int(channels)))
 
@@ -117,7 +263,7 @@ class DiskImages:
             except DataError as error:
                 if problems is None:
                     raise
-                problems[place] = decoding.explain(error.__cause__)
+                problems[place] = _explain(error.__cause__)
 
         _for_each(fill, range(len(rows)))
         return pixels
@@ -127,17 +273,12 @@ class DiskImages:
         return [self._load(row, largest, True) for row in self._rows[index]]
 
     def digests(self):
-        """Returns the hash of each file, hexadecimal strings `(N,)`."""
-        found = np.empty(len(self), object)
-
-        def fill(place):
-            source = self._files[self._rows[place]]
-            if not decoding.is_encoded(source):
-                source = os.path.join(self._folder, os.fspath(source))
-            found[place] = decoding.digest(source).hex()
-
-        _for_each(fill, range(len(self)))
-        return found
+        """Returns the hash of each file, hexadecimal strings, a list."""
+        sources = [
+            _source(self._files[row], self._folder) for row in self._rows
+        ]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            return list(pool.map(_digest, sources))
 
     def _decoded(self, row):
         if self._kept is not None and row in self._kept:
@@ -148,10 +289,15 @@ class DiskImages:
         return pixels
 
     def _load(self, row, size, whole=False):
-        source, name = self._files[row], f"row {row} (an encoded image)"
-        if not decoding.is_encoded(source):
-            name = source = os.path.join(self._folder, os.fspath(source))
-        return decoding.decode(source, size, self._form[2], name, whole)
+        source = _source(self._files[row], self._folder)
+        name = f"row {row} (an encoded image)"
+        return decode(source, size, self._form[2], name, whole)
+
+
+def _source(file, folder):
+    """Returns encoded bytes as they are, and a path with its folder."""
+    is_encoded = isinstance(file, bytes)
+    return file if is_encoded else os.path.join(folder or "", file)
 
 
 def image_rows(images, index):
@@ -206,12 +352,11 @@ class Scan:
 
     @functools.cached_property
     def identical(self):
-        """List of int64 arrays: readable rows whose files are the same."""
-        rows = np.setdiff1d(np.arange(len(self)), list(self.problems))
-        order = np.argsort(self.copies[rows], kind="stable")
-        cuts = np.flatnonzero(np.diff(self.copies[rows][order])) + 1
-        groups = np.split(rows[order], cuts)
-        return [group for group in groups if len(group) > 1]
+        """List of lists: readable rows whose files are the same."""
+        groups = {}
+        for row in np.flatnonzero(self.width).tolist():
+            groups.setdefault(self.copies[row], []).append(row)
+        return [group for group in groups.values() if len(group) > 1]
 
     def with_problems(self, more):
         """Returns the scan with further rows that cannot be read."""
@@ -227,90 +372,64 @@ class Scan:
 
     def unified_channels(self):
         """Returns 1 if all images that can be read are grey, else 3."""
-        channels = self.channels[self.width > 0]
-        return 1 if len(channels) and np.all(channels == 1) else 3
+        channels = np.unique(self.channels[self.width > 0])
+        return 1 if np.array_equal(channels, [1]) else 3
 
 
 def scan(files, progress=None, folder=None, names=None):
-    """Looks at the heads of image files.
+    """Returns the `Scan` of paths below a folder, or of encoded images.
 
-    Args:
-        files: Sequence of N paths, or of encoded images (`bytes`).
-        progress: Function of (done, total), called now and then from this
-            thread; links to one file count once. Defaults to None.
-        folder: Path that relative paths start from. Defaults to the current
-            folder.
-        names: Strings, the names of encoded images. Defaults to the paths.
-
-    Returns:
-        A `Scan`.
-
-    Example:
-
-    >>> scan(["cat.jpg", "notes.txt"]).problems
-    {1: 'it is not an image of a known format'}
+    `progress` is called of (done, total) from this thread; links to one file
+    count once. `names` are those of encoded images.
     """
+    sources = [_source(file, folder) for file in files]
     heads = np.zeros((len(files), 3), np.int32)
-    # Size, device and number of each file.
-    stamps = np.zeros((len(files), 3), np.uint64)
-    problems, digests = {}, {}
-
-    def source(row):
-        if decoding.is_encoded(files[row]):
-            return files[row]
-        return os.path.join(folder or "", files[row])
+    sizes = np.zeros(len(files), np.int64)
+    problems, identities, digests = {}, [*range(len(files))], {}
 
     def stamp(row):
-        stamps[row] = 0, _NO_DEVICE, row
-        if decoding.is_encoded(files[row]):
-            stamps[row, 0] = len(files[row])
+        source = sources[row]
+        if isinstance(source, bytes):
+            sizes[row] = len(source)
             return
-        try:
-            status = os.stat(source(row))
-        except OSError as error:
-            problems[row] = decoding.explain(error)
-        else:
-            stamps[row] = status.st_size, status.st_dev, status.st_ino
+        # What fails here fails again, and is named, when it is opened.
+        with contextlib.suppress(OSError):
+            status = os.stat(source)
+            sizes[row] = status.st_size
+            identities[row] = status.st_dev, status.st_ino
 
     def look(row):
-        if row in problems:
-            return
         try:
-            heads[row] = decoding.head(source(row))
+            heads[row] = _head(sources[row])
         except Exception as error:
             # Damaged files make Pillow raise nearly everything.
-            problems[row] = decoding.explain(error)
+            problems[row] = _explain(error)
 
     def add_digest(row):
-        digests[row] = decoding.digest(source(row))
+        digests[row] = _digest(sources[row])
 
     _for_each(stamp, range(len(files)))
     # The first row of each file: the others are links to it.
-    _, first, inverse = np.unique(
-        stamps[:, 1:], axis=0, return_index=True, return_inverse=True
-    )
-    owners = first[inverse.reshape(-1)]
-    first = np.sort(first)
-    _for_each(look, first.tolist(), progress)
-    readable = first[heads[first, 0] > 0]
+    first = {}
+    owners = [first.setdefault(one, row) for row, one in enumerate(identities)]
+    rows = np.unique(owners)
+    _for_each(look, rows.tolist(), progress)
     # Only files of one size can be copies.
+    readable = rows[heads[rows, 0] > 0]
     _, kinds, counts = np.unique(
-        stamps[readable, 0], return_inverse=True, return_counts=True
+        sizes[readable], return_inverse=True, return_counts=True
     )
     _for_each(add_digest, readable[counts[kinds] > 1].tolist())
     earliest, copies = {}, np.arange(len(files))
     for row in sorted(digests):
         copies[row] = earliest.setdefault(digests[row], row)
+    bad = [row for row, owner in enumerate(owners) if owner in problems]
     return Scan(
         names=list(files if names is None else names),
         heads=heads[owners],
-        bytes=stamps[:, 0].astype(np.int64),
+        bytes=sizes,
         copies=copies[owners],
-        problems={
-            row: problems[owner]
-            for row, owner in enumerate(owners.tolist())
-            if owner in problems
-        },
+        problems={row: problems[owners[row]] for row in bad},
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from alim_keras.data import prepared
 from alim_keras.data.checks import default_ids
 from alim_keras.data.checks import read_npz
-from alim_keras.data.decoding import resize_all
+from alim_keras.data.images import resize_all
 from alim_keras.data.training_set import TrainingSet
 from alim_keras.data.training_set import stratified_subset
 from alim_keras.errors import DataError

@@ -10,7 +10,7 @@ import urllib.request
 
 import numpy as np
 
-from alim_keras.data.decoding import resize_all
+from alim_keras.data.images import resize_all
 from alim_keras.errors import AlimError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from alim_keras.app.predictor import load_predictor
-from alim_keras.data.decoding import decode
+from alim_keras.data.images import decode
 from alim_keras.errors import CheckpointError
 from alim_keras.methods import METHODS
 from alim_keras.networks import mlp

@@ -10,8 +10,9 @@ import PIL.Image
 import PIL.ImageOps
 import pytest
 
-from alim_keras.data import decoding
+from alim_keras.data.images import decode
 from alim_keras.data.images import scan
+from alim_keras.data.images import square
 from alim_keras.errors import DataError
 
 
@@ -28,7 +29,7 @@ def grey(levels, mode="L"):
 
 
 def first_pixel(content, channels=3):
-    return decoding.decode(content, 1, channels)[0, 0].tolist()
+    return decode(content, 1, channels)[0, 0].tolist()
 
 
 # Kinds of pixels; each value is worked out by hand.
@@ -60,7 +61,7 @@ def test_transparent_palette_entries_become_white(kind):
     image = PIL.Image.new("P", (2, 2))
     image.putpalette([10, 20, 30, 200, 100, 50])
     image.putdata([0, 1, 1, 0])
-    found = decoding.decode(saved(image, kind, transparency=0), 2, 3)
+    found = decode(saved(image, kind, transparency=0), 2, 3)
     white, other = [255, 255, 255], [200, 100, 50]
     assert found.tolist() == [[white, other], [other, white]]
 
@@ -71,7 +72,7 @@ def test_sixteen_bits_lose_the_lower_eight():
     contents = (saved(image), saved(image, "TIFF"), b"P5 2 2 65535\n" + raw)
     for content in contents:
         for channels in (1, 3):
-            found = decoding.decode(content, 2, channels)
+            found = decode(content, 2, channels)
             assert found[1, :, 0].tolist() == [0x12, 0]
             assert found.shape == (2, 2, channels)
 
@@ -85,7 +86,7 @@ def test_exif_orientation(kind):
     image = grey([[10, 200]]).resize((16, 16), PIL.Image.Resampling.NEAREST)
     exif = PIL.Image.Exif()
     exif[0x0112] = 8
-    found = decoding.decode(saved(image, kind, exif=exif), 16, 1)[..., 0]
+    found = decode(saved(image, kind, exif=exif), 16, 1)[..., 0]
     # A quarter to the left: what was on the right is on top.
     assert (found[:8] == 200).all() and (found[8:] == 10).all()
 
@@ -101,8 +102,8 @@ def gradient(width, height):
 def test_a_jpeg_decoded_smaller_is_the_same_picture(width, height):
     image = gradient(width, height)
     content = saved(image, "JPEG", quality=95, subsampling=0)
-    draft = decoding.decode(content, 32)
-    exact = decoding.square(PIL.Image.open(io.BytesIO(content)), 32)
+    draft = decode(content, 32)
+    exact = square(PIL.Image.open(io.BytesIO(content)), 32)
     assert draft.shape == (32, 32, 3)
     assert np.abs(draft.astype(int) - exact).max() <= 3
     # It was decoded at a quarter or more of its size at once.
@@ -117,7 +118,7 @@ def refused(source):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(DataError) as found:
-            decoding.decode(source, 8)
+            decode(source, 8)
     text = str(found.value)
     assert "\n" not in text
     name, why = text.split(": cannot be read as an image: ")
@@ -129,12 +130,12 @@ def refused(source):
 def test_a_whole_picture_keeps_its_form_and_grows_no_larger():
     image = PIL.Image.new("RGB", (80, 20), "red")
     image.paste("blue", (40, 0, 80, 20))
-    found = decoding.decode(saved(image), 40, whole=True)
+    found = decode(saved(image), 40, whole=True)
     assert found.shape == (10, 40, 3)
     assert found[5, 2].tolist() == [255, 0, 0]
     assert found[5, 37].tolist() == [0, 0, 255]
-    assert decoding.decode(saved(image), 400, whole=True).shape == (20, 80, 3)
-    assert decoding.decode(saved(image), 400, 1, whole=True).shape[2] == 1
+    assert decode(saved(image), 400, whole=True).shape == (20, 80, 3)
+    assert decode(saved(image), 400, 1, whole=True).shape[2] == 1
 
 
 def test_bad_files_are_named_with_a_reason(tmp_path):
@@ -171,7 +172,7 @@ def test_numbers_without_a_known_range(mode, levels, kind):
         PIL.Image.fromarray(np.array([levels], TYPES[mode])), "TIFF"
     )
     with pytest.raises(DataError, match=f"pixels are {kind}, save it with 8"):
-        decoding.decode(content, 3, 1)
+        decode(content, 3, 1)
     assert kind in scan([content]).problems[0]
 
 
@@ -186,7 +187,7 @@ def test_a_long_strip_takes_no_memory(size):
     image.paste((200, 100, 50), (*middle, middle[0] + 1, middle[1] + 1))
     content = saved(image)
     tracemalloc.start()
-    made = decoding.decode(content, 224)
+    made = decode(content, 224)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert made.shape == (224, 224, 3) and peak < 2e6
@@ -200,5 +201,5 @@ def test_a_strip_is_cropped_where_the_whole_would_be():
     whole = image.resize((400, 8), PIL.Image.Resampling.BILINEAR)
     whole = np.asarray(whole.crop((196, 0, 204, 8))).astype(int)
     # It reads nothing beside the middle: the outermost columns differ.
-    found = decoding.square(image, 8)
+    found = square(image, 8)
     assert np.abs(found - whole)[:, 1:-1].max() <= 1

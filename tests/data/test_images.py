@@ -8,7 +8,6 @@ import PIL.Image
 import pytest
 
 from alim_keras.data import DiskImages
-from alim_keras.data import decoding
 from alim_keras.data import image_rows
 from alim_keras.data import images as module
 from alim_keras.data.images import channel_statistics
@@ -33,13 +32,13 @@ def made(tmp_path):
 def opened(monkeypatch):
     """The files that were decoded."""
     found = []
-    decode = decoding.decode
+    decode = module.decode
 
     def noted(source, *args, **more):
         found.append(source)
         return decode(source, *args, **more)
 
-    monkeypatch.setattr(decoding, "decode", noted)
+    monkeypatch.setattr(module, "decode", noted)
     return found
 
 
@@ -181,7 +180,7 @@ def test_equal_contents_are_found(tmp_path):
     found = scan(files, folder=tmp_path)
     assert found.problems == {4: "there is no such file"}
     assert found.copies.tolist() == [0, 1, 0, 0, 4, 0]
-    assert [rows.tolist() for rows in found.identical] == [[0, 2, 3, 5]]
+    assert found.identical == [[0, 2, 3, 5]]
 
 
 def test_encoded_images(mixed):
@@ -191,7 +190,7 @@ def test_encoded_images(mixed):
     assert found.width.tolist() == [6, 5, 9, 3, 4, 0, 0, 0, 6]
     assert found.bytes.tolist() == [len(one) for one in [*images, images[0]]]
     assert list(found.problems) == [5, 6, 7]
-    assert [rows.tolist() for rows in found.identical] == [[0, 8]]
+    assert found.identical == [[0, 8]]
 
 
 def test_progress_ends_with_all(tmp_path):
