@@ -26,9 +26,14 @@ RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 COMMANDS = (*LAYERS[-2], *LAYERS[-1])
 # Where a framework may be imported.
 FRAMEWORKS = {
-    "tensorflow": ("backend", "data.pipeline", "data.prepared", "app.process"),
+    "tensorflow": (
+        "backend",
+        "data.pipeline",
+        "data.known_data",
+        "app.process",
+    ),
     "jax": ("backend",),
-    "absl": ("app", "data.prepared"),
+    "absl": ("app",),
 }
 FRAMEWORKS["tensorflow_datasets"] = FRAMEWORKS["tensorflow"]
 LONGEST_FILE = 500

@@ -7,8 +7,8 @@ import urllib.error
 import numpy as np
 import pytest
 
+from alim_keras.data import known_data as module
 from alim_keras.data import load
-from alim_keras.data import prepared as module
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 
@@ -100,9 +100,9 @@ def test_examples_come_in_official_order_with_official_ids(prepared):
 
 def test_names_with_versions(prepared):
     for name, count in (("cifar10:1.2.3", 20), ("cifar10:3.0.1", None)):
-        fields = module.read(name, str(prepared))
+        fields = module.read_prepared(name, str(prepared))
         assert (fields and len(fields["images"])) == count
-    assert module.read("cifar100", str(prepared)) is None
+    assert module.read_prepared("cifar100", str(prepared)) is None
 
 
 def test_damaged_files_are_refused(prepared, tmp_path):
