@@ -36,20 +36,8 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 def read_class_names(text):
     """Returns the class names that a flag gives, as a tuple of strings.
 
-    Args:
-        text: A file with a name on each line; a number of classes; or names
-            with commas.
-
-    Raises:
-        DataError: The file is missing, not UTF-8, or holds no names.
-        ConfigError: A name is missing, or is there twice.
-
-    Example:
-
-    >>> read_class_names("cat, dog")
-    ('cat', 'dog')
-    >>> read_class_names("3")
-    ('0', '1', '2')
+    `text` is a file with a name on each line; a number of classes; or names
+    with commas.
     """
     text = str(text).strip()
     if os.path.isfile(text) or not ("," in text or text.isdecimal()):
@@ -106,18 +94,14 @@ def class_numbers(labels, class_names=None, none_of_these=(), place=str):
     """Returns the class names, and a dict from labels to class numbers.
 
     A whole number that is no name is a place in the list of classes, from 0,
-    unless some class is called by a number. -1 is `PADDING`.
-
-    Args:
-        labels: Strings, the distinct answers, without blanks around them.
-        class_names: Strings; None to take the labels that occur, sorted,
-            numbers by value.
-        none_of_these: Strings, answers that give `NONE_OF_THESE`.
-        place: Function from an index of `labels` to where it stands, as text.
+    unless some class is called by a number; -1 is `PADDING`. The words
+    `none_of_these`, and those such as NA that are no class, give
+    `NONE_OF_THESE`. Without `class_names` the labels that occur are taken,
+    sorted, numbers by value. `place` says where `labels[index]` stands.
     """
     words = {str(word).strip().casefold() for word in none_of_these}
     if class_names is None:
-        class_names = _occurring(labels, words, place)
+        class_names = _occurring(labels, words | _NO_ANSWER, place)
     class_names = check_class_names(class_names)
     clash = [name for name in class_names if name.casefold() in words]
     if clash:
@@ -129,6 +113,7 @@ def class_numbers(labels, class_names=None, none_of_these=(), place=str):
     by_name = any(_NUMBER.fullmatch(name) for name in class_names)
     known = classes if by_name else {str(n): n for n in classes.values()}
     known = {str(PADDING): PADDING, **known}
+    words |= _NO_ANSWER - {name.casefold() for name in class_names}
     numbers = {}
     for index, label in enumerate(labels):
         if label in classes:
@@ -185,12 +170,6 @@ def _occurring(labels, words, place):
     return sorted(names, key=int if all(map(_WHOLE.fullmatch, names)) else None)
 
 
-def no_answers(labels, class_names, words=()):
-    """Returns the labels such as NA that are no class and none of the words."""
-    known = {name.casefold() for name in (*(class_names or ()), *words)}
-    return [n for n in labels if n.casefold() in _NO_ANSWER - known]
-
-
 def odd_names(labels, names, notes):
     """Returns doubts about labels that hardly name classes; may add a note."""
     known, doubts = {*names}, []
@@ -226,31 +205,31 @@ def is_blank(cell):
 
 
 def answers(cell):
-    """Returns the classes that a cell names: one, a list, or none."""
+    """Returns pairs of a class that a cell names and its score or None.
+
+    A cell is a name, a list of names, `{"cat": 0.7}` or `[{"label": "cat",
+    "score": 0.7}]`; or `{"choices": ["cat"]}`, as Label Studio writes it.
+    """
     if isinstance(cell, str) and cell.strip().startswith('{"choices"'):
         with contextlib.suppress(ValueError, RecursionError):
             cell = json.loads(cell)
-    if isinstance(cell, dict) and set(cell) == {"choices"}:
-        cell = cell["choices"]
-    if isinstance(cell, (list, tuple)):
-        return [text_of(value) for value in cell]
-    return [] if is_blank(cell) else [text_of(cell)]
+    if isinstance(cell, dict):
+        scored = [{"label": n, "score": score} for n, score in cell.items()]
+        cell = cell["choices"] if set(cell) == {"choices"} else scored
+    if not isinstance(cell, (list, tuple)):
+        cell = [] if is_blank(cell) else [cell]
+    return list(map(_answer, cell))
 
 
-def scored(cell):
-    """Returns the classes and the scores in a cell that has both, or None.
-
-    It is `{"cat": 0.7, "dog": 0.3}` or `[{"label": "cat", "score": 0.7}]`.
-    """
-    if isinstance(cell, dict) and set(cell) != {"choices"}:
-        return [*cell], [*cell.values()]
-    if isinstance(cell, list) and {type(one) for one in cell} == {dict}:
-        parts = [
-            [next((one[n] for n in names if n in one), None) for one in cell]
-            for names in (_LABEL_FIELDS, _SCORE_FIELDS)
-        ]
-        return tuple(parts)
-    return None
+def _answer(value):
+    """Returns the name and the score of one answer, in JSON."""
+    if not isinstance(value, dict):
+        return text_of(value), None
+    label, score = (
+        next((value[name] for name in names if name in value), None)
+        for names in (_LABEL_FIELDS, _SCORE_FIELDS)
+    )
+    return text_of(label), score
 
 
 def text_of(cell):

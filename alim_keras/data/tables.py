@@ -23,7 +23,6 @@ from alim_keras.data.class_names import converted
 from alim_keras.data.class_names import is_blank
 from alim_keras.data.class_names import numbers_of
 from alim_keras.data.class_names import places
-from alim_keras.data.class_names import scored
 from alim_keras.data.class_names import shown
 from alim_keras.data.votes import checked_votes
 from alim_keras.data.votes import sets_of_votes
@@ -321,11 +320,6 @@ def _list(cells, base, header, class_names, layout):
 
     named = pd.DataFrame({"item": base["item"], "label": cells[column]})
     votes = pd.DataFrame({"label": converted(named, "label", split)})
-    both = [scored(cell) for cell in votes["label"]]
-    if any(both):
-        pairs = [b or (c, None) for b, c in zip(both, votes["label"])]
-        votes["label"], votes["confidence"] = zip(*pairs)
-        return votes, [column]
     scores = [header.given["confidence_column"]]
     scores = scores if scores[0] else header.known(_SCORES)[:1]
     if scores and cells[scores[0]].map(type).eq(list).all():

@@ -17,7 +17,6 @@ from alim_keras.data.class_names import answers
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import converted
 from alim_keras.data.class_names import is_blank
-from alim_keras.data.class_names import no_answers
 from alim_keras.data.class_names import numbers_of
 from alim_keras.data.class_names import odd_names
 from alim_keras.data.class_names import places
@@ -28,7 +27,6 @@ from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
 from alim_keras.errors import check_choice
 from alim_keras.errors import check_number
-from alim_keras.errors import check_ranges
 from alim_keras.errors import first_five
 
 GRADES = ("none", "votes", "confidence")
@@ -52,27 +50,36 @@ def checked_votes(votes, notes):
     votes = votes.astype(object).where(votes.notna(), None)
     votes["item"] = converted(votes, "item", text_of)
     votes["label"] = converted(votes, "label", answers)
-    is_list = votes["confidence"].map(type).eq(list)
-    lengths = votes[is_list][["label", "confidence"]].map(len)
-    _refuse(
-        votes[is_list],
-        lengths["label"] != lengths["confidence"],
-        "candidates and their scores must be equally many",
-    )
-    if len(lengths):
-        both = zip(votes["label"], votes["confidence"], strict=True)
-        both = [c if type(c) is list else [c] * len(own) for own, c in both]
-        votes["confidence"] = pd.Series(both, votes.index, dtype=object)
-    votes = votes.explode(["label", "confidence"] if len(lengths) else "label")
-    votes["label"] = votes["label"].where(votes["label"].notna(), None)
+    beside = [
+        score if type(score) is list else [score] * len(own)
+        for own, score in zip(votes["label"], votes["confidence"])
+    ]
+    differ = votes["label"].map(len) != list(map(len, beside))
+    _refuse(votes, differ, "candidates and their scores must be equally many")
+    # A row that names no class stays, as its item is to be known.
+    answered = [
+        (row, name, other if score is None else score)
+        for row, own in enumerate(votes["label"])
+        for (name, score), other in zip(
+            own or [(None, None)], beside[row] or [None]
+        )
+    ]
+    answered = pd.DataFrame(answered, columns=["row", *VOTES[2:]], dtype=object)
+    votes = votes.iloc[answered["row"].astype(int)]
+    votes = votes.assign(**answered[VOTES[2:]].set_index(votes.index))
     more = [name for name in ("image", "truth") if name in votes]
     for name in ("annotator", *more):
-        votes[name] = converted(votes, name, _text_or_none)
+        votes[name] = converted(
+            votes, name, lambda cell: None if is_blank(cell) else text_of(cell)
+        )
     given, is_named = votes["confidence"], votes["label"].notna()
     votes["confidence"] = pd.to_numeric(given, errors="coerce").astype(float)
     wrong = is_named & given.notna() & ~np.isfinite(votes["confidence"])
     name = attrs.get("confidence_column", "confidence")
-    _refuse(votes, wrong, f"the confidence {name!r} must be a number", given)
+    odd = shown(next(iter(given[wrong]), None))
+    _refuse(
+        votes, wrong, f"the confidence {name!r} must be a number, not {odd}"
+    )
     if "verdict" in votes:
         votes.loc[votes["verdict"] == "reject", "confidence"] = 0.0
         votes.loc[votes["verdict"] == "ignore", "label"] = None
@@ -87,17 +94,9 @@ def checked_votes(votes, notes):
     return votes
 
 
-def _text_or_none(cell):
-    return None if is_blank(cell) else text_of(cell)
-
-
-def _refuse(votes, wrong, expected, values=None):
+def _refuse(votes, wrong, expected):
     if wrong.any():
-        value = "" if values is None else f"{shown(values[wrong].iloc[0])} in "
-        raise DataError(
-            f"{expected}. Received: {value or 'others in '}"
-            f"{places(votes, wrong)}"
-        )
+        raise DataError(f"{expected}. Received: {places(votes, wrong)}")
 
 
 def sets_of_votes(
@@ -315,13 +314,11 @@ def _check_rules(votes, rules):
     check_choice("empty_set", rules["empty_set"], ("error", "all", "drop"))
     check_choice("duplicates", rules["duplicates"], ("error", "union", "first"))
     check_choice("grades", rules["grades"] or "none", GRADES)
+    check_number("min_votes", rules["min_votes"], 1, whole=True)
     check_number("min_confidence", rules["min_confidence"], optional=True)
-    check_ranges(
-        min_votes=(rules["min_votes"], "count"),
-        top_k=(1 if rules["top_k"] is None else rules["top_k"], "count"),
-        top_p=(1 if rules["top_p"] is None else rules["top_p"], "positive"),
-        min_share=(rules["min_share"] or 0, "share"),
-    )
+    check_number("min_share", rules["min_share"], 0, 1, optional=True)
+    check_number("top_k", rules["top_k"], 1, whole=True, optional=True)
+    check_number("top_p", rules["top_p"], 0, low_open=True, optional=True)
     layout, largest = votes.attrs["layout"], votes["confidence"].max()
     is_set = layout in ("list", "multi_hot", "probabilities")
     of_scores = ("min_confidence", *_CUTS) if is_set else ("min_confidence",)
@@ -351,7 +348,10 @@ def _classes(votes, given, none_of_these, notes, doubts):
                     "a set, or give the classes with --class_names"
                 )
     columns = [name for name in ("label", "truth") if name in votes]
-    blank = no_answers(labels, given, none_of_these)
+    names, numbers = numbers_of(votes, columns, given, none_of_these)
+    words = {str(word).strip().casefold() for word in none_of_these}
+    blank = [n for n in labels if numbers[n] == NONE_OF_THESE]
+    blank = [n for n in blank if n.casefold() not in words]
     unanswered = votes["label"].isin(blank)
     if blank:
         doubts.append(
@@ -359,10 +359,6 @@ def _classes(votes, given, none_of_these, notes, doubts):
             "none, as if said by --none_of_these; if it is a class, give the "
             "classes with --class_names"
         )
-    truths = votes["truth"].dropna().unique() if "truth" in votes else ()
-    blank += no_answers(truths, given, (*none_of_these, *blank))
-    words = (*none_of_these, *blank)
-    names, numbers = numbers_of(votes, columns, given, words)
     if given is None:
         notes.append(f"{len(names)} classes were found: {first_five(names)}")
     elif {n for n in labels if numbers[n] >= 0} - {*names}:
@@ -492,8 +488,7 @@ def true_labels(votes, candidates):
         return None
     truths = votes[votes["truth"].notna()].drop_duplicates("item")
     names = candidates.class_names
-    words = no_answers(truths["truth"].unique(), names)
-    _, numbers = numbers_of(truths, ["truth"], names, words)
+    _, numbers = numbers_of(truths, ["truth"], names)
     labels = truths.set_index("item")["truth"].map(numbers)
     labels = labels.where(labels >= 0).reindex(candidates.ids)
     labels = labels.fillna(checks.PADDING)
