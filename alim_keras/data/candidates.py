@@ -220,19 +220,18 @@ class CandidateSets:
 
     def take(self, rows):
         """Returns the sets of rows (integers, a slice or a mask)."""
-        part, provenance = self.matrix[rows], dict(self.provenance)
-        if part.shape[0] < len(self):
+        matrix, provenance = self.matrix[rows], dict(self.provenance)
+        if matrix.shape[0] < len(self):
             # These two were counted over all examples.
             provenance.pop("realised_noise", None)
             provenance.pop("left_clean", None)
-        return dataclasses.replace(
-            self,
-            ids=self.ids[rows],
-            indptr=part.indptr,
-            indices=part.indices,
-            weights=None if self.weights is None else part.data,
-            provenance=provenance,
-        )
+        return self._of(matrix, ids=self.ids[rows], provenance=provenance)
+
+    def _of(self, matrix, **changes):
+        """Returns sets of a matrix, graded if these are."""
+        lists = {"indptr": matrix.indptr, "indices": matrix.indices}
+        weights = None if self.weights is None else matrix.data
+        return dataclasses.replace(self, **lists, weights=weights, **changes)
 
     def select(self, ids, where="the images"):
         """Returns the sets of unique ids, in their order.
@@ -256,20 +255,11 @@ class CandidateSets:
 
     def replace(self, rows, labels):
         """Returns the sets where those of rows hold just one label each."""
-        owners = np.repeat(np.arange(len(self)), self.sizes)
-        stays = ~np.isin(owners, rows)
-        rows = np.concatenate([owners[stays], rows])
-        classes = np.concatenate([self.indices[stays], labels])
-        weights = np.append(self.matrix.data[stays], np.ones(len(labels)))
-        return CandidateSets.from_pairs(
-            rows,
-            classes,
-            self.ids,
-            self.class_names,
-            weights,
-            provenance=self.provenance,
-            source=self.source,
-        )
+        stays = np.ones((len(self), 1), np.float32)
+        stays[rows] = 0
+        ones = np.ones(len(rows), np.float32)
+        single = _csr((ones, (rows, labels)), self.shape)
+        return self._of(self.matrix.multiply(stays).tocsr() + single)
 
     @functools.cached_property
     def content_hash(self):
@@ -313,32 +303,22 @@ class CandidateSets:
         return 1.0 - float(self.contains(rows, labels[rows]).mean())
 
     def describe(self, labels=None):
-        """Returns sizes, noise, settings and the hash as text."""
-        origin, sizes = self.provenance, self.sizes
-        asked = ("protocol", "stream", "seed", "ambiguity", "noise_level")
-        noise = self.realised_noise(labels)
-        full = np.mean(sizes == self.num_classes)
+        """Returns sizes, noise, how they were made and the hash as text."""
+        sizes, noise = self.sizes, self.realised_noise(labels)
         lines = {
             "candidate sets": f"{len(self)} examples, {self.num_classes} "
             f"classes, from {self.source}",
-            "made by": ", ".join(f"{n} {origin.get(n)}" for n in asked),
             "set size": f"min {sizes.min()}, mean {sizes.mean():.3f}, max "
             f"{sizes.max()}",
             "one class only": f"{np.mean(sizes == 1):.2%} (right or wrong, the "
             "label is given away)",
-            "all classes": f"{full:.2%} (they say nothing)",
-            "noise eta": "realised "
-            + ("not known" if noise is None else f"{noise:.4f}"),
-            "left clean": f"{origin.get('left_clean')} (all classes in the "
-            "set, so no class could be swapped in)",
-            "weights": f"mean {self.matrix.data.mean():.4f}, by "
-            f"{origin.get('grades', 'grades that were given')}",
+            "all classes": f"{np.mean(sizes == self.num_classes):.2%} (they "
+            "say nothing)",
+            **self.provenance,
+            "realised_noise": "not known" if noise is None else f"{noise:.4f}",
+            "mean weight": f"{self.matrix.data.mean():.4f}",
             "content hash": self.content_hash,
         }
-        if self.weights is None:
-            del lines["weights"]
-        if "protocol" not in origin:
-            del lines["made by"], lines["left clean"]
         return "\n".join(f"{name:<16}{value}" for name, value in lines.items())
 
     def save(self, path):

@@ -35,7 +35,7 @@ def test_rows_hold_weights_and_all_else_the_members():
     shares = [0.8, 0.2, 1, 4 / 13, 8 / 13, 1 / 13]
     np.testing.assert_allclose(sets.shares, shares)
     assert sets.realised_noise([2, 0, 0]) == pytest.approx(1 / 3)
-    assert "mean 0.5625" in sets.describe()
+    assert "mean weight     0.5625" in sets.describe()
 
 
 def test_parts_and_known_labels_keep_the_weights():
