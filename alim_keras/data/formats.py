@@ -70,13 +70,11 @@ def format_of(path, format=None):
     return format or ENDINGS[ending]
 
 
-def read(
-    path, format=None, known_columns=("id", "label"), columns=None, records=None
-):
+def read(path, format=None, columns=None, records=None):
     """Returns the cells of a table, or the votes of an export.
 
-    `known_columns`, in lower case, tell the delimiter of text; `columns` name
-    those of text without a header, and `records` is a path to a list in JSON.
+    `columns` name those of text without a header, and `records` is a path to
+    a list in JSON.
     """
     with checks.in_file(path):
         kind = format_of(path, format)
@@ -93,7 +91,7 @@ def read(
                 f"--records={records}, --columns={columns}"
             )
         if kind in ("csv", "tsv"):
-            return _delimited(path, known_columns, kind == "tsv", columns)
+            return _delimited(path, kind == "tsv", columns)
         if kind == "cvat":
             return exports.cvat(read_text(path))
         if kind == "parquet":
@@ -101,7 +99,7 @@ def read(
         return _json(path, kind == "jsonl", format, records)
 
 
-def _delimited(path, known_columns, tabs, columns):
+def _delimited(path, tabs, columns):
     """Returns the cells of delimited text, all of them strings.
 
     The `csv` module reads them, as pandas fills a short row up in silence.
@@ -110,16 +108,10 @@ def _delimited(path, known_columns, tabs, columns):
     start = next((n for n, line in enumerate(lines) if _is_header(line)), None)
     if start is None:
         raise DataError(_EMPTY)
-
-    def known_names(delimiter):
-        cells = lines[start].lower().split(delimiter)
-        return len({cell.strip(' "\r\n') for cell in cells} & {*known_columns})
-
-    # The delimiter is that which makes most known columns come out.
-    delimiter = max("\t" if tabs else ",;\t", key=known_names)
+    unquoted = re.sub('"[^"]*"', "", lines[start])
+    delimiter = "\t" if tabs else max(",;\t", key=unquoted.count)
     if columns:
         more = len(columns) - 1
-        delimiter = max("\t,;", key=lines[start].count)
         if lines[start].count(delimiter) < more:
             # Key and value with blanks between, as in `a b.jpg 2`.
             delimiter = "\t"

@@ -290,7 +290,7 @@ def _read_file(path, images, answered, reading, skip):
         files, rule = match_ids(first[column].tolist(), listing, path, skip)
     files = dict(zip(first["item"], files, strict=True))
     if answered is not None:
-        cells = formats.read(answered, formats.format_of(answered), ("id",))
+        cells = formats.read(answered)
         if "id" in cells:  # Otherwise refused as the labels are read.
             ids = cells["id"].astype(str).str.strip()
             how["answered"] = set(_items_of(ids, files, listing).values())

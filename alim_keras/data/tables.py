@@ -44,8 +44,6 @@ _LABEL = ("label", "class", "answer", "choice", "vote", "class_name")
 _LABEL += ("class_label",)
 _CONFIDENCE = ("confidence", "score")
 _SCORES = ("confidences", "scores", *_CONFIDENCE)
-_KNOWN = {*_ITEM, *exports.IMAGE, *_TASK, *_CANDIDATES, *_ANNOTATOR, *_LABEL}
-_KNOWN |= {*_SCORES}
 _ROLES = ("id_column", "candidates_column", "annotator_column")
 _ROLES += ("label_column", "confidence_column")
 # Arguments of `sets_of_votes`.
@@ -140,8 +138,7 @@ def read_votes(
         column = given.pop("candidates_column")
         frame = formats.read_arrays(path, layout, column, class_names)
     else:
-        known = {*_KNOWN, *(n.strip().lower() for n in given.values() if n)}
-        frame = formats.read(path, format, known, columns, records)
+        frame = formats.read(path, format, columns, records)
     notes = frame.attrs.setdefault("notes", [])
     with checks.in_file(path):
         if ids:
@@ -162,10 +159,10 @@ def read_votes(
                 frame = _votes_of_cells(
                     frame, layout, roles, class_names, notes
                 )
-        if any(given.values()):
+        unused = [f"--{name}" for name in given if given[name]]
+        if unused:
             raise ConfigError(
-                "This file has no columns to choose from. Received: "
-                f"{ {name: value for name, value in given.items() if value} }"
+                f"This file has no columns to choose from with {unused}"
             )
         return checked_votes(frame, notes)
 
@@ -202,10 +199,7 @@ class _Header:
 
 
 def _votes_of_cells(cells, layout, given, class_names, notes):
-    """Returns the votes of a table, with the cells as they are.
-
-    `given` has the columns of the roles, and what `exports` says beside them.
-    """
+    """Returns the votes of a table; `given` has roles, as `exports` says."""
     verdict, truth = given.pop("verdict", None), given.pop("truth", None)
     opened = [
         formats.open_path(cells, name)
@@ -229,7 +223,7 @@ def _votes_of_cells(cells, layout, given, class_names, notes):
     if layout == "complementary" or verdict is not None:
         layout = "long"
     notes.append(f"layout {layout}, from the columns {first_five(columns)}")
-    base.attrs = {"layout": layout, "class_names": None, **base.attrs}
+    base.attrs["layout"] = layout
     used = cells.attrs.get("where", ())
     unused = [name for name in header.rest if name not in used]
     if unused:
@@ -407,10 +401,7 @@ _READ |= dict.fromkeys(("multi_hot", *formats.GRADED), _hot)
 def read_labels(path, *, class_names=None, **options):
     r"""Reads a file of labels as candidate sets.
 
-    Args:
-        path: The file.
-        class_names: Strings, the classes in their order.
-        **options: Arguments of `read_votes` and of `sets_of_votes`.
+    Takes the arguments of `read_votes` and of `sets_of_votes`.
 
     Returns:
         `CandidateSets`; the votes that counted, or None if nobody is named;
@@ -434,15 +425,7 @@ def read_labels(path, *, class_names=None, **options):
 
 
 def read_known_labels(path, class_names):
-    """Reads a table of true labels with the columns `id` and `label`.
-
-    Returns:
-        Strings `(n,)`, the ids, and int64 `(n,)`, their labels.
-
-    Raises:
-        DataError: The file is missing or lacks a column; an id is blank or
-            comes twice; a label is no class.
-    """
+    """Returns ids and true labels, int64, of a table of `id` and `label`."""
     cells = formats.read(os.fspath(path))
     with checks.in_file(path):
         if not {"id", "label"} <= {*cells} or "suspicion" in cells:
