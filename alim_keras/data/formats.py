@@ -28,6 +28,7 @@ from alim_keras.data.class_names import shown
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
+from alim_keras.errors import check_choice
 from alim_keras.errors import first_five
 from alim_keras.errors import nearest
 from alim_keras.errors import one_line
@@ -59,14 +60,11 @@ def format_of(path, format=None):
     ending = os.path.splitext(path)[1].lower()
     if format is None and ending not in ENDINGS:
         raise DataError(
-            f"{path}: a file of one of these kinds was expected: "
-            f"{', '.join(ENDINGS)}; or say what it is with --format"
+            f"{path}: one of {', '.join(ENDINGS)} was expected; or say what it "
+            "is with --format"
         )
-    if format is not None and format not in FORMATS and ":" not in format:
-        raise ConfigError(
-            f"One of {', '.join(FORMATS)} or FILE.py:function was expected"
-            f"{nearest(format, FORMATS)}. Received: --format={format}"
-        )
+    if format is not None and ":" not in format:
+        check_choice("format", format, FORMATS)
     return format or ENDINGS[ending]
 
 
@@ -86,9 +84,8 @@ def read(path, format=None, columns=None, records=None):
             kind = "json"
         if records and "json" not in kind or columns and kind[1:] != "sv":
             raise ConfigError(
-                "--records is a path into JSON, and --columns names those of "
-                f"CSV or TSV; leave out what is not of {kind}. Received: "
-                f"--records={records}, --columns={columns}"
+                "--records is about JSON, and --columns about CSV and TSV; "
+                f"leave out what is not of {kind}"
             )
         if kind in ("csv", "tsv"):
             return _delimited(path, kind == "tsv", columns)
@@ -125,9 +122,8 @@ def _delimited(path, tabs, columns):
             line = start + 1 + reader.line_num
     except csv.Error as error:
         raise DataError(
-            f"line {start + reader.line_num} cannot be read "
-            f"({one_line(error)}); check its quotes: a quote inside a quoted "
-            'cell is written ""'
+            f"line {start + reader.line_num} cannot be read ({error}); check "
+            'its quotes: one inside a quoted cell is written ""'
         ) from error
     names = columns or rows.pop(start + 1, [""])
     for line, cells in rows.items():
@@ -153,15 +149,14 @@ def _cells(names, columns, index):
     if len(names) > _MOST_COLUMNS:
         raise DataError(
             f"at most {_MOST_COLUMNS:,} columns were expected; write a column "
-            "of sets, or an array in a .npz file, for so many classes. "
-            f"Received: {len(names):,} columns"
+            f"of sets, or a .npz file. Received: {len(names):,} columns"
         )
     counts = collections.Counter(names)
     wrong = [name for name in counts if counts[name] > 1 or not name]
     if wrong:
         raise DataError(
-            "each column must have a name of its own (pandas: "
-            f"to_csv(index=False)). Received: {first_five(wrong)!r}"
+            "each column must have a name of its own. Received: "
+            f"{first_five(wrong)!r}"
         )
     return pd.DataFrame(dict(zip(names, columns)), index, dtype=object)
 
@@ -187,9 +182,8 @@ def _json(path, by_line, format, records):
         if not isinstance(record, dict):
             raise DataError(
                 f"{index.name} {place}: a list of objects with named fields "
-                'was expected, {"id": ..., "candidates": [...]}; say where '
-                "the list is with --records=PATH, as in --records=data.items, "
-                f"or what the file is with --format. Received: {shown(record)}"
+                "was expected; say where it is with --records=PATH, or what "
+                f"the file is with --format. Received: {shown(record)}"
             )
     names = dict.fromkeys(name for record in value for name in record)
     columns = [[record.get(name) for record in value] for name in names]
@@ -200,9 +194,8 @@ def _parsed(text, where):
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"{where} is not sound JSON ({one_line(error)})"
-        ) from error
+        text = f"{where} is not sound JSON ({one_line(error)})"
+        raise DataError(text) from error
 
 
 def _parquet(path):
@@ -216,8 +209,7 @@ def _parquet(path):
         import pyarrow.parquet
     except ImportError as error:
         raise EnvironmentLacksError(
-            "reading Parquet needs the package pyarrow; pip install "
-            "pyarrow, or save the table as .csv or .jsonl"
+            "Parquet needs pip install pyarrow; or save the table as .csv"
         ) from error
     try:
         file = pyarrow.parquet.ParquetFile(path)
@@ -230,9 +222,8 @@ def _parquet(path):
         table = file.read(columns=kept)
         columns = [column.to_pylist() for column in table.columns]
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise DataError(
-            f"is no sound Parquet file ({one_line(error)})"
-        ) from error
+        text = f"is no sound Parquet file ({one_line(error)})"
+        raise DataError(text) from error
     index = pd.RangeIndex(table.num_rows, name="row")
     frame = _cells(table.column_names, columns, index)
     frame.attrs["has_images"] = len(kept) < len(file.schema_arrow)
@@ -267,36 +258,33 @@ def _by_own_reader(path, format):
 def read_arrays(path, layout="auto", name=None, class_names=None):
     """Returns the votes of an array of sets, one for each candidate.
 
-    Args:
-        path: String, an .npz or .npy file with the array `candidates`, and if
-            it has them `ids`, `class_names` and `labels` (true class numbers,
-            -1 where one is not known); or one that `CandidateSets` saved.
-        layout: `"list"` for class numbers, rows filled up with -1. A vector
-            holds one class number in a row; other arrays are multi-hot, or
-            with `"counts"` or `"probabilities"` hold these.
-        name: String, the array of sets if it is called otherwise.
-        class_names: Strings, or None.
+    The file is an .npz or .npy file with the array `candidates`, or `name`,
+    and if it has them `ids`, `class_names` and `labels` (true class numbers,
+    -1 where one is not known); or one that `CandidateSets` saved.
     """
     sought = (name or "candidates", "ids", "class_names", "labels")
     arrays = checks.read_npz(path, (*sought, "content_hash"))
-    provenance, weights, is_graded = {}, None, False
+    attrs = {"layout": "multi_hot" if layout == "auto" else layout}
     with checks.in_file(path):
         if "content_hash" in arrays and not name:
             sets = CandidateSets.load(path)
-            ids, class_names = sets.ids, sets.class_names
-            provenance = sets.provenance
+            ids, class_names, weights = sets.ids, sets.class_names, sets.weights
             rows, numbers = sets.matrix.nonzero()
-            weights, is_graded = sets.weights, sets.weights is not None
+            attrs["provenance"] = sets.provenance
+            if weights is not None:
+                attrs["grades"] = "confidence"
         else:
             array = arrays.get(sought[0], np.zeros(0))
             ids = arrays.get("ids", checks.row_ids(len(array)))
             _check_arrays(array, ids, arrays)
             if "class_names" in arrays:
                 class_names = check_class_names(arrays["class_names"].tolist())
-            rows, numbers, weights, count = _pairs(
-                array, layout, ids, class_names
-            )
-            class_names = class_names or tuple(map(str, range(count)))
+            rows, numbers, weights = _pairs(array, layout, ids, class_names)
+            if class_names is None:
+                is_matrix = array.ndim == 2 and layout != "list"
+                highest = numbers.max(initial=-1) + 1
+                count = array.shape[1] if is_matrix else highest
+                class_names = tuple(map(str, range(count)))
         names = np.array([*class_names, None], object)
         base = pd.DataFrame({"item": ids.astype(str).astype(object)})
         base.index.name = "row"
@@ -307,14 +295,8 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
             base["truth"] = names[labels.astype(np.int64)]
     votes = {"label": names[numbers], "confidence": weights}
     votes = base.join(pd.DataFrame(votes, rows))
-    if is_graded:
-        votes.attrs["grades"] = "confidence"
-    votes.attrs.update(
-        layout="multi_hot" if layout == "auto" else layout,
-        class_names=class_names or None,
-        provenance=provenance,
-        notes=[f"{len(ids)} sets of {len(class_names)} classes, an array"],
-    )
+    notes = [f"{len(ids)} sets of {len(class_names)} classes, an array"]
+    votes.attrs = {**attrs, "class_names": class_names or None, "notes": notes}
     return votes
 
 
@@ -336,25 +318,24 @@ def _check_arrays(array, ids, arrays):
 
 
 def _pairs(array, layout, ids, class_names):
-    """Returns row, class and weight of each vote, and how many classes."""
+    """Returns row, class and confidence or None of each vote in an array."""
     count = len(class_names or ())
     if array.ndim == 2 and layout != "list":
-        width = array.shape[1]
-        if count not in (0, width):
+        if count not in (0, array.shape[1]):
             raise DataError(
-                f"the sets have {width} columns for {count} classes"
+                f"the sets have {array.shape[1]} columns for {count} classes"
             )
-        if layout in GRADED:
-            place = "row {}, column {}".format
-            return *matrix_votes(array, layout, place), width
-        checks.check_zero_one(array, ids)
-        return *np.nonzero(array), None, width
+
+        def place(row, column):
+            return f"{array[row, column]} of {ids[row]}, column {column}"
+
+        return matrix_votes(array, layout, place)
     array = array.reshape(len(array), -1)
     rows, columns = np.nonzero(array != checks.PADDING)
     numbers = checks.class_numbers(
         array[rows, columns], rows, ids, count or MOST_CLASSES
     )
-    return rows, numbers, None, count or numbers.max(initial=-1) + 1
+    return rows, numbers, None
 
 
 GRADED = ("counts", "probabilities")
@@ -364,22 +345,21 @@ def matrix_votes(values, layout, place):
     """Returns row, column and confidence or None of the votes in a matrix.
 
     Of `"counts"` each number is so many votes, of `"probabilities"` it is the
-    confidence of one. `place` says where the number in a row and a column is.
+    confidence of one. `place` says what stands in a row and a column.
     """
-    values = np.asarray(values, float)
-    expected = {"probabilities": "numbers from 0", "multi_hot": "0 and 1"}
-    expected = expected.get(
-        layout, f"whole numbers, {_MOST_VOTES:,} in all at most,"
-    )
-    wrong = ~(np.isfinite(values) & (values >= 0))
     if layout == "counts":
-        wrong |= (values != np.round(values)) | (np.sum(values) > _MOST_VOTES)
+        expected = f"whole numbers, {_MOST_VOTES:,} in all at most,"
+        wrong = ~((values >= 0) & (values == np.round(values)))
+        wrong |= np.sum(values) > _MOST_VOTES
+    elif layout == "probabilities":
+        expected = "numbers from 0"
+        wrong = ~((values >= 0) & (values < np.inf))
+    else:
+        expected = "0 and 1 of multi-hot sets (lists need --layout=list)"
+        wrong = (values != 0) & (values != 1)
     if wrong.any():
         where = place(*np.unravel_index(wrong.argmax(), wrong.shape))
-        raise DataError(
-            f"--layout={layout} was said, and {expected} were expected. "
-            f"Received: {where}"
-        )
+        raise DataError(f"{expected} were expected. Received: {where}")
     rows, columns = np.nonzero(values)
     found = values[rows, columns]
     if layout == "probabilities":
@@ -400,8 +380,8 @@ def with_ids(frame, ids):
         names = [line.strip() for line in lines if line.strip()]
     if len({*names}) != len(rows) or len(names) != len(rows):
         raise DataError(
-            f"{len(rows)} different ids were expected, of a file with one on "
-            "each line or of a pattern such as test_{:05d}.png. Received: "
+            f"{len(rows)} different ids were expected, lines of a file or of a "
+            "pattern such as test_{:05d}.png. Received: "
             f"{len({*names})} of --ids={ids}"
         )
     name = "item" if "layout" in frame.attrs else "id"

@@ -386,6 +386,7 @@ def _hot(cells, base, header, class_names, layout):
         hot = cells[columns].apply(pd.to_numeric, errors="coerce")
     else:
         hot = cells[columns].map(lambda c: _HOT.get(str(c).strip().lower()))
+    hot = hot.to_numpy(float)
     rows, numbers, scores = formats.matrix_votes(hot, layout, place)
     base.attrs["class_names"] = classes
     labels = np.array(columns, object)[numbers]

@@ -207,7 +207,7 @@ def test_arrays_of_counts(layout, sizes, tmp_path):
     assert found.candidates.sizes.tolist() == sizes
     assert found.ids == ["test_00.png", "test_01.png"]
     np.save(tmp_path / "t.npy", [[1.0, -2.0]])
-    with pytest.raises(DataError, match="numbers.*row 0, column 1"):
+    with pytest.raises(DataError, match="numbers.*-2.0 of row_00000, column 1"):
         read(path, layout=layout)
 
 
