@@ -30,6 +30,10 @@ from alim_keras.errors import check_number
 from alim_keras.errors import first_five
 
 GRADES = ("none", "votes", "confidence")
+_NEEDED = {
+    "votes": "a row or a column for each vote",
+    "confidence": "a column of confidences, or scores beside lists",
+}
 # With fewer annotators to an item, votes say little of the annotators.
 _SEVERAL_VOTES = 1.5
 # Smallest weight of a candidate.
@@ -219,8 +223,7 @@ def sets_of_votes(
             if empty_set == "error" or not (kept.any() or empty_set == "all"):
                 raise DataError(
                     f"{text}, by the rule: {rule}; name a class for each, or "
-                    "say what they mean with --empty_set=all (any class) or "
-                    "--empty_set=drop (leave them out)"
+                    "say --empty_set=all (any class) or drop (leave them out)"
                     f"{'. '.join(['', *doubts])}"
                 )
             notes.append(f"{text}: --empty_set={empty_set}")
@@ -253,8 +256,8 @@ def sets_of_votes(
     for text in doubts:
         warnings.warn(text, DataWarning, stacklevel=2)
     counted = counted[kept[counted["number"]]]
-    candidates = _graded(candidates, counted, grades, attrs, notes)
     counted["label"] = np.array(names, object)[counted["kind"]]
+    candidates = _graded(candidates, counted, grades, attrs, notes)
     if counted["annotator"].notna().any():
         notes.append(f"{counted['annotator'].nunique()} annotators")
         counted["annotator"] = counted["annotator"].fillna("unknown")
@@ -265,7 +268,7 @@ def sets_of_votes(
 
 def _graded(sets, counted, grades, attrs, notes):
     """Returns the sets with weights by `grades`, and notes which."""
-    is_long, who = attrs["layout"] in ("long", "wide"), counted["annotator"]
+    is_long = attrs["layout"] in ("long", "wide")
     people = counted.groupby("number")["annotator"].nunique().mean()
     if grades is None:
         is_shared = is_long and people >= _SEVERAL_VOTES
@@ -273,19 +276,14 @@ def _graded(sets, counted, grades, attrs, notes):
     needed = {"votes": is_long, "confidence": counted["confidence"].notna()}
     if not np.any(needed.get(grades, True)):
         raise ConfigError(
-            "--grades=votes needs a row or a column for each vote, and "
-            "--grades=confidence a column called confidence or score, or "
-            "scores beside lists. Received: layout "
-            f"{attrs['layout']}, --grades={grades}"
+            f"--grades={grades} needs {_NEEDED[grades]}. Received: a table of "
+            f"the layout {attrs['layout']}"
         )
     if grades == "none":
         return sets
-    rows = pd.Index(sets.ids).get_indexer(counted["item"])
     if grades == "votes":
-        annotators, names = pd.factorize(who.fillna("unknown"))
-        order = np.argsort(rows, kind="stable")
-        numbers = rows, annotators, counted["kind"].to_numpy()
-        votes = VoteArrays(*(part[order] for part in numbers), names)
+        named = counted.fillna({"annotator": "unknown"})
+        votes = VoteArrays.of(named, sets.ids, sets.class_names)
         values = likelihood_of_members(votes, sets)
     else:
         values = counted["confidence"].fillna(1.0).to_numpy()
@@ -294,6 +292,7 @@ def _graded(sets, counted, grades, attrs, notes):
                 "confidences must not be negative where they are grades. "
                 f"Received: {values.min():g} for {places(counted, values < 0)}"
             )
+        rows = pd.Index(sets.ids).get_indexer(counted["item"])
         owners = np.repeat(np.arange(len(sets)), sets.sizes)
         sums = pd.Series(values).groupby([rows, counted["kind"].values]).sum()
         # Sets that hold all classes because they were empty have no votes.
@@ -322,14 +321,13 @@ def _check_rules(votes, rules):
     layout, largest = votes.attrs["layout"], votes["confidence"].max()
     is_set = layout in ("list", "multi_hot", "probabilities")
     of_scores = ("min_confidence", *_CUTS) if is_set else ("min_confidence",)
-    lacks = any(rules[n] is not None for n in of_scores) and np.isnan(largest)
-    if lacks or (is_set and rules["min_votes"] > 1):
+    unmet = [n for n in of_scores if rules[n] is not None and np.isnan(largest)]
+    if is_set and rules["min_votes"] > 1:
+        unmet.append("min_votes")
+    if unmet:
         raise ConfigError(
-            "--min_votes needs a row or a column for each vote, "
-            "--min_confidence a column of confidences or scores beside lists, "
-            f"--{', --'.join(_CUTS)} either. Received: layout {layout}, "
-            f"--min_votes={rules['min_votes']}, "
-            f"--min_confidence={rules['min_confidence']}"
+            f"--{unmet[0]} needs a row or a column for each vote, or "
+            f"confidences or scores. Received: a table of the layout {layout}"
         )
 
 
@@ -344,8 +342,8 @@ def _classes(votes, given, none_of_these, notes, doubts):
                 where = places(votes, votes["label"] == label)
                 raise DataError(
                     f"{shown(label)} of {where} looks like several classes, "
-                    "but each cell names one here; say --layout=list if it is "
-                    "a set, or give the classes with --class_names"
+                    "and one was expected; say --layout=list, or give the "
+                    "classes with --class_names"
                 )
     columns = [name for name in ("label", "truth") if name in votes]
     names, numbers = numbers_of(votes, columns, given, none_of_these)
@@ -356,8 +354,7 @@ def _classes(votes, given, none_of_these, notes, doubts):
     if blank:
         doubts.append(
             f"{unanswered.sum()} answers are {first_five(blank)}, and count as "
-            "none, as if said by --none_of_these; if it is a class, give the "
-            "classes with --class_names"
+            "none, as by --none_of_these; --class_names can make them classes"
         )
     if given is None:
         notes.append(f"{len(names)} classes were found: {first_five(names)}")
@@ -479,11 +476,7 @@ def _note(notes, rows, text):
 
 
 def true_labels(votes, candidates):
-    """Returns the true classes that a table gives beside its votes, or None.
-
-    They are int64 `(N,)`, in the order of the `CandidateSets` made of the
-    table, -1 where a true class is not known.
-    """
+    """Returns true classes of a table in the order of its sets, or None."""
     if "truth" not in votes:
         return None
     truths = votes[votes["truth"].notna()].drop_duplicates("item")
