@@ -119,20 +119,18 @@ def match_ids(ids, images, where="the table", keep_missing=False):
 
     One rule holds for all ids, the first that finds every one: the id is the
     path in the folder; or that without its ending; or the file name in
-    whatever folder; or the file name without folder and ending; or the file
-    name behind the code that Label Studio gives to uploads; or the number
-    behind the last "-" of the file name, as peerannot has it. A rule that
-    leaves two files for an id, or one file for two ids, does not count. Where
-    the id and the file both have folders, one must be the end of the other,
-    as in `photos/train/1.jpg`. Positions never matter.
+    whatever folder; or that without its ending; or the file name behind the
+    code that Label Studio gives to uploads; or the number behind the last "-"
+    of the file name, as peerannot has it. No rule leaves two files for an id,
+    or one file for two ids. Where the id and the file both have folders, one
+    must be the end of the other, as in `photos/train/1.jpg`.
 
     Args:
         ids: Sequence of N strings.
         images: An `ImageListing`, or the folder to list.
         where: String, the table's name for messages.
         keep_missing: Whether an id that means no file by any rule is returned
-            as it is, which is no file of the listing; else, and where no id
-            has one, it is an error.
+            as it is; else, and where no id has a file, it is an error.
 
     Returns:
         A pair: a list of N strings, relative to the folder, and the rule as
@@ -153,7 +151,7 @@ def match_ids(ids, images, where="the table", keep_missing=False):
     folder = os.path.abspath(images.folder).replace(os.sep, "/") + "/"
     plain_ids = [_plain(name, folder) for name in ids]
     plain_files = [_plain(name, folder) for name in files]
-    candidates, best = {}, None
+    candidates, tried = {}, []
     for rule, of_id, of_file in _RULES:
         options = _options(plain_ids, plain_files, of_id, of_file)
         owners, wrong = {}, set()
@@ -162,27 +160,20 @@ def match_ids(ids, images, where="the table", keep_missing=False):
                 wrong.add(name)
             if rows:
                 candidates[name] = [files[row] for row in rows[:2]]
+        tried.append((len(wrong), wrong, options, rule))
         if not wrong:
-            return [files[row] for (row,) in options], rule
-        if best is None or len(wrong) < len(best[0]):
-            best = wrong, options, rule
-    wrong, options, rule = best
-    is_missing = wrong.isdisjoint(candidates)
-    hint = ""
-    if is_missing and len(wrong) < len(set(ids)):
-        if keep_missing:
-            return [
-                files[rows[0]] if rows else name
-                for name, rows in zip(ids, options, strict=True)
-            ], rule
+            break
+    _, wrong, options, rule = min(tried, key=lambda one: one[0])
+    hint, is_some = "", len(wrong) < len(set(ids))
+    if is_some and wrong.isdisjoint(candidates):
         hint = "; --on_bad_image=skip leaves out items without one"
-    shown = [
-        f"{name} ({' or '.join(candidates[name])})"
-        if name in candidates
-        else name
-        for name in dict.fromkeys(ids)
-        if name in wrong
-    ]
+    if not wrong or hint and keep_missing:
+        found = zip(ids, options, strict=True)
+        return [files[rows[0]] if rows else name for name, rows in found], rule
+    shown = []
+    for name in filter(wrong.__contains__, dict.fromkeys(ids)):
+        may_mean = " or ".join(candidates.get(name, ()))
+        shown.append(f"{name} ({may_mean})" if may_mean else name)
     raise DataError(
         f"{where}: {len(wrong)} of {len(set(ids))} ids have no image of their "
         f"own among the {len(files)} in {images.folder}: {first_five(shown)}. "
@@ -197,8 +188,8 @@ def _options(ids, files, of_id, of_file):
     for row, file in enumerate(files):
         named[of_file(file)].append(row)
     return [
-        [row for row in rows if _fits(name, files[row])] if rows else ()
-        for name, rows in ((name, named.get(of_id(name))) for name in ids)
+        [row for row in named.get(of_id(name), ()) if _fits(name, files[row])]
+        for name in ids
     ]
 
 
