@@ -63,8 +63,8 @@ def _check(line):
     if known_data.is_table(config.data.dataset):
         table = load.table_set(config, "skip", process.show_progress)
         if table.scan is not None:
-            bad = table.scan.problems.items()
-            problems = [f"{table.scan.names[row]}: {why}" for row, why in bad]
+            bad = table.scan[table.scan["problem"].notna()]
+            problems = list(bad["name"] + ": " + bad["problem"])
     if problems and config.table.on_bad_image == "error":
         print("\n".join(table.notes))
     else:

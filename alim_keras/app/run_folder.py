@@ -254,7 +254,8 @@ def _identity(training):
     if isinstance(images, np.ndarray):
         pixels.update(np.ascontiguousarray(images))
     else:
-        pixels.update(training.scan.bytes[training.file_rows])
+        sizes = training.scan["bytes"].to_numpy()
+        pixels.update(sizes[training.file_rows])
         step = max(1, len(images) // _SAMPLE)
         pixels.update(images.read(slice(None, None, step)))
     return {

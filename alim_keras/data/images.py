@@ -3,8 +3,6 @@
 import concurrent.futures
 import contextlib
 import copy
-import dataclasses
-import functools
 import hashlib
 import io
 import os
@@ -324,68 +322,26 @@ def _for_each(function, rows, progress=None):
                 progress(done, len(rows))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Scan:
-    """The heads of N image files.
-
-    Attributes:
-        names: List of N strings, paths, or names of encoded images.
-        heads: int32 `(N, 3)`: width and height in pixels, as stored, and 1
-            for grey images or 3; zeros where they are not known.
-        bytes: int64 `(N,)`, sizes of the files.
-        copies: int64 `(N,)`: equal for files with the same bytes.
-        problems: Dict from a row to the reason why it cannot be read.
-    """
-
-    names: list
-    heads: np.ndarray
-    bytes: np.ndarray
-    copies: np.ndarray
-    problems: dict
-
-    width = property(lambda self: self.heads[:, 0])
-    height = property(lambda self: self.heads[:, 1])
-    channels = property(lambda self: self.heads[:, 2])
-
-    def __len__(self):
-        return len(self.heads)
-
-    @functools.cached_property
-    def identical(self):
-        """List of lists: readable rows whose files are the same."""
-        groups = {}
-        for row in np.flatnonzero(self.width).tolist():
-            groups.setdefault(self.copies[row], []).append(row)
-        return [group for group in groups.values() if len(group) > 1]
-
-    def with_problems(self, more):
-        """Returns the scan with further rows that cannot be read."""
-        heads = self.heads.copy()
-        heads[list(more)] = 0
-        problems = dict(sorted({**more, **self.problems}.items()))
-        return dataclasses.replace(self, problems=problems, heads=heads)
-
-    def unified_size(self):
-        """Returns the side of readable images, 224 if they are not alike."""
-        sides = np.unique(self.heads[self.width > 0, :2])
-        return int(sides[0]) if len(sides) == 1 else _USUAL_SIZE
-
-    def unified_channels(self):
-        """Returns 1 if all images that can be read are grey, else 3."""
-        channels = np.unique(self.channels[self.width > 0])
-        return 1 if np.array_equal(channels, [1]) else 3
-
-
 def scan(files, progress=None, folder=None, names=None):
-    """Returns the `Scan` of paths below a folder, or of encoded images.
+    """Returns what the heads of image files say, a data frame of N rows.
 
-    `progress` is called of (done, total) from this thread; links to one file
-    count once. `names` are those of encoded images.
+    It has the columns `name`; `width` and `height` in pixels, as stored, and
+    `channels`, 1 for grey images or 3, all 0 where they are not known;
+    `bytes`; `copies`, equal numbers for files with the same bytes; and
+    `problem`, why an image cannot be read, or None.
+
+    `files` are paths below a folder, or encoded images, of which `names` are
+    the names. `progress` is called of (done, total) from this thread; links
+    to one file count once.
     """
+    # The package is imported without it, as it takes half a second.
+    import pandas as pd
+
     sources = [_source(file, folder) for file in files]
     heads = np.zeros((len(files), 3), np.int32)
-    sizes = np.zeros(len(files), np.int64)
-    problems, identities, digests = {}, [*range(len(files))], {}
+    sizes, copies = np.zeros(len(files), np.int64), np.arange(len(files))
+    identities, problems = list(range(len(files))), [None] * len(files)
+    digests = {}
 
     def stamp(row):
         source = sources[row]
@@ -412,25 +368,31 @@ def scan(files, progress=None, folder=None, names=None):
     # The first row of each file: the others are links to it.
     first = {}
     owners = [first.setdefault(one, row) for row, one in enumerate(identities)]
-    rows = np.unique(owners)
-    _for_each(look, rows.tolist(), progress)
+    _for_each(look, list(first.values()), progress)
     # Only files of one size can be copies.
-    readable = rows[heads[rows, 0] > 0]
-    _, kinds, counts = np.unique(
-        sizes[readable], return_inverse=True, return_counts=True
-    )
-    _for_each(add_digest, readable[counts[kinds] > 1].tolist())
-    earliest, copies = {}, np.arange(len(files))
+    readable = [row for row in first.values() if problems[row] is None]
+    is_common = pd.Series(sizes[readable]).duplicated(keep=False)
+    _for_each(add_digest, np.array(readable, int)[is_common].tolist())
+    earliest = {}
     for row in sorted(digests):
         copies[row] = earliest.setdefault(digests[row], row)
-    bad = [row for row, owner in enumerate(owners) if owner in problems]
-    return Scan(
-        names=list(files if names is None else names),
-        heads=heads[owners],
-        bytes=sizes,
-        copies=copies[owners],
-        problems={row: problems[owners[row]] for row in bad},
-    )
+    found = pd.DataFrame(heads, columns=["width", "height", "channels"])
+    found = found.assign(bytes=sizes, copies=copies)
+    found["problem"] = pd.Series(problems, dtype=object)
+    found = found.iloc[owners].reset_index(drop=True)
+    found.insert(0, "name", list(files if names is None else names))
+    return found
+
+
+def common_form(found):
+    """Returns the side of readable images of a scan, and their channels.
+
+    These are 224 if the sides differ, and 1 if all images are grey, else 3.
+    """
+    good = found[found["problem"].isna()]
+    sides, channels = np.unique(good[["width", "height"]]), good["channels"]
+    side = int(sides[0]) if len(sides) == 1 else _USUAL_SIZE
+    return side, 1 if len(good) and (channels == 1).all() else 3
 
 
 def channel_statistics(images):

@@ -365,53 +365,48 @@ def _open(files, names, count, table, image_size, progress):
     folder = table.listing and table.listing.folder
     looked = disk.scan(files, progress, folder, names)
     if table.skip and table.listing is not None:
-        listed = set(table.listing)
+        outside = ~pd.Series(files, dtype=object).isin(table.listing.files)
         why = "it is not among the images of the folder"
-        missing = [row for row, file in enumerate(files) if file not in listed]
-        looked = looked.with_problems(dict.fromkeys(missing, why))
-    size = image_size or looked.unified_size()
-    images = DiskImages(files, size, looked.unified_channels(), folder)
-    rows = np.setdiff1d(np.arange(count), list(looked.problems))
+        looked.loc[outside & looked["problem"].isna(), "problem"] = why
+    size, channels = disk.common_form(looked)
+    images = DiskImages(files, image_size or size, channels, folder)
+    rows = np.flatnonzero(looked["problem"][:count].isna())
     sample, damaged = rows[disk.sample_places(len(rows))], {}
     pixels = images[sample].read(problems=damaged)
     pixels = np.delete(pixels, list(damaged), axis=0)
-    looked = looked.with_problems(
-        {int(sample[place]): why for place, why in damaged.items()}
-    )
-    problems = [f"{names[n]} ({why})" for n, why in looked.problems.items()]
-    if problems:
-        shown = first_five(problems)
-        text = f"{len(problems)} of {len(files)} images cannot be read: {shown}"
+    looked.loc[sample[list(damaged)], "problem"] = list(damaged.values())
+    bad = looked[looked["problem"].notna()]
+    if len(bad):
+        problems = first_five(list(bad["name"] + " (" + bad["problem"] + ")"))
+        text = f"{len(bad)} of {len(files)} images cannot be read: {problems}"
         if not table.skip:
             raise DataError(
                 f"{text}; mend them, or leave their items out with "
                 "--on_bad_image=skip"
             )
         if not len(pixels):
-            raise DataError(
-                f"{table.path}: no item has an image that can be read: "
-                f"{shown}; mend them, or name another folder with --images"
-            )
+            raise DataError(f"{table.path}: {text}; is --images the folder?")
         # A check says so even where training would refuse them.
         table.notes.append(
             f"{text}; --on_bad_image=skip leaves their items out"
         )
-    both = [rows for rows in looked.identical if rows[0] < count <= rows[-1]]
+    good = looked[looked["problem"].isna()]
+    trained, tested = good[good.index < count], good[good.index >= count]
+    first = trained.drop_duplicates("copies").set_index("copies")["name"]
+    both = tested["name"] + " (" + tested["copies"].map(first) + ")"
+    both = both.dropna().tolist()
     if both:
-        shown = first_five([f"{names[n]} ({names[k]})" for k, *_, n in both])
         table.notes.append(
             f"{len(both)} images are tested on that show the same as one that "
-            f"is trained on: {shown}; leave one of them out"
+            f"is trained on: {first_five(both)}; leave one of them out"
         )
     mean, std = disk.channel_statistics(pixels)
-    good = np.setdiff1d(np.arange(len(files)), list(looked.problems))
-    kept, tested = good[good < count], good[good >= count]
     return {
-        "images": images[kept],
-        "test_images": images[tested],
+        "images": images[trained.index],
+        "test_images": images[tested.index],
         "mean": mean,
         "std": std,
         "scan": looked,
-        "file_rows": kept,
-        "tested": tested - count,
+        "file_rows": trained.index.to_numpy(),
+        "tested": tested.index.to_numpy() - count,
     }

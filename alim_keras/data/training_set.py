@@ -56,8 +56,8 @@ class TrainingSet:
             of, as `images`; else None.
         backbone: That `networks.Backbone`, or None.
         notes: Tuple of strings: how the data were read.
-        scan: `images.Scan` of all files that were looked at, also those that
-            were left out; None where the images are no files.
+        scan: What `images.scan` says of all files that were looked at, also
+            those that were left out; None where the images are no files.
         file_rows: int64 `(N,)`, the row in `scan` of each example.
         listed: Strings, all ids before a part was taken. Defaults to `ids`.
         trained: int64, the rows that are trained on. Defaults to all.
@@ -175,7 +175,9 @@ class TrainingSet:
     @property
     def copies(self):
         """int64 `(N,)`, equal for equal files; None without files."""
-        return None if self.scan is None else self.scan.copies[self.file_rows]
+        if self.scan is None:
+            return None
+        return self.scan["copies"].to_numpy()[self.file_rows]
 
     def with_candidates(self, candidates):
         """Returns the data with `CandidateSets`, joined by id.

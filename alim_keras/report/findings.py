@@ -41,18 +41,17 @@ def _images(training):
     size = " x ".join(map(str, shape[1:]))
     if scan is None:
         return {"images": f"{shape[0]:,} of {size}"}
-    good = scan.width > 0
-    width, height = scan.width[good], scan.height[good]
-    grey = np.mean(scan.channels[good] == 1)
+    good = scan[scan["problem"].isna()]
+    smallest = " x ".join(map(str, good[["width", "height"]].min()))
+    largest = " x ".join(map(str, good[["width", "height"]].max()))
+    grey = (good["channels"] == 1).mean()
     lines = {
-        "images": f"{len(scan):,} of {scan.bytes.sum() / 2**20:,.1f} MiB, "
-        f"{width.min()} x {height.min()} "
-        f"to {width.max()} x {height.max()} pixels, {grey:.0%} grey; read as "
-        f"{size}"
+        "images": f"{len(scan):,} of {scan['bytes'].sum() / 2**20:,.1f} MiB, "
+        f"{smallest} to {largest} pixels, {grey:.0%} grey; read as {size}"
     }
-    if scan.identical:
-        rows = sum(len(group) for group in scan.identical)
-        lines["identical"] = f"{rows:,} in {len(scan.identical):,} groups"
+    copies = good["copies"][good.duplicated("copies", keep=False)]
+    if len(copies):
+        lines["identical"] = f"{len(copies):,} in {copies.nunique():,} groups"
     return lines
 
 

@@ -173,7 +173,7 @@ def test_numbers_without_a_known_range(mode, levels, kind):
     )
     with pytest.raises(DataError, match=f"pixels are {kind}, save it with 8"):
         decode(content, 3, 1)
-    assert kind in scan([content]).problems[0]
+    assert kind in scan([content])["problem"][0]
 
 
 # Sizes.

@@ -11,6 +11,7 @@ from alim_keras.data import DiskImages
 from alim_keras.data import image_rows
 from alim_keras.data import images as module
 from alim_keras.data.images import channel_statistics
+from alim_keras.data.images import common_form
 from alim_keras.data.images import scan
 from alim_keras.errors import DataError
 
@@ -157,16 +158,14 @@ def test_what_is_found(mixed):
     sizes = [os.path.getsize(folder / n) for n in names if n != "gone.png"]
     sizes.insert(8, 0)
     assert found.bytes.tolist() == sizes
-    directory = found.problems.pop(9)
+    *problems, directory = found["problem"][5:]
     assert "Is a directory" in directory
     # The head of the one that was cut short is sound, its end is not there.
-    assert found.problems == {
-        5: NO_IMAGE,
-        6: NO_IMAGE,
-        7: "it is cut short",
-        8: "there is no such file",
-    }
-    assert found.identical == []
+    cut, gone = "it is cut short", "there is no such file"
+    assert problems == [NO_IMAGE, NO_IMAGE, cut, gone]
+    assert found["problem"][:5].isna().all()
+    assert found["copies"].tolist() == list(range(10))
+    assert found["name"].tolist() == names
 
 
 def test_equal_contents_are_found(tmp_path):
@@ -178,9 +177,8 @@ def test_equal_contents_are_found(tmp_path):
     # The first four are of one size, three of one content.
     files = ["a.bmp", "b.bmp", "c.bmp", "d.bmp", "e.bmp", "a.bmp"]
     found = scan(files, folder=tmp_path)
-    assert found.problems == {4: "there is no such file"}
-    assert found.copies.tolist() == [0, 1, 0, 0, 4, 0]
-    assert found.identical == [[0, 2, 3, 5]]
+    assert found["problem"].dropna().to_dict() == {4: "there is no such file"}
+    assert found["copies"].tolist() == [0, 1, 0, 0, 4, 0]
 
 
 def test_encoded_images(mixed):
@@ -189,8 +187,8 @@ def test_encoded_images(mixed):
     found = scan([*images, images[0]])
     assert found.width.tolist() == [6, 5, 9, 3, 4, 0, 0, 0, 6]
     assert found.bytes.tolist() == [len(one) for one in [*images, images[0]]]
-    assert list(found.problems) == [5, 6, 7]
-    assert found.identical == [[0, 8]]
+    assert found["problem"].dropna().index.tolist() == [5, 6, 7]
+    assert found["copies"].tolist() == [*range(8), 0]
 
 
 def test_progress_ends_with_all(tmp_path):
@@ -208,6 +206,10 @@ def test_the_common_size(tmp_path):
     ]
     # What cannot be read does not count.
     files.append(str(tmp_path / "no.png"))
-    assert scan([*files[:2], files[3]]).unified_size() == 8
-    assert scan(files).unified_size() == 224
-    assert scan([picture(tmp_path / "x.png", (9, 8))]).unified_size() == 224
+    assert common_form(scan([*files[:2], files[3]])) == (8, 3)
+    assert common_form(scan(files)) == (224, 3)
+    assert common_form(scan([picture(tmp_path / "x.png", (9, 8))])) == (224, 3)
+    grey = picture(tmp_path / "y.png", (8, 8), "L")
+    assert common_form(scan([grey])) == (8, 1)
+    assert common_form(scan([grey, files[0]])) == (8, 3)
+    assert common_form(scan(files[3:])) == (224, 3)

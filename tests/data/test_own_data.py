@@ -56,7 +56,7 @@ def test_a_table_and_its_pictures(folder, tmp_path):
     sure = [one for one in answers if one["label"] != "unsure"]
     assert len(found.votes) == len(sure) < len(answers)
     size = (tmp_path / "photos" / found.ids[0]).stat().st_size
-    assert found.scan.bytes[found.file_rows[0]] == size
+    assert found.scan["bytes"][found.file_rows[0]] == size
 
 
 def test_bad_images_are_named_or_left_out_with_their_votes(tmp_path):
@@ -155,7 +155,7 @@ def test_pictures_decoded_for_their_mean_are_looked_at(twelve):
     data = load_table(twelve, photos, on_bad_image="skip")
     left = [row for row in range(12) if row not in (3, 5)]
     assert data.ids.tolist() == [f"{row}.png" for row in left]
-    assert list(data.scan.problems) == [3, 5]
+    assert data.scan["problem"].dropna().index.tolist() == [3, 5]
     pixels = data.images.read()
     expected = [np.asarray(Image.open(photos / f"{n}.png")) for n in left]
     np.testing.assert_array_equal(pixels[..., 0], expected)

@@ -1,6 +1,7 @@
 import types
 
 import numpy as np
+import pandas as pd
 from sample_report import vote_frame
 
 from alim_keras.data import CandidateSets
@@ -43,10 +44,6 @@ def test_one_screen_on_a_training_set():
 
 
 def test_votes_truth_features_and_files():
-    class Scan(types.SimpleNamespace):
-        def __len__(self):
-            return 3
-
     text = describe(
         training(
             votes=vote_frame(
@@ -56,17 +53,20 @@ def test_votes_truth_features_and_files():
                 "abcd",
             ),
             labels=np.array([0, 2, -1, 1]),
-            scan=Scan(
-                width=np.array([8, 9, 0]),
-                height=np.array([8, 8, 0]),
-                channels=np.array([1, 3, 0]),
-                bytes=np.array([2**20, 2**20, 0]),
-                identical=[np.array([0, 1])],
+            scan=pd.DataFrame(
+                {
+                    "width": [8, 9, 0],
+                    "height": [8, 8, 0],
+                    "channels": [1, 3, 0],
+                    "bytes": [2**20, 2**20, 0],
+                    "copies": [0, 0, 2],
+                    "problem": [None, None, "it is cut short"],
+                }
             ),
         )
     )
     # The truth of one of three is not in its set.
-    assert "realised 0.3333" in text
+    assert "realised_noise  0.3333" in text
     assert "2 with 1 to 2 votes each; 0 to 2 votes an item, 3 in all" in text
     assert (
         "3 of 2.0 MiB, 8 x 8 to 9 x 8 pixels, 50% grey; read as 8 x 8 x 3"
