@@ -319,7 +319,10 @@ class CandidateSets:
             "mean weight": f"{self.matrix.data.mean():.4f}",
             "content hash": self.content_hash,
         }
-        return "\n".join(f"{name:<16}{value}" for name, value in lines.items())
+        return "\n".join(
+            f"{name.replace('_', ' '):<16}{value}"
+            for name, value in lines.items()
+        )
 
     def save(self, path):
         """Writes an .npz file; equal contents give equal bytes."""

@@ -1,6 +1,5 @@
 """Labels and images of one's own: a table beside a folder, or arrays."""
 
-import contextlib
 import dataclasses
 import os
 
@@ -88,8 +87,8 @@ def load_table(
     names = sets.class_names
     if len(names) < 2:
         raise DataError(
-            f"{path}: {names[0]!r} is the only class, so there is nothing to "
-            "tell apart; give the other classes with --class_names"
+            f"{path}: {names[0]!r} is the only class; give the others with "
+            "--class_names"
         )
     known = None
     if known_labels is not None:
@@ -99,24 +98,21 @@ def load_table(
     test_ids, test = np.array([], str), np.array([], np.int64)
     if test_labels is not None:
         test_ids, test = tables.read_known_labels(test_labels, names)
-    tested = _files_of_test(table, test_ids.tolist(), test_labels)
+    tested = table.files_of(test_ids.tolist(), test_labels)
     # An item is tested on if it has the id, or the file, of one of the test.
     items = pd.Series(sets.ids.tolist())
     files = items.map(table.files)
     is_tested = files.isin(tested) | items.isin(test_ids)
     kept = np.flatnonzero(~is_tested)
     if not len(kept):
-        raise DataError(
-            f"{test_labels}: names every item of {path}, so that nothing "
-            "is left to train on; keep some items out of it"
-        )
+        raise DataError(f"{test_labels}: names every item of {path}")
     sources = [*files[kept], *tested]
     if table.listing is not None:
         notes.append(
             f"{len(sources)} images in {table.listing.folder}: {table.rule}"
         )
         used = {*files, *tested}
-        unused = [file for file in table.listing if file not in used]
+        unused = [file for file in table.listing.files if file not in used]
         if unused:
             notes.append(
                 f"{len(unused)} images there are in no row of {path}: "
@@ -179,8 +175,8 @@ class _Table:
     # From each item, also those that an empty set left out, to its file, or
     # where there is no listing to its row in `pixels`.
     files: dict
-    sets: CandidateSets
-    notes: list
+    sets: CandidateSets = None
+    notes: list = dataclasses.field(default_factory=list)
     # "images" or "features".
     kind: str = "images"
     # An array, or a list of encoded images.
@@ -188,26 +184,35 @@ class _Table:
     votes: object = None
     truths: np.ndarray = None
 
+    def files_of(self, ids, path):
+        """Returns the files, or rows of pixels, that the ids in a file mean.
 
-def _items_of(ids, files, listing):
-    """Returns a dict from ids to items, by id or else by their one file."""
-    ids = list(map(str, ids))
-    items = {name: name for name in ids if name in files}
-    rest = [name for name in ids if name not in items]
-    if rest and listing is not None:
-        owners = pd.Series(files.keys(), files.values(), dtype=object)
+        The table's names of the items come before those of the files.
+        """
+        found = {name: self.files[name] for name in ids if name in self.files}
+        rest = [name for name in ids if name not in found]
+        if rest and self.listing is None:
+            raise DataError(
+                f"{path}: {len(rest)} ids are not in {self.path}, which holds "
+                f"the images or features itself: {first_five(rest)}"
+            )
+        if rest:
+            files, _ = match_ids(rest, self.listing, path, self.skip)
+            found |= zip(rest, files)
+        return [found[name] for name in ids]
+
+    def items_of(self, ids, path):
+        """Returns the items that ids mean, None where it is not just one."""
+        owners = pd.Series(self.files.keys(), self.files.values(), dtype=object)
         owners = owners[~owners.index.duplicated(keep=False)]
-        with contextlib.suppress(DataError):
-            named, _ = match_ids(rest, listing, keep_missing=True)
-            found = zip(rest, owners.reindex(named), strict=True)
-            items |= {name: item for name, item in found if item in files}
-    return items
+        pairs = zip(ids, self.files_of(ids, path))
+        return [n if n in self.files else owners.get(f) for n, f in pairs]
 
 
 def _known(table, path):
     """Returns the true labels in a file, `UNKNOWN` elsewhere, and a count."""
     ids, labels = tables.read_known_labels(path, table.sets.class_names)
-    items = pd.Series(ids).map(_items_of(ids, table.files, table.listing))
+    items = pd.Series(table.items_of(ids.tolist(), path), dtype=object)
     wrong = ids[items.isna() | items.duplicated()]
     if len(wrong):
         raise DataError(
@@ -218,21 +223,6 @@ def _known(table, path):
     # Items that an empty set left out have no row.
     known = pd.Series(labels, items).reindex(table.sets.ids)
     return known.fillna(UNKNOWN).to_numpy(np.int64), len(ids)
-
-
-def _files_of_test(table, ids, path):
-    """Returns the files, or rows of pixels, that the ids of a test mean."""
-    unknown = [name for name in ids if name not in table.files]
-    if not unknown:
-        # The table's names of the items come before those of the files.
-        return [table.files[name] for name in ids]
-    if table.listing is None:
-        raise DataError(
-            f"{path}: {len(unknown)} ids are not in {table.path}, which holds "
-            f"the images or features itself: {first_five(unknown)}; name ids "
-            f"of the table, such as {first_five(list(table.files)[:6])}"
-        )
-    return match_ids(ids, table.listing, path, table.skip)[0]
 
 
 def _read_folder(path, images, class_names, skip):
@@ -257,24 +247,17 @@ def _read_folder(path, images, class_names, skip):
             f"{path}: {len(unknown)} folders are no classes: "
             f"{first_five(unknown)}; expected some of {first_five(names)}"
         )
-    classes = np.array([names.index(name) for name in own])[listing.classes]
-    sets = CandidateSets.from_pairs(
-        np.arange(len(listing)),
-        classes,
-        listing.files,
+    rule, files = f"{len(own)} class folders", listing.files
+    table = _Table(path, skip, listing, rule, dict(zip(files, files)))
+    table.sets = CandidateSets.from_pairs(
+        np.arange(len(files)),
+        np.array([names.index(name) for name in own])[listing.classes],
+        files,
         names,
         provenance={"file": path, "layout": "folders"},
         source=path,
     )
-    return _Table(
-        path=path,
-        skip=skip,
-        listing=listing,
-        rule=f"{len(own)} class folders",
-        files=dict(zip(listing, listing)),
-        sets=sets,
-        notes=[],
-    )
+    return table
 
 
 def _read_file(path, images, answered, reading, skip):
@@ -289,27 +272,20 @@ def _read_file(path, images, answered, reading, skip):
         column = "image" if "image" in first else "item"
         files, rule = match_ids(first[column].tolist(), listing, path, skip)
     files = dict(zip(first["item"], files, strict=True))
+    table = _Table(path, skip, listing, rule, files, kind=kind, pixels=pixels)
     if answered is not None:
         cells = formats.read(answered)
         if "id" in cells:  # Otherwise refused as the labels are read.
-            ids = cells["id"].astype(str).str.strip()
-            how["answered"] = set(_items_of(ids, files, listing).values())
-    sets, counted = sets_of_votes(
+            ids = cells["id"].astype(str).str.strip().tolist()
+            how["answered"] = table.items_of(ids, answered)
+    table.sets, counted = sets_of_votes(
         votes, class_names=reading.get("class_names"), source=path, **how
     )
-    return _Table(
-        path=path,
-        skip=skip,
-        listing=listing,
-        rule=rule,
-        files=files,
-        sets=sets,
-        notes=list(counted.attrs["notes"]),
-        kind=kind,
-        pixels=pixels,
-        votes=counted if counted["annotator"].notna().any() else None,
-        truths=true_labels(votes, sets),
-    )
+    table.notes = list(counted.attrs["notes"])
+    table.truths = true_labels(votes, table.sets)
+    if counted["annotator"].notna().any():
+        table.votes = counted
+    return table
 
 
 def _held(path, last_row):
@@ -319,23 +295,24 @@ def _held(path, last_row):
     if not path.endswith(".npz"):
         return "images", None
     arrays = read_npz(path, ("images", "features"))
+    if not arrays:
+        return "images", None
     if len(arrays) == 2:
         raise DataError(
             f"{path}: holds 'images' and 'features', and one network takes "
             "one of them; leave one out"
         )
-    for name, values in arrays.items():
-        if name == "images" and values.ndim == 3:
-            values = values[..., None]
-        check = validate_images if name == "images" else validate_features
-        with in_file(path):
-            if len(values) <= last_row:
-                raise DataError(
-                    f"{name!r} must have a row for each set. Received: "
-                    f"shape={values.shape}"
-                )
-            return name, check(values)
-    return "images", None
+    ((name, values),) = arrays.items()
+    if name == "images" and values.ndim == 3:
+        values = values[..., None]
+    check = validate_images if name == "images" else validate_features
+    with in_file(path):
+        if len(values) <= last_row:
+            raise DataError(
+                f"{name!r} must have a row for each set. Received: "
+                f"shape={values.shape}"
+            )
+        return name, check(values)
 
 
 def _encoded(path):

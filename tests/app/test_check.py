@@ -70,7 +70,7 @@ def test_what_will_happen(pictures, table):
     assert code == 0
     # 12 items, of which one in ten is held out: 11 in steps of 4.
     assert "2 steps of 4; 11 items train, 1 are held out, 0 test" in text
-    assert "images of 8 x 8 x 1" in text and "realised not known" in text
+    assert "images of 8 x 8 x 1" in text and "realised noise  not known" in text
     code, text = run(table, f"--images={pictures}", "--batch_size=64")
     assert code == 2 and "--batch_size=64" in text
 

@@ -86,7 +86,7 @@ def test_description_by_hand():
     text = small().describe(np.array([2, 0, 1]))
     assert "min 1, mean 2.000, max 3" in text
     assert "one class only  33.33%" in text and "all classes     33.33%" in text
-    assert "realised_noise  0.3333" in text and "left_clean" not in text
+    assert "realised noise  0.3333" in text and "left clean" not in text
     assert small().realised_noise(np.array([2, -1, 1])) == 0.0
     assert small().realised_noise() is None
     sets = simulate_candidates([0, 1] * 5, 2, ambiguity=1.0, noise_level=1.0)
@@ -98,12 +98,12 @@ def test_description_by_hand():
         "ambiguity       1.0",
         "set size        min 2, mean 2.000, max 2",
         "all classes     100.00% (they say nothing)",
-        "realised_noise  0.0000",
-        "left_clean      10",
+        "realised noise  0.0000",
+        "left clean      10",
         f"content hash    {sets.content_hash}",
     ):
         assert line in text
-    assert "realised_noise  not known" in small().describe()
+    assert "realised noise  not known" in small().describe()
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_votes_truth_features_and_files():
         )
     )
     # The truth of one of three is not in its set.
-    assert "realised_noise  0.3333" in text
+    assert "realised noise  0.3333" in text
     assert "2 with 1 to 2 votes each; 0 to 2 votes an item, 3 in all" in text
     assert (
         "3 of 2.0 MiB, 8 x 8 to 9 x 8 pixels, 50% grey; read as 8 x 8 x 3"
