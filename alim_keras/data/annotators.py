@@ -99,11 +99,8 @@ class VoteModel:
     `P(y | x, votes) ~ P(y | x) prod pi_a[y, v]`, the M-step counts. The
     confusions of somebody who gave few votes are drawn to those of all.
 
-    Args:
-        votes: `VoteArrays`.
-        blocks: List of index arrays, the examples to learn from.
-        logs: Function from such an array to log P(y | x), `(m, C)`.
-        shape: (N, C), of all examples.
+    It takes `VoteArrays`, the index arrays of the examples to learn from, a
+    function from such an array to log P(y | x), `(m, C)`, and (N, C).
 
     Attributes:
         confusions: Floats `(A, C, C)`, pi: from the true class to the vote,

@@ -1,21 +1,7 @@
 """Simulated candidate sets: the three protocols of the published tables.
 
-With ambiguity q a wrong class enters a set; with noise level eta the true
-class is missing from it.
-
-- `flip` (ALIM and IRNet, CIFAR-10 and CIFAR-100): every wrong class enters
-  with probability q, the true class always; then, with probability eta, the
-  true class changes places with a class drawn uniformly from outside the
-  set. A set that holds every class is left clean and counted.
-- `pico` (PiCO+, and ALIM's CUB-200): every wrong class enters with
-  probability q and the true class with 1 - eta; an empty row is drawn again.
-  The realised noise is below eta when q is small.
-- `superclass` (CIFAR-100H): as `pico`, but only classes of the true class's
-  superclass can enter.
-
-The stream "legacy" repeats the random numbers of the authors' code, drawn from
-Python's `random` and `numpy.random` for the whole training set in its order;
-docs/data.md says which.
+docs/data.md has their rules, and how the stream "legacy" consumes the random
+numbers of the authors' code.
 
 References:
 - [Xu et al., 2023, ALIM](https://arxiv.org/abs/2301.12077);
@@ -103,8 +89,7 @@ def simulate_candidates(
     alone = np.bincount(groups)[groups[labels]] == 1
     if protocol != "flip" and eta == 1 and (q == 0 or alone.any()):
         raise ConfigError(
-            "Every row would be empty: the true class is always left out and "
-            "no other class can enter. Raise `ambiguity` or lower "
+            "Every row would be empty. Raise `ambiguity` or lower "
             f"`noise_level`. Received: ambiguity={q}, noise_level={eta}"
         )
     if stream == "legacy":
@@ -150,8 +135,7 @@ def _groups(protocol, superclasses, num_classes):
     if superclasses is None:
         raise ConfigError(
             "protocol='superclass' needs a data set with superclasses, such "
-            "as cifar100h; use protocol='flip' or 'pico' for this one. "
-            "Received: superclasses=None"
+            "as cifar100h; use 'flip' or 'pico' for this one"
         )
     groups = np.asarray(superclasses)
     if groups.shape != (num_classes,):
