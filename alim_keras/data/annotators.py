@@ -7,6 +7,7 @@ import pandas as pd
 from scipy import sparse
 from scipy.special import softmax
 
+from alim_keras.data.checks import refuse
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 
@@ -54,12 +55,8 @@ class VoteArrays:
         who, names = pd.factorize(votes["annotator"][here].astype(str))
         labels = votes["label"][here]
         classes = pd.Index(class_names).get_indexer(labels)
-        unknown = labels[(classes < 0) & labels.notna()]
-        if len(unknown):
-            raise DataError(
-                "Labels of votes must be class names. Received: "
-                f"{first_five(list(unknown.unique()))}"
-            )
+        unknown = labels[(classes < 0) & labels.notna()].unique()
+        refuse(unknown, "votes", "labels are no class names")
         numbers = np.array([rows[here], who, classes], "int64")
         numbers = numbers[:, classes >= 0]
         order = np.argsort(numbers[0], kind="stable")

@@ -10,7 +10,6 @@ import numpy as np
 from alim_keras import files
 from alim_keras.data import checks
 from alim_keras.errors import DataError
-from alim_keras.errors import first_five
 from alim_keras.errors import first_rows
 
 # The hash makes multi-hot rows of about this many entries at once.
@@ -133,7 +132,9 @@ class CandidateSets:
         if graded:
             more["weights"] = sets[sets != 0]
         else:
-            checks.check_zero_one(sets, ids)
+            wrong = zip(*np.nonzero((sets != 0) & (sets != 1)))
+            wrong = [f"{ids[row]} ({sets[row, n]})" for row, n in wrong]
+            checks.refuse(wrong, "multi-hot sets", "values are not 0 or 1")
         matrix = _csr(sets != 0)
         return cls(ids, names, matrix.indptr, matrix.indices, **more)
 
@@ -244,13 +245,13 @@ class CandidateSets:
         checks.check_names(ids, where)
         places = {name: row for row, name in enumerate(self.ids.tolist())}
         rows = np.array([places.get(name, -1) for name in ids.tolist()], int)
-        missing = ids[rows < 0]
-        if len(missing):
-            raise DataError(
-                f"{len(missing)} of the {len(ids)} examples in {where} have no "
-                f"candidate set among the {len(self)} in {self.source}: "
-                f"{first_five(missing)}; make the ids of both the same"
-            )
+        checks.refuse(
+            ids[rows < 0],
+            where,
+            f"of {len(ids)} examples have no candidate set among the "
+            f"{len(self)} in {self.source}",
+            "; make the ids of both the same",
+        )
         return self.take(rows)
 
     def replace(self, rows, labels):

@@ -63,23 +63,22 @@ def generator(seed, name):
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
 
 
+def refuse(items, where, what, remedy=""):
+    """Raises `DataError`, which names up to five items, if there are any."""
+    if len(items):
+        raise DataError(
+            f"{where}: {len(items)} {what}: {first_five(items)}{remedy}"
+        )
+
+
 def check_names(texts, where, kind="ids"):
     """Raises `DataError` for names that come twice or are no UTF-8 text."""
     names = texts.tolist()
-    wrong = [name for name in names if _NO_UTF8.search(name)]
-    if wrong:
-        shown = first_five([ascii(text) for text in wrong[:6]])
-        raise DataError(
-            f"{where}: {len(wrong)} {kind} are no UTF-8 text: {shown}; "
-            "rename them"
-        )
+    wrong = [ascii(name) for name in names if _NO_UTF8.search(name)]
+    refuse(wrong, where, f"{kind} are no UTF-8 text")
     if len(set(names)) < len(names):
         values, counts = np.unique(texts, return_counts=True)
-        twice = values[counts > 1]
-        raise DataError(
-            f"{where}: {len(twice)} {kind} occur more than once: "
-            f"{first_five(twice)}; all must differ"
-        )
+        refuse(values[counts > 1], where, f"{kind} occur more than once")
 
 
 def check_ids(path, ids, count):
@@ -103,16 +102,6 @@ def _check_all(sound, values, rows, ids, expected):
             f"{first_rows(np.unique(rows[wrong]), ids)}; the first is "
             f"{values[wrong[0]]}"
         )
-
-
-def check_zero_one(sets, ids):
-    """Raises for multi-hot rows that hold other values than 0 and 1."""
-    sound = (sets == 0) | (sets == 1)
-    if not sound.all():
-        rows = np.repeat(np.arange(len(sets)), sets.shape[1])
-        expected = "multi-hot values (lists need --layout=list, counts "
-        expected += "--layout=counts) must be 0 or 1"
-        _check_all(sound.ravel(), sets.ravel(), rows, ids, expected)
 
 
 def class_numbers(values, rows, ids, num_classes=None):
@@ -177,12 +166,6 @@ def odd_sets(sets, remedy=""):
     return odd
 
 
-def warn_of_odd_sets(sets):
-    """Warns of `odd_sets`."""
-    for text in odd_sets(sets):
-        warnings.warn(text, DataWarning, stacklevel=3)
-
-
 def check_truth_inside(sets, labels, noise_rate):
     """Returns in how many sets the true class is missing.
 
@@ -223,8 +206,6 @@ def validate_images(images, ids=None):
             "for grey ones, images.transpose(0, 2, 3, 1) if they come first. "
             f"Received: dtype={images.dtype}, shape={shape}"
         )
-    if ids is not None and len(ids) != len(images):
-        raise DataError(f"There are {len(images)} images but {len(ids)} ids")
     if images.dtype == np.uint8:
         return images
     low, high = float(images.min()), float(images.max())

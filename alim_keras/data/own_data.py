@@ -12,6 +12,7 @@ from alim_keras.data import tables
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import in_file
 from alim_keras.data.checks import read_npz
+from alim_keras.data.checks import refuse
 from alim_keras.data.checks import validate_features
 from alim_keras.data.checks import validate_images
 from alim_keras.data.class_names import check_class_names
@@ -191,11 +192,9 @@ class _Table:
         """
         found = {name: self.files[name] for name in ids if name in self.files}
         rest = [name for name in ids if name not in found]
-        if rest and self.listing is None:
-            raise DataError(
-                f"{path}: {len(rest)} ids are not in {self.path}, which holds "
-                f"the images or features itself: {first_five(rest)}"
-            )
+        if self.listing is None:
+            what = f"ids are not in {self.path}, which holds the images itself"
+            refuse(rest, path, what)
         if rest:
             files, _ = match_ids(rest, self.listing, path, self.skip)
             found |= zip(rest, files)
@@ -214,12 +213,12 @@ def _known(table, path):
     ids, labels = tables.read_known_labels(path, table.sets.class_names)
     items = pd.Series(table.items_of(ids.tolist(), path), dtype=object)
     wrong = ids[items.isna() | items.duplicated()]
-    if len(wrong):
-        raise DataError(
-            f"{path}: {len(wrong)} ids are not of the training set, or name "
-            f"an item again: {first_five(list(map(repr, wrong.tolist())))}; "
-            f"expected ids such as {first_five(table.sets.ids[:6])}, each once"
-        )
+    refuse(
+        wrong,
+        path,
+        "ids are not of the training set, or name an item again",
+        f"; expected ids such as {first_five(table.sets.ids[:6])}, each once",
+    )
     # Items that an empty set left out have no row.
     known = pd.Series(labels, items).reindex(table.sets.ids)
     return known.fillna(UNKNOWN).to_numpy(np.int64), len(ids)
@@ -242,11 +241,8 @@ def _read_folder(path, images, class_names, skip):
     own = check_class_names(listing.class_names, path)
     names = tuple(class_names or own)
     unknown = sorted(set(own) - set(names))
-    if unknown:
-        raise DataError(
-            f"{path}: {len(unknown)} folders are no classes: "
-            f"{first_five(unknown)}; expected some of {first_five(names)}"
-        )
+    expected = f"; expected some of {first_five(names)}"
+    refuse(unknown, path, "folders are no classes", expected)
     rule, files = f"{len(own)} class folders", listing.files
     table = _Table(path, skip, listing, rule, dict(zip(files, files)))
     table.sets = CandidateSets.from_pairs(

@@ -9,6 +9,7 @@ import contextlib
 import gc
 import threading
 import types
+import warnings
 
 import keras
 import numpy as np
@@ -173,7 +174,8 @@ def _checked(images, sets, num_classes=None, look=False):
         sets = CandidateSets.from_pairs(rows, labels, ids, names)
     elif not isinstance(sets, CandidateSets):
         sets = CandidateSets.from_dense(sets, class_names=names)
-        checks.warn_of_odd_sets(sets)
+        for text in checks.odd_sets(sets):
+            warnings.warn(text, errors.DataWarning, stacklevel=3)
     return images, sets
 
 

@@ -1,5 +1,6 @@
 """Checks of sets, labels, images and features, as arrays and lists."""
 
+import re
 import warnings
 
 import numpy as np
@@ -9,6 +10,7 @@ from alim_keras.data import CandidateSets
 from alim_keras.data import DataWarning
 from alim_keras.data import check_truth_inside
 from alim_keras.data import checks
+from alim_keras.data import eval_dataset
 from alim_keras.data import validate_features
 from alim_keras.data import validate_images
 from alim_keras.data import validate_labels
@@ -26,7 +28,10 @@ from alim_keras.errors import DataError
         ([[0], [float("nan")], [1]], "must be whole.*nan"),
         ([["cat"], ["dog"], ["cat"]], "whole numbers"),
         (np.array([[1, 0, 0], [0, 0, 0], [1, 1, 1]]), "1 candidate.*b"),
-        (np.array([[1, 0, 0.3], [1, 0, 0], [2, 0, 0]]), "0 or 1: 2 .*c.*0.3"),
+        (
+            np.array([[1, 0, 0.3], [1, 0, 0], [2, 0, 0]]),
+            "2 values.*a .0.3., c .2",
+        ),
         (np.array([[1, 0, np.nan], [1, 0, 0], [1, 0, 0]]), "0 or 1.*nan"),
         (np.eye(3, 4), "4 columns, but there are 3 classes"),
         (np.ones((3, 3, 1)), r"\(3, 3, 1\)"),
@@ -48,8 +53,12 @@ def test_unsound_sets_are_refused(candidates, text):
     ],
 )
 def test_odd_sets_are_told(lists, text):
+    sets = CandidateSets.from_lists(lists)
+    (doubt,) = checks.odd_sets(sets, "; cut them")
+    assert re.search(text, doubt)
+    images = np.full((12, 4, 4, 1), 9, np.uint8)
     with pytest.warns(DataWarning, match=text):
-        checks.warn_of_odd_sets(CandidateSets.from_lists(lists))
+        eval_dataset(images, sets.dense(), 3)
 
 
 def test_truth_outside_clean_sets_is_told():
@@ -104,7 +113,6 @@ def test_images_become_bytes_or_float32(given, returned):
         (np.full((2, 4, 4, 1), 256), r"2 images.*a \(row 0\).*256"),
         (np.full((2, 4, 4, 1), -1.0), r"outside \[0, 255\]"),
         (np.full((2, 4, 4, 1), np.nan), "outside.*nan"),
-        (np.zeros((3, 4, 4, 1)), "3 images but 2 ids"),
     ],
 )
 def test_unsound_images_are_refused(images, text):

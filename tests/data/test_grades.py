@@ -89,7 +89,7 @@ def test_weights_out_of_range_are_refused(value):
         graded(wrong)
     with pytest.raises(DataError, match="one weight for each"):
         dataclasses.replace(graded(), weights=[0.5])
-    with pytest.raises(DataError, match="must be 0 or 1"):
+    with pytest.raises(DataError, match="values are not 0 or 1"):
         CandidateSets.from_dense(S)
 
 

@@ -49,7 +49,10 @@ def test_votes_are_ordered_by_example():
     "change, words",
     [
         (lambda f: f.assign(item="z"), r"No vote is about .* z, z, z"),
-        (lambda f: f.assign(label="wolf"), r"must be class names.* wolf$"),
+        (
+            lambda f: f.assign(label="wolf"),
+            r"1 labels .* no class names: wolf$",
+        ),
     ],
 )
 def test_what_is_no_vote_is_named(change, words):
