@@ -140,6 +140,14 @@ def validate_labels(labels, num_classes, ids=None):
     return class_numbers(labels, np.arange(len(labels)), ids, num_classes)
 
 
+def known_labels(labels, num_classes, ids):
+    """Returns labels as int64, -1 where they are not known."""
+    labels = np.asarray(labels)
+    known = np.where(labels == PADDING, 0, labels)
+    validate_labels(known, num_classes, ids)
+    return labels.astype(np.int64)
+
+
 def odd_sets(sets, remedy=""):
     """Returns doubts about `CandidateSets` that look as if filled up.
 

@@ -290,9 +290,8 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
         base.index.name = "row"
         if "labels" in arrays:
             labels = arrays["labels"]
-            known = np.where(labels == checks.PADDING, 0, labels)
-            checks.validate_labels(known, len(class_names), ids)
-            base["truth"] = names[labels.astype(np.int64)]
+            labels = checks.known_labels(labels, len(class_names), ids)
+            base["truth"] = names[labels]
     votes = {"label": names[numbers], "confidence": weights}
     votes = base.join(pd.DataFrame(votes, rows))
     notes = [f"{len(ids)} sets of {len(class_names)} classes, an array"]

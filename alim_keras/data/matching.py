@@ -39,12 +39,6 @@ class ImageListing:
     class_names: tuple = None
     classes: np.ndarray = None
 
-    def __len__(self):
-        return len(self.files)
-
-    def __iter__(self):
-        return iter(self.files)
-
 
 def natural(text):
     """Returns a key that sorts numbers in names by their value."""
@@ -80,9 +74,8 @@ def list_images(folder):
             "folder of images"
         ) from error
 
-    for path, folders, names in os.walk(
-        folder, onerror=refuse, followlinks=True
-    ):
+    tree = os.walk(folder, onerror=refuse, followlinks=True)
+    for path, folders, names in tree:
         status = os.stat(path)
         if (status.st_dev, status.st_ino) in seen:
             folders.clear()  # A link to a folder around it.

@@ -80,14 +80,12 @@ def read_votes(
         path: The file.
         format: One of `formats.FORMATS`; or `"FILE.py:function"`, a function
             from the path to such a frame. Defaults to that of the ending.
-        layout: `"list"` (a column of sets: `cat|dog`, `["cat", "dog"]`),
-            `"wide"` (a column for each annotator, blank = no vote), `"long"`
-            (a row for each vote), `"complementary"` (a row for each class
-            that an item is not of), `"multi_hot"`, `"counts"` or
-            `"probabilities"` (a column for each class, of 0 and 1, of numbers
-            of votes, of shares or scores) or `"auto"`, by the names of the
-            columns. Arrays are multi-hot if it is auto, and with `"list"`
-            class numbers filled up with -1.
+        layout: `"list"` (a column of sets), `"wide"` (a column for each
+            annotator), `"long"` (a row for each vote), `"complementary"` (one
+            for each class that an item is not of), `"multi_hot"`, `"counts"`
+            or `"probabilities"` (a column for each class) or `"auto"`, by the
+            names of the columns. Arrays are multi-hot if it is auto, and with
+            `"list"` class numbers filled up with -1.
         id_column: The column that names the items.
         candidates_column: The column, or array, of sets.
         annotator_column: The column of a long table that names who voted, or
@@ -278,9 +276,9 @@ def _layout(header, class_names):
         return "multi_hot"
     raise DataError(
         f"what are the columns {first_five([*labels, *others])}? Say "
-        "--layout=list (a set in each row), --layout=long (a label in each "
-        "row, named by --label_column=NAME), --layout=wide (a column for each "
-        "annotator) or --layout=multi_hot (a column for each class)"
+        "--layout=list (a set in a row), --layout=long (a label in a row, of "
+        "the --label_column=NAME), --layout=wide (a column for an annotator) "
+        "or --layout=multi_hot (a column for a class)"
     )
 
 

@@ -9,6 +9,7 @@ from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import check_names
 from alim_keras.data.checks import generator
 from alim_keras.data.checks import in_file
+from alim_keras.data.checks import known_labels
 from alim_keras.data.checks import validate_features
 from alim_keras.data.checks import validate_images
 from alim_keras.data.checks import validate_labels
@@ -145,13 +146,10 @@ class TrainingSet:
                 check = validate_features if is_features else validate_images
                 images = check(images, ids)
             if labels is not None:
-                labels = np.array(labels)
-                rows = np.flatnonzero(bool(prefix) | (labels != UNKNOWN))
-                labels[rows] = validate_labels(
-                    labels[rows], num_classes, ids[rows]
-                )
-                is_unknown = len(ids) and not len(rows)
-                labels = None if is_unknown else labels.astype(np.int64)
+                check = validate_labels if prefix else known_labels
+                labels = check(labels, num_classes, ids)
+                if len(ids) and (labels == UNKNOWN).all():
+                    labels = None
         return dict(zip(names, (ids, images, labels), strict=True))
 
     def __len__(self):
