@@ -44,8 +44,6 @@ _LABEL = ("label", "class", "answer", "choice", "vote", "class_name")
 _LABEL += ("class_label",)
 _CONFIDENCE = ("confidence", "score")
 _SCORES = ("confidences", "scores", *_CONFIDENCE)
-_ROLES = ("id_column", "candidates_column", "annotator_column")
-_ROLES += ("label_column", "confidence_column")
 # Arguments of `sets_of_votes`.
 RULES = "min_votes min_confidence min_share top_k top_p none_of_these empty_set"
 RULES = f"{RULES} duplicates answered grades source".split()
@@ -55,7 +53,7 @@ _DOUBTFUL = re.compile(
     "|control|honeypot|is_valid",
     re.IGNORECASE,
 )
-_HOT = {"0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1}
+_WORDS = {"false": "0", "true": "1"}
 
 
 def read_votes(
@@ -128,8 +126,13 @@ def read_votes(
     check_choice("layout", layout, LAYOUTS)
     if class_names is not None:
         class_names = check_class_names(class_names)
-    named = (id_column, candidates_column, annotator_column, label_column)
-    given = dict(zip(_ROLES, (*named, confidence_column), strict=True))
+    given = {
+        "id_column": id_column,
+        "candidates_column": candidates_column,
+        "annotator_column": annotator_column,
+        "label_column": label_column,
+        "confidence_column": confidence_column,
+    }
     if formats.format_of(path, format) == "npz":
         array_layouts = ("auto", "list", "multi_hot", *formats.GRADED)
         check_choice("layout", layout, array_layouts)
@@ -180,16 +183,16 @@ class _Header:
         used = frozenset(names)
         self.rest = [name for name in self.rest if name not in used]
 
-    def take(self, flag, role, words, needed=True):
+    def take(self, role, words, needed=True):
         """Returns the column of a role by flag or name, or None."""
-        names = self.known(words)
+        flag, names = f"{role}_column", self.known(words)
         if self.given.get(flag) is not None:
             names = [self.given[flag]]
             formats.check_column(*names, self.names, flag)
         elif len(names) > 1 or (needed and not names):
-            hint = f"say which with --{flag}=NAME" if flag else "keep one"
             raise DataError(
-                f"one column was expected to be {role}; {hint}. Received: "
+                f"one column was expected to be the {role}; keep one, or say "
+                f"which with --{flag}=NAME. Received: "
                 f"{first_five(names or self.names)}"
             )
         self.use(names)
@@ -199,11 +202,7 @@ class _Header:
 def _votes_of_cells(cells, layout, given, class_names, notes):
     """Returns the votes of a table; `given` has roles, as `exports` says."""
     verdict, truth = given.pop("verdict", None), given.pop("truth", None)
-    opened = [
-        formats.open_path(cells, name)
-        for name in map(given.get, _ROLES)
-        if name
-    ]
+    opened = [formats.open_path(cells, n) for n in given.values() if n]
     header = _Header(cells.columns, given)
     header.use(opened)
     base = _items(cells, header)
@@ -213,7 +212,7 @@ def _votes_of_cells(cells, layout, given, class_names, notes):
     if layout == "auto":
         layout = _layout(header, class_names)
     if layout != "long" and given["label_column"] is not None:
-        truth = header.take("label_column", "the truth", ())
+        truth = header.take("label", ())
     if truth is not None:
         base["truth"] = cells[truth]
         header.use([truth])
@@ -246,11 +245,11 @@ def _items(cells, header):
     has_images = cells.attrs.get("has_images", False)
     kinds = (_ITEM, exports.IMAGE, _TASK)
     words = next((words for words in kinds if header.known(words)), ())
-    item = header.take("id_column", "the id", words, needed=not has_images)
+    item = header.take("id", words, needed=not has_images)
     ids = checks.row_ids(len(cells)) if item is None else cells[item]
     base = pd.DataFrame({"item": ids}, index=cells.index)
     if not has_images and item.lower() not in exports.IMAGE:
-        image = header.take(None, "the image", exports.IMAGE, False)
+        image = header.take("image", exports.IMAGE, needed=False)
         if image is not None:
             base["image"] = cells[image]
     return base
@@ -285,7 +284,7 @@ def _layout(header, class_names):
 def _list(cells, base, header, class_names, layout):
     """Returns the votes of a table with a set in each row."""
     names = frozenset(class_names or ())
-    column = header.take("candidates_column", "the candidates", _CANDIDATES)
+    column = header.take("candidates", _CANDIDATES)
     texts = [cell.strip() for cell in cells[column] if isinstance(cell, str)]
     texts = [t for t in texts if t[:1] not in ("[", "{") and t not in names]
     signs = [sign for sign in "|;," if any(sign in text for text in texts)]
@@ -322,13 +321,10 @@ def _list(cells, base, header, class_names, layout):
 
 def _long(cells, base, header, class_names, layout):
     """Returns the votes of a table with an answer in each row."""
-    who = "annotator_column"
     columns = {
-        "label": header.take("label_column", "the label", _LABEL),
-        "annotator": header.take(who, "the annotator", _ANNOTATOR, False),
-        "confidence": header.take(
-            "confidence_column", "the confidence", _CONFIDENCE, False
-        ),
+        "label": header.take("label", _LABEL),
+        "annotator": header.take("annotator", _ANNOTATOR, needed=False),
+        "confidence": header.take("confidence", _CONFIDENCE, needed=False),
     }
     base.attrs["confidence_column"] = columns["confidence"]
     votes = {role: cells[name] for role, name in columns.items() if name}
@@ -354,22 +350,20 @@ def _wide(cells, base, header, class_names, layout):
         for name in columns:
             formats.check_column(name, header.names, "annotator_column")
     header.use(columns)
-    votes = cells[columns].rename_axis(columns="annotator")
-    votes = votes.stack(future_stack=True).rename("label")
-    votes = votes.reset_index("annotator")
+    votes = cells[columns].melt(
+        var_name="annotator", value_name="label", ignore_index=False
+    )
     return votes[~votes["label"].map(is_blank)], columns
 
 
 def _hot(cells, base, header, class_names, layout):
     """Returns the votes of a table with a column of numbers for each class."""
-    is_graded = layout in formats.GRADED
     columns = header.rest
-    if is_graded and class_names:
+    if layout in formats.GRADED and class_names:
         columns = [name for name in columns if name in class_names]
     header.use(columns)
     classes = class_names or class_numbers(columns)[0]
-    odd = [*pd.Index(classes).difference(columns, sort=False)]
-    odd = odd or [*pd.Index(columns).difference(classes, sort=False)]
+    odd = [*pd.Index(classes).symmetric_difference(columns, sort=False)]
     if odd:
         raise DataError(
             f"the {layout} table has {len(columns)} columns for "
@@ -380,12 +374,10 @@ def _hot(cells, base, header, class_names, layout):
         cell = shown(cells[columns[number]].iloc[row])
         return f"the column {columns[number]!r}, {cell}, {places(base, [row])}"
 
-    if is_graded:
-        hot = cells[columns].apply(pd.to_numeric, errors="coerce")
-    else:
-        hot = cells[columns].map(lambda c: _HOT.get(str(c).strip().lower()))
-    hot = hot.to_numpy(float)
-    rows, numbers, scores = formats.matrix_votes(hot, layout, place)
+    texts = cells[columns].map(lambda cell: str(cell).strip().lower())
+    numbers = texts.replace(_WORDS).apply(pd.to_numeric, errors="coerce")
+    numbers = numbers.to_numpy(float)
+    rows, numbers, scores = formats.matrix_votes(numbers, layout, place)
     base.attrs["class_names"] = classes
     labels = np.array(columns, object)[numbers]
     votes = {"label": labels, "confidence": scores}
