@@ -350,9 +350,9 @@ def _wide(cells, base, header, class_names, layout):
         for name in columns:
             formats.check_column(name, header.names, "annotator_column")
     header.use(columns)
-    votes = cells[columns].melt(
-        var_name="annotator", value_name="label", ignore_index=False
-    )
+    votes = cells[columns].rename_axis(columns="annotator")
+    votes = votes.stack(future_stack=True).rename("label")
+    votes = votes.reset_index("annotator")
     return votes[~votes["label"].map(is_blank)], columns
 
 
@@ -374,9 +374,12 @@ def _hot(cells, base, header, class_names, layout):
         cell = shown(cells[columns[number]].iloc[row])
         return f"the column {columns[number]!r}, {cell}, {places(base, [row])}"
 
-    texts = cells[columns].map(lambda cell: str(cell).strip().lower())
-    numbers = texts.replace(_WORDS).apply(pd.to_numeric, errors="coerce")
-    numbers = numbers.to_numpy(float)
+    texts = list(map(str, cells[columns].to_numpy().ravel()))
+    codes, texts = pd.factorize(np.array(texts, object))
+    texts = [text.strip().lower() for text in texts]
+    numbers = [_WORDS.get(text, text) for text in texts]
+    numbers = pd.to_numeric(np.array(numbers, object), errors="coerce")
+    numbers = numbers[codes].reshape(len(cells), -1)
     rows, numbers, scores = formats.matrix_votes(numbers, layout, place)
     base.attrs["class_names"] = classes
     labels = np.array(columns, object)[numbers]
