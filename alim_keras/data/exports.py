@@ -209,11 +209,10 @@ def _label_studio(cells, given, predicted=False):
             if isinstance(who, dict):
                 who = who.get("email") or who.get("username") or who["id"]
             is_true = one.get("ground_truth") and len(labels) == 1
-            for label in labels or [None]:
-                # Label Studio writes 0 where a model gave no score.
-                score = one.get("score") or None
-                more = label, score, label if is_true else None
-                votes.append((number, item, who, *more))
+            truth = labels[0] if is_true else None
+            # Label Studio writes 0 where a model gave no score.
+            score = one.get("score") or None
+            votes.append((number, item, who, labels, score, truth))
     if len(questions) > 1:
         raise DataError(
             "choices of one question were expected; export one of them. "
@@ -233,9 +232,8 @@ def _choices(annotation, questions):
     labels = []
     # A comment or a box may stand beside the choices.
     for result in annotation["result"]:
-        found = result["value"].get("choices") or result["value"].get(
-            "taxonomy"
-        )
+        value = result["value"]
+        found = value.get("choices") or value.get("taxonomy")
         if found:
             questions.add(str(result.get("from_name")))
             labels += ["/".join(f) if type(f) is list else f for f in found]

@@ -168,10 +168,7 @@ def _checked(images, sets, num_classes=None, look=False):
         )
     names = None if num_classes is None else range(num_classes)
     if kind == "labels":
-        rows, ids = np.arange(len(sets)), checks.row_ids(len(sets))
-        labels = checks.class_numbers(sets, rows, None)
-        names = range(labels.max() + 1) if names is None else names
-        sets = CandidateSets.from_pairs(rows, labels, ids, names)
+        sets = CandidateSets.from_lists(sets[:, None], class_names=names)
     elif not isinstance(sets, CandidateSets):
         sets = CandidateSets.from_dense(sets, class_names=names)
         for text in checks.odd_sets(sets):

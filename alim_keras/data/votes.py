@@ -247,10 +247,11 @@ def sets_of_votes(
             },
             source=source,
         )
-    few = min(3, len(names) - 1)
-    remedy = f": --top_k={few}, --top_p=0.9 or --min_share=0.1 cuts them"
-    is_scored = counted["confidence"].notna().any()
-    doubts += checks.odd_sets(candidates, remedy if is_scored else "")
+    remedy = ""
+    if counted["confidence"].notna().any():
+        few = min(3, len(names) - 1)
+        remedy = f": --top_k={few}, --top_p=0.9 or --min_share=0.1 cuts them"
+    doubts += checks.odd_sets(candidates, remedy)
     if given is None:
         doubts += odd_names(votes["label"], names, notes)
     for text in doubts:
