@@ -10,7 +10,6 @@ import numpy as np
 from alim_keras import files
 from alim_keras.data import checks
 from alim_keras.errors import DataError
-from alim_keras.errors import first_rows
 
 # The hash makes multi-hot rows of about this many entries at once.
 _BLOCK = 1 << 24
@@ -84,19 +83,14 @@ class CandidateSets:
             if weights.shape != indices.shape:
                 raise DataError(
                     f"{self.source}: one weight for each candidate was "
-                    f"expected. Received: {weights.shape}, {len(indices)} "
-                    "candidates"
+                    f"expected. Received: {weights.shape} for {indices.shape}"
                 )
             wrong |= ~((weights > 0) & (weights <= 1))
             order += ", or have weights outside (0, 1]"
             weights = None if (weights == 1).all() else weights
         odd = np.unique(np.repeat(np.arange(len(ids)), sizes)[wrong])
-        empty = np.flatnonzero(sizes == 0), "candidate sets are empty"
-        for rows, why in (empty, (odd, order)):
-            if len(rows):
-                raise DataError(
-                    f"{self.source}: {len(rows)} {why}, {first_rows(rows, ids)}"
-                )
+        checks.refuse(ids[sizes == 0], self.source, "candidate sets are empty")
+        checks.refuse(ids[odd], self.source, order)
         indices = indices.astype(np.int32)
         for array in filter(np.ndim, (ids, indptr, indices, weights)):
             array.setflags(write=False)

@@ -31,13 +31,11 @@ class ImageListing:
             slashes, in natural order ("2.png" before "10.png").
         class_names: Tuple of strings in natural order where each image lies
             in one of at least two folders directly below; else None.
-        classes: int64 `(len(files),)`, the class folder of each; else None.
     """
 
     folder: str
     files: list
     class_names: tuple = None
-    classes: np.ndarray = None
 
 
 def natural(text):
@@ -99,12 +97,10 @@ def list_images(folder):
             f"ending in {' '.join(SUFFIXES)}"
         )
     check_names(np.array(files, str), folder, "names of images")
-    class_names = classes = None
+    class_names = None
     if len(order) > 1 and all(prefix.count("/") == 1 for prefix in order):
         class_names = tuple(prefix[:-1] for prefix in order)
-        sizes = [len(by_folder[prefix]) for prefix in order]
-        classes = np.repeat(np.arange(len(order), dtype=np.int64), sizes)
-    return ImageListing(folder, files, class_names, classes)
+    return ImageListing(folder, files, class_names)
 
 
 def match_ids(ids, images, where="the table", keep_missing=False):

@@ -243,11 +243,12 @@ def _read_folder(path, images, class_names, skip):
     unknown = sorted(set(own) - set(names))
     expected = f"; expected some of {first_five(names)}"
     refuse(unknown, path, "folders are no classes", expected)
+    places = dict(zip(listing.class_names, map(names.index, own)))
     rule, files = f"{len(own)} class folders", listing.files
     table = _Table(path, skip, listing, rule, dict(zip(files, files)))
     table.sets = CandidateSets.from_pairs(
         np.arange(len(files)),
-        np.array([names.index(name) for name in own])[listing.classes],
+        [places[file.partition("/")[0]] for file in files],
         files,
         names,
         provenance={"file": path, "layout": "folders"},

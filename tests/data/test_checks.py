@@ -21,7 +21,7 @@ from alim_keras.errors import DataError
     "candidates, text",
     [
         ([], "0 sets"),
-        ([[0], [], []], r"2 candidate sets are empty, ids b \(row 1\), c"),
+        ([[0], [], []], "2 candidate sets are empty: b, c"),
         ([[0], [3], [-1]], r"outside 0\.\.2: 2 are.*b \(row 1\).*is 3"),
         ([[1], [2], [3]], "1-based"),
         ([[0], [1.5], [1]], "must be whole.*b .row 1.*1.5"),

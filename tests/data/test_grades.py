@@ -84,7 +84,7 @@ def test_weights_out_of_range_are_refused(value):
     wrong = S.copy()
     wrong[1, 1] = value
     with pytest.raises(
-        DataError, match=r"1 sets .*weights outside \(0, 1\], ids b"
+        DataError, match=r"1 sets .*weights outside \(0, 1\]: b"
     ):
         graded(wrong)
     with pytest.raises(DataError, match="one weight for each"):
