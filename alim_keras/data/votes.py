@@ -54,23 +54,24 @@ def checked_votes(votes, notes):
     votes = votes.astype(object).where(votes.notna(), None)
     votes["item"] = converted(votes, "item", text_of)
     votes["label"] = converted(votes, "label", answers)
-    beside = [
-        score if type(score) is list else [score] * len(own)
-        for own, score in zip(votes["label"], votes["confidence"])
-    ]
-    differ = votes["label"].map(len) != list(map(len, beside))
-    _refuse(votes, differ, "candidates and their scores must be equally many")
     # A row that names no class stays, as its item is to be known.
-    answered = [
-        (row, name, other if score is None else score)
-        for row, own in enumerate(votes["label"])
-        for (name, score), other in zip(
-            own or [(None, None)], beside[row] or [None]
-        )
+    named = [own or [(None, None)] for own in votes["label"]]
+    beside = [
+        (score or [None]) if type(score) is list else [score] * len(own)
+        for own, score in zip(named, votes["confidence"])
     ]
-    answered = pd.DataFrame(answered, columns=["row", *VOTES[2:]], dtype=object)
-    votes = votes.iloc[answered["row"].astype(int)]
-    votes = votes.assign(**answered[VOTES[2:]].set_index(votes.index))
+    sizes = np.array([len(own) for own in named], int)
+    differ = sizes != [len(scores) for scores in beside]
+    _refuse(votes, differ, "candidates and their scores must be equally many")
+    votes = votes.iloc[np.repeat(np.arange(len(votes)), sizes)]
+    labels = [name for own in named for name, _ in own]
+    scores = [score for scores in beside for score in scores]
+    own = [score for own in named for _, score in own]
+    scores = [s if o is None else o for s, o in zip(scores, own)]
+    votes = votes.assign(
+        label=pd.Series(labels, votes.index, dtype=object),
+        confidence=pd.Series(scores, votes.index, dtype=object),
+    )
     more = [name for name in ("image", "truth") if name in votes]
     for name in ("annotator", *more):
         votes[name] = converted(
