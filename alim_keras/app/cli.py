@@ -111,12 +111,9 @@ class Command:
                 if names is None or field.name in names:
                     is_switch = isinstance(field.default, bool)
                     given = (field.name, field.default, text_)
-                    flag = flags.Flag(
-                        field.metadata["parser"],
-                        None,
-                        *given,
-                        boolean=is_switch,
-                    )
+                    kind = _Repeated if field.name == "where" else flags.Flag
+                    parser = field.metadata["parser"]
+                    flag = kind(parser, None, *given, boolean=is_switch)
                     flags.DEFINE_flag(flag, parsed, _title(group))
         return parsed
 
@@ -128,6 +125,8 @@ class Command:
         parsed = self.define()
         origins, words = dict.fromkeys(parsed, DEFAULT), []
         for origin, line in layers:
+            if "where" in parsed:
+                parsed["where"].begin(origin.partition(":")[0])
             try:
                 _, *more = parsed([self.name, *line])
                 if more and origin != COMMAND_LINE:
@@ -183,6 +182,22 @@ class Command:
         if not full:
             lines += ["", "--helpfull shows every flag."]
         return "\n".join(lines) + "\n"
+
+
+class _Repeated(flags.Flag):
+    """A flag whose values on one command line, or in one file, add up."""
+
+    source = before = None
+
+    def begin(self, source):
+        """Called before the values of a file or a command line are parsed."""
+        if source != self.source:
+            self.source, self.before = source, None
+
+    def parse(self, argument):
+        super().parse(argument)
+        self.value = ",".join(filter(None, (self.before, self.value)))
+        self.before = self.value
 
 
 @dataclasses.dataclass(frozen=True)
