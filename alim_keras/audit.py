@@ -70,6 +70,7 @@ def main(line):
     from alim_keras.app import build
     from alim_keras.app import noise
     from alim_keras.report import examine
+    from alim_keras.report.examination import embedded
 
     options = line.options
     # With --out, a run folder that nobody may write to will do.
@@ -96,15 +97,12 @@ def main(line):
                 run.model, training, out_of_fold=True
             ):
                 probabilities[part], kinds[part] = weights, kind
-        features = test = None
-        if training.kind == "features":
-            features = training.images.reshape(len(training), -1)
+        features, test = embedded(run.model, training.images), None
+        if features is not None and len(training.test_images):
             names = np.array(training.class_names, object)
-            test = (
-                training.test_ids,
-                names[training.test_labels],
-                training.test_images.reshape(-1, features.shape[1]),
-            )
+            tested = names[training.test_labels]
+            seen = embedded(run.model, training.test_images)
+            test = training.test_ids, tested, seen
         audit = examine(
             probabilities,
             training.sets,

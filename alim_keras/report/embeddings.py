@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 # Directions in which neighbours are looked for, and how many of an item.
 _DIRECTIONS, _NEAR = 50, 10
 # Items that t-SNE places, and how many may have a map: it takes minutes.
-_PLACED, _MOST = 5000, 100_000
+_PLACED, MOST = 5000, 100_000
 # Of the usual distance to a nearest neighbour: a near duplicate's. Chosen from
 # the closest pairs of 10,000 CIFAR-10 images and 294 photos of birds.
 _CLOSE, _ROUNDING = 0.25, 1e-5
@@ -53,9 +53,9 @@ def survey(features, ids, labels, test=None):
         labels: Strings `(N,)`, the settled labels.
         test: The same of test images, a triple, or None.
     """
-    if not 3 <= len(features) <= _MOST:
+    if not 3 <= len(features) <= MOST:
         return None
-    mean = np.mean(features, axis=0)
+    mean = np.mean(features, axis=0, dtype="float32")
     vectors, count = unit(features - mean), min(_NEAR, len(features) - 1)
     shape = min(_DIRECTIONS, *vectors.shape)
     directions = PCA(shape, random_state=0).fit(vectors)
@@ -71,7 +71,7 @@ def survey(features, ids, labels, test=None):
     both = pd.DataFrame(np.sort(both.astype(str), axis=1), index=pairs.index)
     pairs = pairs[~both.duplicated()]
     found = [pairs[pairs["label"] != pairs["near_label"]]]
-    if test is not None and len(test[2]):
+    if test is not None and test[2] is not None:
         others = unit(test[2] - mean)
         near = search.kneighbors(directions.transform(others))[1]
         own = _gaps(others, vectors, near)
@@ -106,8 +106,9 @@ def neighbours(features, rows, rank):
 
 def unit(vectors):
     """Returns vectors of length 1, float32."""
+    vectors = np.asarray(vectors, "float32")
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return (vectors / np.maximum(norms, 1e-12)).astype("float32")
+    return vectors / np.maximum(norms, 1e-12)
 
 
 def _gaps(ones, others, near):
