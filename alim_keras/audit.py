@@ -66,9 +66,12 @@ COMMAND = cli.Command(
 
 def main(line):
     """Audits the run named on the command line."""
+    import pandas as pd
+
     from alim_keras.app import artefacts
     from alim_keras.app import build
     from alim_keras.app import noise
+    from alim_keras.callbacks import read_metrics
     from alim_keras.report import examine
     from alim_keras.report.examination import embedded
 
@@ -103,6 +106,7 @@ def main(line):
             tested = names[training.test_labels]
             seen = embedded(run.model, training.test_images)
             test = training.test_ids, tested, seen
+        history = read_metrics(folder.file("metrics.csv"))
         audit = examine(
             probabilities,
             training.sets,
@@ -111,7 +115,7 @@ def main(line):
             noise_rate=rate,
             labels=training.labels,
             known=None if training.known is None else training.known >= 0,
-            history=_history(folder),
+            history=pd.DataFrame(history) if history else None,
             name=os.path.basename(run.config.data.dataset),
             review=options.review,
             as_given=training.candidates if training.known_as_sets else None,
@@ -127,16 +131,6 @@ def main(line):
         audit.to_html(paths[-1], images=images)
     print(audit.describe())
     print(f"In {out}: {', '.join(map(os.path.basename, paths))}.")
-
-
-def _history(folder):
-    """Returns the sound rows of metrics.csv as a data frame, or None."""
-    import pandas as pd
-
-    from alim_keras.callbacks import read_metrics
-
-    rows = read_metrics(folder.file("metrics.csv"))
-    return pd.DataFrame(rows).apply(pd.to_numeric) if rows else None
 
 
 if __name__ == "__main__":

@@ -126,7 +126,7 @@ class Command:
         origins, words = dict.fromkeys(parsed, DEFAULT), []
         for origin, line in layers:
             if "where" in parsed:
-                parsed["where"].begin(origin.partition(":")[0])
+                parsed["where"].source = origin.partition(":")[0]
             try:
                 _, *more = parsed([self.name, *line])
                 if more and origin != COMMAND_LINE:
@@ -187,17 +187,13 @@ class Command:
 class _Repeated(flags.Flag):
     """A flag whose values on one command line, or in one file, add up."""
 
-    source = before = None
-
-    def begin(self, source):
-        """Called before the values of a file or a command line are parsed."""
-        if source != self.source:
-            self.source, self.before = source, None
+    source = last = None
 
     def parse(self, argument):
+        before = [self.value] if self.last == self.source else []
         super().parse(argument)
-        self.value = ",".join(filter(None, (self.before, self.value)))
-        self.before = self.value
+        self.value = ",".join([*before, self.value])
+        self.last = self.source
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,7 +22,6 @@ from alim_keras.report.beliefs import BELIEFS
 from alim_keras.report.beliefs import KINDS
 from alim_keras.report.beliefs import Settler
 from alim_keras.report.embeddings import MOST
-from alim_keras.report.embeddings import neighbours
 from alim_keras.report.embeddings import survey
 from alim_keras.report.labels import blocks
 from alim_keras.report.labels import fill_untouched
@@ -150,12 +149,12 @@ def examine(
         names += found[0]
         chances += found[1]
     chosen["choices"], chosen["chances"] = names, chances
-    near = neighbours(features, rows, chosen["rank"])
+    settled = frame["label"].to_numpy(object)
+    surroundings = survey(features, sets.ids, settled, test)
+    near = [[]] * len(rows)
+    if surroundings is not None:
+        near = surroundings.near[rows]
     chosen["neighbours"] = [sets.ids[places].tolist() for places in near]
-    surroundings = None
-    if features is not None:
-        settled = frame["label"].to_numpy(object)
-        surroundings = survey(features, sets.ids, settled, test)
     return Audit(
         labels=frame,
         review=chosen,
@@ -334,7 +333,7 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
         options = {"noise_rate": rate, **options}
     else:
         kind = "prediction"
-        probabilities = _predict(model, images, sets.num_classes)
+        probabilities = _predict(model, images)
     if ids is None and np.array_equal(sets.ids, row_ids(len(sets))):
         # The sets were given without ids.
         ids = [str(row) for row in range(len(sets))]
@@ -344,15 +343,12 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
     return examine(probabilities, sets, kind=kind, **options)
 
 
-def _predict(model, images, num_classes):
+def _predict(model, images):
     """Returns the model's probabilities for all examples, `(N, C)`."""
     parts = []
     for rows in blocks(len(images), int(np.prod(images.shape[1:]))):
-        part = image_rows(images, rows)
-        if isinstance(model, PartialLabelModel):
-            labels = np.zeros(len(rows), "int64")
-            part = eval_dataset(part, labels, num_classes)
-        parts.append(np.asarray(model.predict(part, verbose=0), "float32"))
+        found = model.predict(image_rows(images, rows), 256, verbose=0)
+        parts.append(np.asarray(found, "float32"))
     return np.concatenate(parts)
 
 
