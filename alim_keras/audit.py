@@ -66,10 +66,14 @@ COMMAND = cli.Command(
 
 def main(line):
     """Audits the run named on the command line."""
+    import pandas as pd
+
     from alim_keras.app import artefacts
     from alim_keras.app import build
     from alim_keras.app import noise
+    from alim_keras.callbacks import read_metrics
     from alim_keras.report import examine
+    from alim_keras.report.examination import embedded
 
     options = line.options
     # With --out, a run folder that nobody may write to will do.
@@ -96,15 +100,13 @@ def main(line):
                 run.model, training, out_of_fold=True
             ):
                 probabilities[part], kinds[part] = weights, kind
-        features = test = None
-        if training.kind == "features":
-            features = training.images.reshape(len(training), -1)
+        features, test = embedded(run.model, training.images), None
+        if features is not None and len(training.test_images):
             names = np.array(training.class_names, object)
-            test = (
-                training.test_ids,
-                names[training.test_labels],
-                training.test_images.reshape(-1, features.shape[1]),
-            )
+            tested = names[training.test_labels]
+            seen = embedded(run.model, training.test_images)
+            test = training.test_ids, tested, seen
+        history = read_metrics(folder.file("metrics.csv"))
         audit = examine(
             probabilities,
             training.sets,
@@ -113,7 +115,7 @@ def main(line):
             noise_rate=rate,
             labels=training.labels,
             known=None if training.known is None else training.known >= 0,
-            history=_history(folder),
+            history=pd.DataFrame(history) if history else None,
             name=os.path.basename(run.config.data.dataset),
             review=options.review,
             as_given=training.candidates if training.known_as_sets else None,
@@ -129,16 +131,6 @@ def main(line):
         audit.to_html(paths[-1], images=images)
     print(audit.describe())
     print(f"In {out}: {', '.join(map(os.path.basename, paths))}.")
-
-
-def _history(folder):
-    """Returns the sound rows of metrics.csv as a data frame, or None."""
-    import pandas as pd
-
-    from alim_keras.callbacks import read_metrics
-
-    rows = read_metrics(folder.file("metrics.csv"))
-    return pd.DataFrame(rows).apply(pd.to_numeric) if rows else None
 
 
 if __name__ == "__main__":

@@ -31,13 +31,21 @@ def find():
 
 
 class Browser:
-    """A Chromium with one page, driven by the DevTools protocol."""
+    """A Chromium with a page, driven by the DevTools protocol.
+
+    With more than one page, `session` is the one that commands go to.
+    """
 
     def __init__(self, process, read, write):
         self.process, self._read, self._write = process, read, write
-        self._number, self._rest, self._session = 0, b"", None
+        self._number, self._rest = 0, b""
+        self.new_page()
+
+    def new_page(self):
+        """Opens another page, which commands go to from now on."""
+        self.session = None
         target = self.do("Target.createTarget", url="about:blank")
-        self._session = self.do(
+        self.session = self.do(
             "Target.attachToTarget", targetId=target["targetId"], flatten=True
         )["sessionId"]
         self.do("Page.enable")
@@ -46,8 +54,8 @@ class Browser:
         """Sends a command of the protocol; returns its result."""
         self._number += 1
         order = {"id": self._number, "method": method, "params": params}
-        if self._session:
-            order["sessionId"] = self._session
+        if self.session:
+            order["sessionId"] = self.session
         os.write(self._write, json.dumps(order).encode() + b"\0")
         while True:
             while b"\0" not in self._rest:

@@ -242,6 +242,15 @@ def test_a_browser_answers_20_of_100000_items_by_keys(served):
         page.until(is_shown % 21)
         page.open(server.address)
         page.until(is_shown % 21)
+        # Undo goes on where it was.
+        for place in (20, 19):
+            page.press("u")
+            page.until(is_shown % place)
+            count = page.value("document.getElementById('count').textContent")
+            assert count == f"{place - 1} of 100,000 answered"
+        for place in (20, 21):
+            page.press("1")
+            page.until(is_shown % place)
         count = page.value("document.getElementById('count').textContent")
     assert count == "20 of 100,000 answered"
     # The machine may do other work as well.

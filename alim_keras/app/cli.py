@@ -111,12 +111,9 @@ class Command:
                 if names is None or field.name in names:
                     is_switch = isinstance(field.default, bool)
                     given = (field.name, field.default, text_)
-                    flag = flags.Flag(
-                        field.metadata["parser"],
-                        None,
-                        *given,
-                        boolean=is_switch,
-                    )
+                    kind = _Repeated if field.name == "where" else flags.Flag
+                    parser = field.metadata["parser"]
+                    flag = kind(parser, None, *given, boolean=is_switch)
                     flags.DEFINE_flag(flag, parsed, _title(group))
         return parsed
 
@@ -128,6 +125,8 @@ class Command:
         parsed = self.define()
         origins, words = dict.fromkeys(parsed, DEFAULT), []
         for origin, line in layers:
+            if "where" in parsed:
+                parsed["where"].source = origin.partition(":")[0]
             try:
                 _, *more = parsed([self.name, *line])
                 if more and origin != COMMAND_LINE:
@@ -183,6 +182,18 @@ class Command:
         if not full:
             lines += ["", "--helpfull shows every flag."]
         return "\n".join(lines) + "\n"
+
+
+class _Repeated(flags.Flag):
+    """A flag whose values on one command line, or in one file, add up."""
+
+    source = last = None
+
+    def parse(self, argument):
+        before = [self.value] if self.last == self.source else []
+        super().parse(argument)
+        self.value = ",".join([*before, self.value])
+        self.last = self.source
 
 
 @dataclasses.dataclass(frozen=True)

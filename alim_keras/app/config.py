@@ -82,12 +82,14 @@ class TableConfig:
         annotator_column: Column of --layout=long that says who answered.
         label_column: Column of --layout=long with the answer.
         confidence_column: Column with the confidence or score.
-        columns: Names of the columns of a text without a header: id,label.
+        header: Whether a text's first line names its columns.
+        columns: Their names where --header=none: id,label.
         ids: Ids of rows without: a file of them, or a pattern: test_{:05d}.
         records: Path to the list of records in JSON, such as data.items.
         class_names: A file with a class on each line, a number C for 0 to C-1,
             or names separated by commas. Without it: those found.
-        where: Take only rows with split=train,votes>2 (also != and <).
+        where: Take only rows with split=train,votes>2 (also != and <); or
+            give the flag once for each condition.
         min_votes: How many annotators must have named a candidate.
         min_confidence: Leave out answers whose confidence is lower.
         min_share: A candidate needs this share of its item's votes or scores.
@@ -121,6 +123,7 @@ class TableConfig:
     annotator_column: str | None = text()
     label_column: str | None = text()
     confidence_column: str | None = text()
+    header: str = choice("first", ("first", "none"))
     columns: str | None = text()
     ids: str | None = file_or_text()
     records: str | None = text()

@@ -21,8 +21,9 @@ from alim_keras.errors import first_five
 _OF_IMAGES = "images class_names known_labels known_as_sets test_labels".split()
 _OF_TABLES = (
     "format layout id_column candidates_column annotator_column label_column "
-    "confidence_column columns ids records where min_votes min_confidence "
-    "min_share top_k top_p none_of_these empty_set duplicates grades"
+    "confidence_column header columns ids records where min_votes "
+    "min_confidence min_share top_k top_p none_of_these empty_set duplicates "
+    "grades"
 ).split()
 _OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()
 
@@ -131,6 +132,12 @@ def reading(table):
     for name in ("where", "columns", "none_of_these"):
         parts = map(str.strip, (options[name] or "").split(","))
         options[name] = tuple(filter(None, parts))
+    if (options.pop("header") == "none") != bool(options["columns"]):
+        raise ConfigError(
+            "A text without a header needs both --header=none and its columns, "
+            f"--columns=id,label. Received: --header={table.header}, "
+            f"--columns={table.columns}"
+        )
     names = table.class_names
     options["class_names"] = read_class_names(names) if names else None
     return options

@@ -12,13 +12,13 @@ from threadpoolctl import threadpool_limits
 # Directions in which neighbours are looked for, and how many of an item.
 _DIRECTIONS, _NEAR = 50, 10
 # Items that t-SNE places, and how many may have a map: it takes minutes.
-_PLACED, _MOST = 5000, 100_000
+_PLACED, MOST = 5000, 100_000
 # Of the usual distance to a nearest neighbour: a near duplicate's. Chosen from
 # the closest pairs of 10,000 CIFAR-10 images and 294 photos of birds.
 _CLOSE, _ROUNDING = 0.25, 1e-5
 _FARTHEST = 50
-# Neighbours that a review shows of an item, of so many items.
-_SHOWN, _LOOKED_UP = 5, 2000
+# Neighbours that a review shows of an item.
+_SHOWN = 5
 
 
 @dataclasses.dataclass(eq=False)
@@ -27,6 +27,7 @@ class Surroundings:
 
     Attributes:
         places: Floats `(N, 2)`, where each item is on a map of all.
+        near: Integers `(N, k)`, the rows of the nearest others, at most 5.
         pairs: Integer, near duplicates among the N items: those closer than
             a quarter of the median distance to a nearest neighbour.
         duplicates: Data frame of those whose settled labels differ and of
@@ -39,23 +40,24 @@ class Surroundings:
     """
 
     places: np.ndarray
+    near: np.ndarray
     pairs: int
     duplicates: pd.DataFrame
     outliers: pd.DataFrame
 
 
 def survey(features, ids, labels, test=None):
-    """Returns the `Surroundings` of N items, None if they are too many or few.
+    """Returns the `Surroundings` of N items, None of too many or too few.
 
     Args:
-        features: Floats `(N, d)`; their mean is taken out.
+        features: Floats `(N, d)`, whose mean is taken out, or None.
         ids: Strings `(N,)`.
         labels: Strings `(N,)`, the settled labels.
         test: The same of test images, a triple, or None.
     """
-    if not 3 <= len(features) <= _MOST:
+    if features is None or not 3 <= len(features) <= MOST:
         return None
-    mean = np.mean(features, axis=0)
+    mean = np.mean(features, axis=0, dtype="float32")
     vectors, count = unit(features - mean), min(_NEAR, len(features) - 1)
     shape = min(_DIRECTIONS, *vectors.shape)
     directions = PCA(shape, random_state=0).fit(vectors)
@@ -71,43 +73,28 @@ def survey(features, ids, labels, test=None):
     both = pd.DataFrame(np.sort(both.astype(str), axis=1), index=pairs.index)
     pairs = pairs[~both.duplicated()]
     found = [pairs[pairs["label"] != pairs["near_label"]]]
-    if test is not None and len(test[2]):
+    if test is not None and test[2] is not None:
         others = unit(test[2] - mean)
-        near = search.kneighbors(directions.transform(others))[1]
-        own = _gaps(others, vectors, near)
-        found += [_pairs(own, near, close, "test", *test[:2], ids, labels)]
+        seen = search.kneighbors(directions.transform(others))[1]
+        own = _gaps(others, vectors, seen)
+        found += [_pairs(own, seen, close, "test", *test[:2], ids, labels)]
     far = gaps.mean(axis=1)
     rows = np.argsort(-far, kind="stable")[:_FARTHEST]
     outliers = {"id": ids[rows], "label": labels[rows], "distance": far[rows]}
     return Surroundings(
         places=_places(points),
+        near=near[:, :_SHOWN],
         pairs=len(pairs),
         duplicates=pd.concat(found, ignore_index=True),
         outliers=pd.DataFrame(outliers),
     )
 
 
-def neighbours(features, rows, rank):
-    """Returns the nearest others of some rows by the angle, lists of rows.
-
-    Those of the first 2,000 by `rank`, and none without features `(N, d)`.
-    """
-    found = [[]] * len(rows)
-    first = np.flatnonzero(np.asarray(rank) <= _LOOKED_UP)
-    if features is None or not len(first):
-        return found
-    vectors = unit(features)
-    search = NearestNeighbors(n_neighbors=min(_SHOWN + 1, len(vectors)))
-    near = search.fit(vectors).kneighbors(vectors[rows[first]])[1]
-    for place, others in zip(first, near):
-        found[place] = others[others != rows[place]][:_SHOWN]
-    return found
-
-
 def unit(vectors):
     """Returns vectors of length 1, float32."""
+    vectors = np.asarray(vectors, "float32")
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return (vectors / np.maximum(norms, 1e-12)).astype("float32")
+    return vectors / np.maximum(norms, 1e-12)
 
 
 def _gaps(ones, others, near):

@@ -3,9 +3,11 @@
 import dataclasses
 import functools
 
+import keras
 import numpy as np
 import pandas as pd
 
+from alim_keras import backend
 from alim_keras.data import CandidateSets
 from alim_keras.data import eval_dataset
 from alim_keras.data import image_rows
@@ -19,7 +21,7 @@ from alim_keras.report import tables
 from alim_keras.report.beliefs import BELIEFS
 from alim_keras.report.beliefs import KINDS
 from alim_keras.report.beliefs import Settler
-from alim_keras.report.embeddings import neighbours
+from alim_keras.report.embeddings import MOST
 from alim_keras.report.embeddings import survey
 from alim_keras.report.labels import blocks
 from alim_keras.report.labels import fill_untouched
@@ -147,12 +149,12 @@ def examine(
         names += found[0]
         chances += found[1]
     chosen["choices"], chosen["chances"] = names, chances
-    near = neighbours(features, rows, chosen["rank"])
+    settled = frame["label"].to_numpy(object)
+    surroundings = survey(features, sets.ids, settled, test)
+    near = [[]] * len(rows)
+    if surroundings is not None:
+        near = surroundings.near[rows]
     chosen["neighbours"] = [sets.ids[places].tolist() for places in near]
-    surroundings = None
-    if features is not None:
-        settled = frame["label"].to_numpy(object)
-        surroundings = survey(features, sets.ids, settled, test)
     return Audit(
         labels=frame,
         review=chosen,
@@ -299,7 +301,9 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
         ids: N strings. Defaults likewise, or to the numbers from 0.
         folds: Floats `(N, C)`, probabilities from networks that were trained
             without the example they predict, see `noise_rate.out_of_fold`.
-        **options: Those of `report.examine`.
+        **options: Those of `report.examine`. `features` defaults to the
+            model's own, those before its classifier, of up to 100,000
+            examples; None does without.
 
     Returns:
         An `Audit`.
@@ -329,21 +333,46 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
         options = {"noise_rate": rate, **options}
     else:
         kind = "prediction"
-        probabilities = _predict(model, images, sets.num_classes)
+        probabilities = _predict(model, images)
     if ids is None and np.array_equal(sets.ids, row_ids(len(sets))):
         # The sets were given without ids.
         ids = [str(row) for row in range(len(sets))]
     options |= {"class_names": class_names, "ids": ids}
+    if "features" not in options and isinstance(model, PartialLabelModel):
+        options["features"] = embedded(model, images)
     return examine(probabilities, sets, kind=kind, **options)
 
 
-def _predict(model, images, num_classes):
+def _predict(model, images):
     """Returns the model's probabilities for all examples, `(N, C)`."""
     parts = []
     for rows in blocks(len(images), int(np.prod(images.shape[1:]))):
-        part = image_rows(images, rows)
-        if isinstance(model, PartialLabelModel):
-            labels = np.zeros(len(rows), "int64")
-            part = eval_dataset(part, labels, num_classes)
-        parts.append(np.asarray(model.predict(part, verbose=0), "float32"))
+        found = model.predict(image_rows(images, rows), 256, verbose=0)
+        parts.append(np.asarray(found, "float32"))
     return np.concatenate(parts)
+
+
+def embedded(model, images):
+    """Returns the features of N images before the classifier, `(N, d)`.
+
+    They are float16; None of more images than a map has. For a model of
+    feature vectors they are the images.
+    """
+    count = len(images)
+    if model.takes_features:
+        return np.reshape(images, (count, -1))
+    if count > MOST:
+        return None
+
+    def embed(pixels):
+        features = model.backbone(model.prepare(pixels), training=False)
+        return keras.ops.cast(features, "float32")
+
+    embed = backend.compiled(embed, model.variables)
+    found = np.zeros((count, model.feature_dim), "float16")
+    largest, labels = np.finfo("float16").max, np.zeros(count, "int64")
+    for x, _ in eval_dataset(images, labels, model.num_classes):
+        rows = keras.ops.convert_to_numpy(x["index"])
+        features = keras.ops.convert_to_numpy(embed(x["image"]))
+        found[rows] = np.clip(features, -largest, largest)
+    return found

@@ -112,6 +112,7 @@ def page(audit, pictures=None, review_images=200):
         "total": len(items),
         "answered": 0,
         "start": 0,
+        "before": [],
         "items": [items[place] for place in range(len(items))],
         "history": {},
         "served": False,

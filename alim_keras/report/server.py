@@ -44,9 +44,10 @@ class Answers:
     """
 
     def __init__(self, folder, ids, class_names):
-        self._folder, self._ids, self._listed = folder, ids, set(ids)
+        self._folder, self._ids = folder, ids
+        self._places = dict(zip(ids, range(len(ids))))
         self._allowed, self._lock = {*class_names, None}, threading.Lock()
-        # By id, a class name, or None for "cannot tell".
+        # By id, a class name, or None for "cannot tell"; the last is last.
         self._labels, self._written = {}, {}
         for name in (_ANSWERS, _UNCLEAR):
             path = os.path.join(folder, name)
@@ -77,9 +78,13 @@ class Answers:
         count = len(self._ids)
         after = itertools.chain(range(place + 1, count), range(place + 1))
         free = (n for n in after if self._ids[n] not in self._labels)
-        answered = len(self._labels.keys() & self._listed)
+        answered = len(self._labels.keys() & self._places.keys())
         state = {"place": place, "answered": answered, **self.of(place)}
         return {**state, "next": next(free, place)}
+
+    def given(self):
+        """Returns the places that have an answer, the last one given last."""
+        return [self._places[n] for n in [*self._labels] if n in self._places]
 
     def change(self, wish):
         """Takes what the page says of an item, and returns its `state`.
@@ -224,6 +229,7 @@ class Server(ThreadingMixIn, WSGIServer):
         state = self._answers.state(len(self._items) - 1)
         data = {"start": state["next"], "answered": state["answered"]}
         data |= {"items": [], "total": len(self._items), "served": True}
+        data["before"] = self._answers.given()
         return page.with_data(self._text, data)
 
     def _change(self, request, path, size, body):

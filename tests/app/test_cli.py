@@ -12,9 +12,11 @@ from alim_keras import predict
 from alim_keras import review
 from alim_keras import train
 from alim_keras.app import cli
+from alim_keras.app import load
 from alim_keras.app import values
 from alim_keras.app.config import TRAINING
 from alim_keras.app.config import Config
+from alim_keras.data import tables
 from alim_keras.errors import ConfigError
 from alim_keras.methods import PiCO
 from alim_keras.methods import arguments_of
@@ -95,6 +97,44 @@ def test_precedence_and_origins(files):
     assert origins["progress"] == "default"
     text = line.describe()
     assert "--seed=7 " in text and "# flagfile base.flags:3" in text
+
+
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        (["--where=a=1", "--where=b!=2"], ("a=1", "b!=2")),
+        (["--where=a=1,b!=2", "--where", "c>3"], ("a=1", "b!=2", "c>3")),
+        # A stronger source takes the place of a weaker one.
+        (["--flagfile"], ("x=1", "y=2")),
+        (["--flagfile", "--where=a=1", "--where=b=2"], ("a=1", "b=2")),
+    ],
+)
+def test_conditions_of_one_source_add_up(words, expected, tmp_path):
+    file = tmp_path / "mine.flags"
+    file.write_text("--where=x=1\n--seed=7\n--where=y=2\n")
+    words = [f"{w}={file}" if w == "--flagfile" else w for w in words]
+    config = parse(words).config
+    assert load.reading(config.table)["where"] == expected
+    # As run.flags has it.
+    again = cli.read_flags(cli.flags_as_text(config))
+    assert again.table.where == ",".join(expected)
+
+
+def test_columns_of_a_text_without_a_header(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("a.jpg,cat,1\nb.jpg,dog,2\na.jpg,dog,1\nc.jpg,cat,1\n")
+    words = ["--header=none", "--columns=id,label,part"]
+
+    def read(*words):
+        options = load.reading(parse([*words, "--layout=long"]).config.table)
+        sets, *_ = tables.read_labels(file, **options)
+        return dict(zip(sets.ids.tolist(), sets.dense().astype(int).tolist()))
+
+    found = read(*words, "--where=part=1", "--where=id!=c.jpg")
+    assert found == {"a.jpg": [1, 1]}
+    for alone in words:
+        with pytest.raises(ConfigError, match="both --header=none and"):
+            read(alone)
 
 
 def test_none_forbids_the_preset():

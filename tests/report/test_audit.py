@@ -4,10 +4,14 @@ import pytest
 import tiny
 from scipy.special import softmax
 
+from alim_keras import methods
+from alim_keras import networks
 from alim_keras.data import CandidateSets
 from alim_keras.data import eval_dataset
 from alim_keras.errors import DataError
 from alim_keras.report import audit
+from alim_keras.report import examination
+from alim_keras.report.examination import embedded
 
 IMAGES, SETS, LABELS = tiny.examples(40)
 CLASSES = ["ant", "bee", "cat"]
@@ -107,3 +111,54 @@ def test_what_does_not_fit_is_named(model, make, message):
         audit(*make(model))
     with pytest.raises(DataError, match="Received: 2 ids"):
         audit(model, (IMAGES, SETS), ids=["a", "b"])
+
+
+def small_cnn():
+    """A model from random weights on pixels, and its images and sets.
+
+    Images 3 and 30 are one picture, as are 8 and 9.
+    """
+    images, sets, _ = tiny.examples(40, seed=1, shape=(12, 12, 1))
+    images[30], images[9] = images[3], images[8]
+    keras.utils.set_random_seed(0)
+    backbone = networks.small_cnn((12, 12, 1), width=4)
+    model = methods.PRODEN(backbone, 3, 40)
+    return model, images, sets
+
+
+def test_what_a_network_of_pixels_shows_of_its_items():
+    model, images, sets = small_cnn()
+    # Their labels are settled apart, those of the second pair alike.
+    wanted = np.eye(3, dtype="float32")[np.arange(40) % 3]
+    wanted[[3, 30, 8, 9]] = np.eye(3)[[0, 1, 2, 2]]
+    model.pseudo_label_table.table.assign(wanted)
+    found = audit(model, (images, sets))
+    around = found.surroundings
+    assert around.places.shape == (40, 2)
+    np.testing.assert_allclose(around.places[3], around.places[30], atol=0.5)
+    pairs = around.duplicates[["of", "id", "label", "near", "near_label"]]
+    assert pairs.to_numpy().tolist() in (
+        [["training", "3", "0", "30", "1"]],
+        [["training", "30", "1", "3", "0"]],
+    )
+    # The numbers are those in front of the classifier.
+    features = embedded(model, images)
+    assert features.dtype == "float16"
+    logits = model.classifier(features.astype("float32"))
+    np.testing.assert_allclose(
+        softmax(keras.ops.convert_to_numpy(logits), axis=1),
+        model.predict(images, verbose=0),
+        atol=1e-3,
+    )
+    assert audit(model, (images, sets), features=None).surroundings is None
+
+
+def test_a_model_of_vectors_and_too_many_images_for_a_map(monkeypatch):
+    model, images, _ = small_cnn()
+    monkeypatch.setattr(examination, "MOST", 39)
+    assert embedded(model, images) is None
+    vectors = np.arange(6.0).reshape(2, 1, 1, 3)
+    start = keras.Input((1, 1, 3))
+    backbone = keras.Model(start, keras.layers.Flatten()(start))
+    model = methods.PRODEN(backbone, 3, 2)
+    np.testing.assert_array_equal(embedded(model, vectors), vectors[:, 0, 0])

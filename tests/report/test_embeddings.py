@@ -118,12 +118,13 @@ def test_the_tables_are_files_and_the_page_holds_the_points(tmp_path):
         assert f"<td>{name}</td>" in text
 
 
-def test_neighbours_by_hand():
-    # By the angle: rows 0 and 2 point one way, 1 and 3 another.
-    features = np.array([[1, 0.1], [0, 1], [9, 0], [0.1, 2]])
-    near = embeddings.neighbours(features, np.array([0, 3]), [1, 2])
-    assert [n.tolist()[0] for n in near] == [2, 1]
-    assert [len(n) for n in near] == [3, 3]
-    assert embeddings.neighbours(None, np.array([0, 3]), [1, 2]) == [[], []]
-    # Far down the list nothing is looked up.
-    assert embeddings.neighbours(features, np.array([0]), [2001]) == [[]]
+def test_the_nearest_others_by_the_angle(found):
+    features = planted() - planted().mean(axis=0)
+    features /= np.linalg.norm(features, axis=1, keepdims=True)
+    cosines = features @ features.T
+    np.fill_diagonal(cosines, -2)
+    expected = -np.sort(-cosines, axis=1)[:, :5]
+    shown = np.take_along_axis(cosines, found.near, axis=1)
+    np.testing.assert_allclose(shown, expected, atol=1e-5)
+    assert (found.near[8] != 8).all() and found.near.shape == (COUNT, 5)
+    assert embeddings.survey(None, IDS, LABELS) is None

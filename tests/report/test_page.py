@@ -90,6 +90,7 @@ def test_the_items_of_the_page(text, audit):
         "total": 20,
         "answered": 0,
         "start": 0,
+        "before": [],
         "served": False,
         "map": None,
         "history": data["history"],

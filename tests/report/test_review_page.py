@@ -1,5 +1,6 @@
 """The review page in a browser: keys, storage, and what is saved."""
 
+import dataclasses
 import json
 import re
 
@@ -13,6 +14,11 @@ from scripts import report_screenshots
 
 pytestmark = pytest.mark.skipif(
     report_screenshots.find() is None, reason="Chromium is not installed"
+)
+
+
+NAME, COUNT = (
+    f"document.getElementById('{one}').textContent" for one in ("name", "count")
 )
 
 
@@ -32,23 +38,30 @@ def audit():
 def page(browser, audit, tmp_path):
     images = np.zeros((300, 8, 8, 3), "uint8")
     images[:] = np.arange(300)[:, None, None, None] % 256
-    audit.to_html(tmp_path / "report.html", images)
+    own(audit, tmp_path).to_html(tmp_path / "report.html", images)
     browser.open(tmp_path / "report.html")
-    browser.value("localStorage.clear()")
-    browser.open(tmp_path / "report.html")
-    browser.until("document.getElementById('name').textContent")
+    browser.until(NAME)
     return browser
+
+
+def own(audit, tmp_path):
+    """Returns the audit as one whose answers have a place of their own.
+
+    Clearing the storage would be a race: a page that is left may still do it
+    after the next one has stored something.
+    """
+    return dataclasses.replace(audit, identity=str(tmp_path))
 
 
 def shown(page):
     """Returns the place and the id of the item that is asked about."""
-    name = page.value("document.getElementById('name').textContent")
+    name = page.value(NAME)
     place, _, item = re.fullmatch(r"(\d+) of (\d+): (.*)", name).groups()
     return int(place) - 1, item
 
 
 def progress(page):
-    return page.value("document.getElementById('count').textContent")
+    return page.value(COUNT)
 
 
 def press(page, keys):
@@ -100,7 +113,9 @@ def test_answers_by_keys_outlive_a_reload_and_are_saved(page, audit, tmp_path):
     page.value("window.isOld = true")
     page.do("Page.reload")
     page.until("!window.isOld && document.readyState === 'complete'")
-    assert progress(page) == "20 of 40 answered"
+    # What the old page stored may reach the new one a moment later.
+    page.until(f"{COUNT} === '20 of 40 answered'")
+    page.until(f"{NAME}.startsWith('21 ')")
     assert shown(page) == (20, review["id"][20])
     found = known(saved(page, tmp_path), audit)
     assert found == expected and len(found) == 19
@@ -110,6 +125,27 @@ def test_answers_by_keys_outlive_a_reload_and_are_saved(page, audit, tmp_path):
     assert shown(page) == (18, review["id"][18])
 
 
+def test_two_tabs_of_one_page_stay_in_step(page, audit, tmp_path):
+    press(page, "12")
+    first = page.session
+    page.new_page()
+    page.open(tmp_path / "report.html")
+    page.until(f"{COUNT} === '2 of 40 answered'")
+    assert shown(page) == (2, audit.review["id"][2])
+    second, page.session = page.session, first
+    press(page, "1")
+    page.session = second
+    # What was answered elsewhere is asked about no more.
+    page.until(f"{COUNT} === '3 of 40 answered' && {NAME}.startsWith('4 ')")
+    press(page, "uu")
+    assert shown(page) == (1, audit.review["id"][1])
+    page.do("Page.close")
+    page.session = first
+    page.until(f"{COUNT} === '1 of 40 answered'")
+    found = known(saved(page, tmp_path), audit)
+    assert found == {audit.review["id"][0]: audit.review["choices"][0][0]}
+
+
 def test_an_answer_may_be_changed(page, audit, tmp_path):
     press(page, "12")
     page.press("ArrowLeft")
@@ -117,7 +153,7 @@ def test_an_answer_may_be_changed(page, audit, tmp_path):
     page.until("visible === 0")
     press(page, "2")
     # The next one without an answer, not the next one.
-    page.until("document.getElementById('name').textContent[0] === '3'")
+    page.until(f"{NAME}[0] === '3'")
     choices = audit.review["choices"]
     expected = [choices[0][1], choices[1][1]]
     found = known(saved(page, tmp_path), audit)
@@ -153,24 +189,79 @@ def test_tabs_show_one_part_at_a_time(page):
     assert progress(page) == "0 of 40 answered"
 
 
-def test_a_lasso_on_the_map_filters_the_list(page, audit, tmp_path):
+POINTER = """
+canvas.setPointerCapture = () => {};
+window.act = (kind, type, x, y, more) => {
+  const event = new kind(type, { cancelable: true, ...more });
+  const at = { offsetX: { value: x }, offsetY: { value: y } };
+  canvas.dispatchEvent(Object.defineProperties(event, at));
+};
+window.drag = (first, ...others) => {
+  act(PointerEvent, "pointerdown", ...first);
+  for (const place of others) act(PointerEvent, "pointermove", ...place);
+  act(PointerEvent, "pointerup", ...others.at(-1));
+};
+"""
+
+
+@pytest.fixture
+def mapped(page, tmp_path):
+    """A page that shows the map of 300 items, and their audit."""
     features = np.random.default_rng(0).normal(size=(300, 12))
-    mapped = examined(planted(300), review=40, features=features)
-    mapped.to_html(tmp_path / "report.html")
+    audit = examined(planted(300), review=40, features=features)
+    own(audit, tmp_path).to_html(tmp_path / "report.html")
     page.screen(1280, 900)
     page.open(tmp_path / "report.html")
-    page.value("localStorage.clear(); location.hash = '/map'")
+    page.value("location.hash = '/map'")
     page.until("canvas.width > 300")
-    # Around the left half of the map.
-    middle = "[canvas.clientWidth / 2, canvas.clientHeight]"
+    page.value(POINTER)
+    return audit
+
+
+def drawn(page):
+    """Returns where the map's points are, pixels `(N, 2)`."""
+    page.until("!isDue")
+    return np.reshape(page.value("[...points]"), (-1, 2))
+
+
+def test_the_map_zooms_and_moves(page, mapped):
+    before = drawn(page)
+    wide = page.value("canvas.clientWidth")
+    assert before.min(axis=0) == pytest.approx([6, 6])
+    assert before[:, 0].max() == pytest.approx(wide - 6)
+    # The place under the pointer stays.
+    page.value("act(WheelEvent, 'wheel', 100, 200, {deltaY: -500})")
+    zoomed = drawn(page)
+    expected = [100, 200] + np.exp(1) * (before - [100, 200])
+    np.testing.assert_allclose(zoomed, expected, atol=0.01)
     page.value(
-        "for (const [type, x, y] of [['down', 1, 1], ['move', 1, 2000],"
-        f" ['move', {middle}[0], 2000], ['move', {middle}[0], 1],"
-        " ['up', 1, 1]])"
-        " { const event = new MouseEvent('pointer' + type);"
-        " Object.defineProperties(event, { offsetX: { value: x },"
-        " offsetY: { value: y } }); canvas.setPointerCapture = () => {};"
-        " canvas.dispatchEvent(event); }"
+        "for (const [type, x] of [['down', 50], ['move', 30], ['up', 30]])"
+        " act(PointerEvent, 'pointer' + type, x, 9, {shiftKey: true})"
+    )
+    np.testing.assert_allclose(drawn(page), zoomed - [20, 0], atol=0.01)
+    # A lasso picks what it surrounds on the screen.
+    page.value("drag([-1, -1], [-1, 400], [400, 400], [400, -1])")
+    inside = (abs(drawn(page) - 199.5) < 200.5).all(axis=1).sum()
+    said = page.value("document.getElementById('under').textContent")
+    assert 0 < inside < 300 and said.startswith(f"{inside} items, ")
+    # Two fingers, from 100 to 200 pixels apart, as far as they are.
+    before = drawn(page)
+    page.value(
+        "for (const [type, x, pointerId] of [['down', 100, 1], ['down', 200,"
+        " 2], ['move', 300, 2], ['up', 300, 2], ['up', 100, 1]])"
+        " act(PointerEvent, 'pointer' + type, x, 0, {pointerId})"
+    )
+    expected = 2 * (before - [200, 0]) + [250, 0]
+    np.testing.assert_allclose(drawn(page), expected, atol=0.01)
+    page.value("act(MouseEvent, 'dblclick', 9, 9)")
+    assert drawn(page).min(axis=0) == pytest.approx([6, 6])
+
+
+def test_a_lasso_on_the_map_filters_the_list(page, mapped):
+    # Around the left half of the map.
+    page.value(
+        "drag([1, 1], [1, 2000], [canvas.clientWidth / 2, 2000], "
+        "[canvas.clientWidth / 2, 1])"
     )
     places = mapped.surroundings.places[:, 0]
     left = places < (places.min() + places.max()) / 2
@@ -181,17 +272,10 @@ def test_a_lasso_on_the_map_filters_the_list(page, audit, tmp_path):
     assert 5 < len(expected) < 35
     page.value("document.querySelector('#under button').click()")
     for item in expected[:3]:
-        page.until(
-            f"document.getElementById('name').textContent.endsWith(': {item}')"
-        )
+        page.until(f"{NAME}.endsWith(': {item}')")
         press(page, "1")
     page.press("ArrowLeft")
-    page.until(
-        "document.getElementById('name').textContent"
-        f".endsWith(': {expected[2]}')"
-    )
+    page.until(f"{NAME}.endsWith(': {expected[2]}')")
     page.value("document.getElementById('all').click()")
-    page.until(
-        "document.getElementById('name').textContent.startsWith('1 of 40')"
-    )
+    page.until(f"{NAME}.startsWith('1 of 40')")
     assert progress(page) == "3 of 40 answered"

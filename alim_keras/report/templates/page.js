@@ -22,7 +22,7 @@ let list = [...Array(data.total).keys()];
 const KEY = `alim_keras answers ${data.run}`;
 let labels = new Map(), stored = true;
 // Places and what was there before, for undo.
-const before = [];
+let before = data.before.map((one) => ({ place: one }));
 
 function storage(act) {
   try {
@@ -41,6 +41,15 @@ function settle() {
     if (labels.has(item.id)) item.label = labels.get(item.id);
   }
   answered = [...items.values()].filter((item) => "label" in item).length;
+}
+
+// Takes what another tab, or the page before a reload, has stored since.
+function recall() {
+  const wasFree = !("label" in items.get(place));
+  settle();
+  const places = new Map(data.items.map((item, one) => [item.id, one]));
+  before = [...labels.keys()].filter((id) => places.has(id)).map((id) => ({ place: places.get(id) }));
+  if (wasFree && "label" in items.get(place)) place = unanswered(place);
 }
 
 function keep(change) {
@@ -252,7 +261,7 @@ function open(id) {
     if (section.id === id) tab.setAttribute("aria-current", "page");
     return tab;
   }));
-  if (id === "map") draw();
+  if (id === "map") paint();
 }
 
 {% include 'map.js' %}
@@ -262,12 +271,12 @@ $("plots")?.append(...CURVES.flatMap(plot));
 if (data.total) {
   $("done").hidden = false;
   if (!data.served) {
-    settle();
-    place = unanswered(data.total - 1);
-    for (const id of labels.keys()) {
-      const last = data.items.findIndex((item) => item.id === id);
-      if (last >= 0) before.push({ place: last });
-    }
+    recall();
+    window.addEventListener("storage", ({ key }) => {
+      if (![KEY, null].includes(key)) return;
+      recall();
+      show();
+    });
     $("save").onclick = (event) => {
       event.currentTarget.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
     };
