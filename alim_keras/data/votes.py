@@ -1,6 +1,7 @@
 """From votes to candidate sets, by stated rules."""
 
 import dataclasses
+import itertools
 import os
 import re
 import warnings
@@ -56,17 +57,18 @@ def checked_votes(votes, notes):
     votes["label"] = converted(votes, "label", answers)
     # A row that names no class stays, as its item is to be known.
     named = [own or [(None, None)] for own in votes["label"]]
-    beside = [
-        (score or [None]) if type(score) is list else [score] * len(own)
-        for own, score in zip(named, votes["confidence"])
-    ]
     sizes = np.array([len(own) for own in named], int)
-    differ = sizes != [len(scores) for scores in beside]
+    given = votes["confidence"].to_numpy(object)
+    is_list = votes["confidence"].map(type).eq(list).to_numpy()
+    beside = [scores or [None] for scores in given[is_list]]
+    differ = is_list.copy()
+    differ[is_list] = sizes[is_list] != [len(scores) for scores in beside]
     _refuse(votes, differ, "candidates and their scores must be equally many")
     votes = votes.iloc[np.repeat(np.arange(len(votes)), sizes)]
-    labels = [name for own in named for name, _ in own]
-    scores = [score for scores in beside for score in scores]
-    own = [score for own in named for _, score in own]
+    scores = np.repeat(given, sizes)
+    flat = np.fromiter(itertools.chain(*beside), object)
+    scores[np.repeat(is_list, sizes)] = flat
+    labels, own = zip(*itertools.chain(*named)) if len(votes) else ((), ())
     scores = [s if o is None else o for s, o in zip(scores, own)]
     votes = votes.assign(
         label=pd.Series(labels, votes.index, dtype=object),
