@@ -3,7 +3,7 @@
 import numpy as np
 import pico_steps
 import pytest
-import references_irnet
+import references_methods
 import tiny
 
 import alim_keras
@@ -11,7 +11,6 @@ from alim_keras.methods import IRNet
 from alim_keras.methods.irnet import missing_label
 
 SLOW_ON_JAX = pytest.mark.tensorflow("compiles a step that others run, too")
-SAVING_NOISE = pytest.mark.filterwarnings("ignore:__array__ implementation")
 
 
 def build(**options):
@@ -37,7 +36,7 @@ def steps():
 
 def run(model, lam):
     """Steps of the model and its slow twin; returns how many corrections."""
-    slow = references_irnet.SlowIRNet(model, 0.2, 0.9)
+    slow = references_methods.SlowIRNet(model, 0.2, 0.9)
     model.pseudo_label_table.momentum.assign(0.9)
     model.pseudo_label_table.lam.assign(lam)
     model.epoch.assign(2)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import references_pico
+import references_methods
 import tiny
 from pico_steps import COUNT
 from pico_steps import OPTIONS
@@ -20,7 +20,7 @@ def build(**options):
         momentum=0.9,
         **{**OPTIONS, **options},
     )
-    return model, references_pico.SlowPiCO(model, 0.2, 0.9)
+    return model, references_methods.SlowPiCO(model, 0.2, 0.9)
 
 
 def run(model, slow, phi=0.9, lam=0.0, norm="onehot", factor=1.0, epoch=2):
