@@ -22,15 +22,17 @@ def value(kind, y_true, y_pred, **options):
     return float(metric.result())
 
 
-def test_covering_rate_by_hand():
-    # .6 is in its set, .5 is not.
-    assert value(metrics.CoveringRate, S, P) == 0.5
-
-
-def test_approximated_accuracy_by_hand():
-    # (.6 / (.6 + .3) + 0) / 2
-    got = value(metrics.ApproximatedAccuracy, S, P)
-    assert got == pytest.approx(1 / 3, abs=1e-6)
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        # .6 is in its set, .5 is not.
+        (metrics.CoveringRate, 0.5),
+        # (.6 / (.6 + .3) + 0) / 2
+        (metrics.ApproximatedAccuracy, 1 / 3),
+    ],
+)
+def test_metrics_by_hand(kind, expected):
+    assert value(kind, S, P) == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_later_candidate_counts_too():

@@ -139,16 +139,6 @@ def test_lambda_0_never_leaves_the_set(row, k):
         np.testing.assert_array_equal(w * (1.0 - s), 0.0)
 
 
-@hypothesis.given(row=tiny.rows())
-@hypothesis.settings(max_examples=40)
-def test_a_label_outside_its_set_stays_outside_as_lambda_grows(row):
-    p, s = (np.repeat(part, 12, axis=0) for part in row)
-    lam = np.linspace(0.0, 1.0, 12).reshape(12, 1)
-    label = np.argmax(ops.pseudo_labels(p, s, lam), axis=1)
-    outside = [s[i, label[i]] == 0.0 for i in range(12)]
-    assert outside == sorted(outside)
-
-
 # Eq. 7 and Eq. 8.
 
 

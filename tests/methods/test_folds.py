@@ -159,23 +159,6 @@ def test_the_update_of_an_epoch_takes_the_own_head():
     np.testing.assert_allclose(model.pseudo_labels.numpy(), expected, atol=1e-5)
 
 
-@pytest.mark.filterwarnings("ignore:__array__ implementation")
-def test_a_saved_model_keeps_its_folds(tmp_path):
-    images, candidates, _ = tiny.examples(24)
-    model = tiny.pico(folds=3, compile_options=tiny.RARE_SHAPE)
-    model.fold.assign(np.arange(24) // 8)
-    data = tiny.batches(images, candidates, 8)
-    tiny.fit(model, data)
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    tiny.assert_same(tiny.snapshot(model), tiny.snapshot(again))
-    again.run_eagerly = model.run_eagerly
-    for one in (model, again):
-        tiny.fit(one, data, epochs=2, initial_epoch=1)
-    tiny.assert_same(tiny.snapshot(model), tiny.snapshot(again))
-    assert again.fold.numpy().tolist() == [0] * 8 + [1] * 8 + [2] * 8
-
-
 def test_a_method_that_may_use_the_wrong_heads_is_refused():
     class Own(alim_keras.methods.PRODEN):
         def method_losses(self, outputs, targets, batch):

@@ -64,7 +64,6 @@ def test_only_parameters_take_part_in_the_moving_average():
 
 
 def test_the_key_encoder_stays_frozen_through_trainable():
-    x, y = tiny.batch()
     model = tiny.pico()
     count = len(model.trainable_variables)
     model.trainable = False

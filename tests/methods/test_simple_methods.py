@@ -116,19 +116,6 @@ def test_alim_with_lambda_0_is_the_method_itself(name):
     tiny.assert_same(*found)
 
 
-# Published special cases.
-
-
-@pytest.mark.parametrize("name", ["cc", "exp"])
-def test_full_sets_teach_nothing(name):
-    model = build(name)
-    before = [v.numpy() for v in model.trainable_variables]
-    x, y = batch()
-    model.train_on_batch(x, np.ones_like(y))
-    for v, b in zip(model.trainable_variables, before):
-        np.testing.assert_allclose(v.numpy(), b, atol=1e-7)
-
-
 # ALIM is refused where there is nothing to adjust.
 
 
