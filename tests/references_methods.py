@@ -106,12 +106,13 @@ class Slow:
                     values.append(loss())
                 part[place] = kept
                 gradient[place] = (values[0] - values[1]) / (2 * step)
-            yield gradient + self.model.weight_decay * part
+            yield gradient
 
     def descend(self, gradients):
         self.velocity = [
-            self.momentum * v - self.learning_rate * g
-            for v, g in zip(self.velocity, gradients)
+            self.momentum * v
+            - self.learning_rate * (g + self.model.weight_decay * p)
+            for v, g, p in zip(self.velocity, gradients, self.parameters)
         ]
         self.parameters = [
             p + v for p, v in zip(self.parameters, self.velocity)

@@ -67,18 +67,9 @@ def test_steps_equal_the_slow_ones(label_loss, lam):
 def test_missing_label_by_hand():
     # Lead over the candidates: .5 - .3; the views disagree; .36 - .34 < tau;
     # nothing is outside.
-    first = [
-        [0.5, 0.3, 0.2],
-        [0.5, 0.3, 0.2],
-        [0.36, 0.34, 0.3],
-        [0.5, 0.3, 0.2],
-    ]
-    second = [
-        [0.6, 0.3, 0.1],
-        [0.2, 0.2, 0.6],
-        [0.6, 0.3, 0.1],
-        [0.5, 0.3, 0.2],
-    ]
+    sure = [0.5, 0.3, 0.2]
+    first = [sure, sure, [0.36, 0.34, 0.3], sure]
+    second = [[0.6, 0.3, 0.1], [0.2, 0.2, 0.6], [0.6, 0.3, 0.1], sure]
     sets = np.array([[0, 1, 1], [0, 1, 0], [0, 1, 1], [1, 1, 1]], "float32")
     label, noisy = missing_label(
         np.array(first, "float32"), np.array(second, "float32"), sets, 0.05

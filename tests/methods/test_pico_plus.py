@@ -86,52 +86,12 @@ def test_a_batch_of_three(mixup_weight):
     compare_steps(model, slow, size=3)
 
 
-def trained(**options):
-    model = tiny.pico(compile_options=tiny.RARE_SHAPE, **options)
-    images, candidates, _ = tiny.examples(24)
-    return model, tiny.fit(model, tiny.batches(images, candidates, 12), 2)
-
-
-def test_with_all_examples_reliable_it_is_pico(monkeypatch):
-    # What is left is PiCO with mixup, at temperature 1.
-    pico, first = trained(prototype_temperature=1.0)
-    monkeypatch.setattr(PiCOPlus, "cls_weight", 1.0)
-    monkeypatch.setattr(PiCOPlus, "unreliable_weight", 0.0)
-    options = {**TINY, "pure_ratio": 1.0, "start": 0, "knn_start": 0}
-    plus, second = trained(method=PiCOPlus, **options)
-    parts = ("backbone", "classifier", "projection", "key_encoder", "queue")
-    for name in (*parts, "prototypes", "pseudo_label_table"):
-        for a, b in zip(
-            getattr(pico, name).weights, getattr(plus, name).weights
-        ):
-            np.testing.assert_allclose(a.numpy(), b.numpy(), atol=2e-5)
-    for name in ("loss", "cls_loss", "mix_loss", "outside"):
-        np.testing.assert_allclose(first[name], second[name], atol=2e-5)
-    # PiCO's weight is outside its log.
-    np.testing.assert_allclose(
-        0.5 * np.array(first["cont_loss"]), second["cont_loss"], atol=2e-5
+def test_weights_of_examples_scale_their_losses():
+    model, slow = build()
+    begin(model, slow, 2)
+    weight = np.array([2.0, 0.0, 0.5, 1.0], "float32")
+    *views, index, candidates = next(pico_steps.batches())
+    distrust(model, slow, index[:2])
+    pico_steps.compare(
+        model, slow, views, index, candidates, atol=1e-4, weight=(weight,)
     )
-
-
-@SLOW_ON_JAX
-def test_sample_weights_scale_the_losses():
-    weak, strong, index, candidates = next(pico_steps.batches())
-
-    def logs(*sample_weight):
-        model, slow = build(mixup_weight=0.0)
-        begin(model, slow, 2)
-        distrust(model, slow, index[:2])
-        return model.train_on_batch(
-            {"weak": weak, "strong": strong, "index": index},
-            candidates,
-            sample_weight=np.array(sample_weight, "float32"),
-            return_dict=True,
-        )
-
-    whole, none = logs(1, 1, 1, 1), logs(0, 0, 0, 0)
-    half = logs(2, 2, 0, 0), logs(0, 0, 2, 2)
-    for name in ("cls_loss", "guess_loss", "cont_loss", "relaxed_loss"):
-        assert none[name] == 0.0
-        mean = (half[0][name] + half[1][name]) / 2
-        assert mean == pytest.approx(whole[name], rel=1e-5)
-    assert half[0]["cls_loss"] == half[1]["guess_loss"] == 0.0
