@@ -122,6 +122,10 @@ def test_losses_by_hand():
     np.testing.assert_allclose(
         losses.candidate_exponential(s, p), np.exp(-0.4), rtol=1e-6
     )
+    # -log(1 - .5): a candidate of any weight is none outside.
+    np.testing.assert_allclose(
+        losses.non_candidate_log_loss(s, p), np.log(2), rtol=1e-5
+    )
     # The weights hold S already: .2 * .5 + .8 * .5 and 2 * 1 * .5.
     half = np.full((1, 3), 0.5, "float32")
     value = losses.leveraged([[0.2, 1.0, 0.8]], s, half, half, 2.0)
