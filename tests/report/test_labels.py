@@ -59,6 +59,7 @@ def test_each_column_by_hand():
         ([0.2, 0.25, 0.25, 0.2, 0.1], [1, 0, 0, 0, 0], [1, 1, 1, 0, 0]),
         # Exactly a half is enough; a row without any weight says nothing.
         ([0.5, 0.5], [1, 0], [1, 0]),
+        ([0.25, 0.25, 0.25, 0.25], [1, 0, 0, 0], [1, 1, 0, 0]),
         ([0.0, 0.0], [1, 0], [1, 0]),
     ],
 )
