@@ -26,18 +26,22 @@ OWN = (
 ).split()
 
 
+def named(name):
+    """Returns the flags of a command, and what runs it."""
+    if name == "audit":
+        # An import would put the module in the place of the function.
+        names = runpy.run_module("alim_keras.audit")
+        return names["COMMAND"], names["main"]
+    module = importlib.import_module(f"alim_keras.{name}")
+    return module.COMMAND, module.main
+
+
 def run(name, *arguments):
     """Runs a command; returns its exit code."""
     policy = keras.config.dtype_policy()
     environment = dict(os.environ)
     try:
-        if name == "audit":
-            # An import would put the module in the place of the function.
-            names = runpy.run_module("alim_keras.audit")
-            command, main = names["COMMAND"], names["main"]
-        else:
-            module = importlib.import_module(f"alim_keras.{name}")
-            command, main = module.COMMAND, module.main
+        command, main = named(name)
         with warnings.catch_warnings():
             # Shown as lines, as in a process of its own.
             warnings.simplefilter("always", DataWarning)

@@ -24,7 +24,6 @@ CORE = (
     "test_losses.py",
     "test_metrics.py",
     "test_ops.py",
-    "test_ops_ratio.py",
     "layers/",
     "augment/test_autoaugment.py",
     "augment/test_features.py",
@@ -32,7 +31,6 @@ CORE = (
     "augment/test_views.py",
     "methods/",
     "callbacks/test_alim.py",
-    "callbacks/test_alim_epoch.py",
     "networks/test_batch_norm.py",
     "data/test_pipeline.py",
 )

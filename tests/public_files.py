@@ -50,34 +50,21 @@ TAXONOMY = [
 OPTIONS = [{"id": "cat", "text": "Cat"}, {"id": "dog", "text": "Dog"}]
 PRODIGY = {"options": OPTIONS, "_input_hash": 7, "_task_hash": 4}
 CHOICES = lines(
-    {
-        **PRODIGY,
-        "image": "a.jpg",
-        "accept": ["cat", "dog"],
-        "answer": "accept",
-        "_annotator_id": "db-anna",
-    },
-    {
-        **PRODIGY,
-        "image": "b.jpg",
-        "accept": ["dog"],
-        "answer": "ignore",
-        "_annotator_id": "db-anna",
-    },
-    {
-        **PRODIGY,
-        "image": "b.jpg",
-        "accept": ["cat"],
-        "answer": "accept",
-        "_annotator_id": "db-bob",
-    },
-    {
-        **PRODIGY,
-        "image": "b.jpg",
-        "accept": ["dog"],
-        "answer": "reject",
-        "_annotator_id": "db-eve",
-    },
+    *(
+        {
+            **PRODIGY,
+            "image": image,
+            "accept": accept,
+            "answer": answer,
+            "_annotator_id": who,
+        }
+        for image, accept, answer, who in (
+            ("a.jpg", ["cat", "dog"], "accept", "db-anna"),
+            ("b.jpg", ["dog"], "ignore", "db-anna"),
+            ("b.jpg", ["cat"], "accept", "db-bob"),
+            ("b.jpg", ["dog"], "reject", "db-eve"),
+        )
+    )
 )
 BINARY = lines(
     {"image": "a.jpg", "label": "CAT", "answer": "accept", "_task_hash": 1},

@@ -1,7 +1,7 @@
-"""Slow versions of the maths: plain loops, one element at a time.
+"""The maths again, in numpy and float64 or exact decimals.
 
-They are written from the paper and from the reference code's behaviour, not
-from `alim_keras`, in float64 or exact decimals. Nothing here is fast.
+It is written from the paper and from the reference code's behaviour, not from
+`alim_keras`.
 """
 
 import decimal
@@ -9,56 +9,48 @@ import math
 import zlib
 
 import numpy as np
+from scipy.special import log_softmax
 
 
 def onehot(z):
     """Eq. 4; equals share the 1."""
-    out = np.zeros(np.shape(z))
-    for i, row in enumerate(z):
-        best = [j for j, value in enumerate(row) if value == max(row)]
-        for j in best:
-            out[i, j] = 1.0 / len(best)
-    return out
+    best = np.equal(z, np.max(z, axis=1, keepdims=True))
+    return best / best.sum(axis=1, keepdims=True)
 
 
 def scale(z, scale_factor):
     """Eq. 5 in decimals, whose exponent cannot underflow."""
-    context = decimal.Context(prec=40, Emin=-(10**9), Emax=10**9)
-    power = context.divide(1, decimal.Decimal(scale_factor))
-    out = np.zeros(np.shape(z))
-    for i, row in enumerate(z):
-        values = [
-            context.power(decimal.Decimal(float(v)), power) if v > 0 else 0
-            for v in row
-        ]
-        total = decimal.Decimal(0)
-        for value in values:
-            total = context.add(total, value)
-        for j, value in enumerate(values):
-            out[i, j] = context.divide(value, total) if total else 1 / len(row)
+    out = np.full(np.shape(z), 1 / np.shape(z)[1])
+    with decimal.localcontext(prec=40, Emin=-(10**9), Emax=10**9):
+        power = 1 / decimal.Decimal(scale_factor)
+        for i, row in enumerate(z):
+            row = [decimal.Decimal(float(value)) for value in row]
+            row = [value**power if value else value for value in row]
+            if any(row):
+                out[i] = [value / sum(row) for value in row]
     return out
 
 
 def pseudo_labels(probabilities, candidates, lam, norm, scale_factor=1.0):
     """Eq. 3 for rows whose product is not zero everywhere."""
-    z = np.zeros(np.shape(probabilities))
-    for i, row in enumerate(probabilities):
-        for j, p in enumerate(row):
-            z[i, j] = p * (1.0 if candidates[i][j] else lam)
+    weights = np.float64(candidates)
+    weights = weights + np.float64(lam) * (1 - weights)
+    z = weights * np.float64(probabilities)
     return onehot(z) if norm == "onehot" else scale(z, scale_factor)
 
 
 def candidate_ratio(probabilities, candidates):
-    """Eq. 6's value; `inf` for a full set."""
-    ratios = []
-    for p, s in zip(probabilities, candidates):
-        inside = [float(v) for v, member in zip(p, s) if member]
-        outside = [float(v) for v, member in zip(p, s) if not member]
-        if not outside:
-            ratios.append(math.inf)
-        else:
-            ratios.append(max(inside, default=0.0) / max(outside))
-    return np.array(ratios)
+    """Eq. 6: the lambda from which a class outside outranks its set.
+
+    `inf` for a full set, and where no lambda is enough.
+    """
+    p, s = np.float64(probabilities), np.float64(candidates)
+    outside = np.where(s > 0, 0, p).max(axis=1, keepdims=True)
+    rest = np.maximum(outside - (1 - s) * p, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(rest > 0, s * p / rest, math.inf)
+    ratio = np.where(s > 0, ratio, 0).max(axis=1)
+    return np.where(s.min(axis=1) > 0, math.inf, ratio)
 
 
 def adaptive_lambda(ratios, noise_rate):
@@ -71,85 +63,39 @@ def adaptive_lambda(ratios, noise_rate):
     return min(max(finite[rank], 0.0), 1.0)
 
 
-def unit(row):
-    """A vector scaled to length 1; zero stays zero."""
-    length = math.sqrt(sum(float(v) ** 2 for v in row))
-    return [float(v) / length if length > 0 else 0.0 for v in row]
+def unit(rows):
+    """Rows of length 1; zero stays zero."""
+    rows = np.float64(rows)
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(length > 0, length, 1)
 
 
 def prototype_update(prototypes, embeddings, labels, momentum):
     """Sample by sample, in order; all rows normalised once at the end."""
-    means = [[float(v) for v in row] for row in prototypes]
+    means = np.array(prototypes, "float64")
     for embedding, label in zip(embeddings, labels):
-        means[label] = [
-            momentum * old + (1.0 - momentum) * float(new)
-            for old, new in zip(means[label], embedding)
-        ]
-    return np.array([unit(row) for row in means])
-
-
-def softmax(row):
-    """Of one row."""
-    top = max(row)
-    powers = [math.exp(v - top) for v in row]
-    return np.array(powers) / sum(powers)
+        means[label] = momentum * means[label] + (1 - momentum) * embedding
+    return unit(means)
 
 
 def cross_entropy(targets, logits):
     """`-sum_c t log softmax(z)` of each row."""
-    out = []
-    for target, row in zip(targets, logits):
-        top = max(row)
-        log_total = top + math.log(sum(math.exp(v - top) for v in row))
-        out.append(sum(-t * (v - log_total) for t, v in zip(target, row)))
-    return np.array(out)
+    return -(targets * log_softmax(np.float64(logits), axis=-1)).sum(axis=-1)
 
 
 def candidate_crossentropy(candidates, probabilities):
     """`-log sum_{c in S} P_c` of each row."""
-    return np.array(
-        [
-            -math.log(min(sum(v for v, m in zip(p, s) if m), 1.0))
-            for p, s in zip(probabilities, candidates)
-        ]
-    )
+    inside = (np.float64(candidates) * probabilities).sum(axis=1)
+    return -np.log(np.minimum(inside, 1))
 
 
 def supervised_contrastive(mask, similarities, temperature):
     """Mask: 1 positive, 0 negative, -1 left out; one loss for each row."""
-    out = []
-    for mask_row, similarity_row in zip(mask, similarities):
-        total = 0.0
-        for kind, s in zip(mask_row, similarity_row):
-            if kind != -1:
-                total += math.exp(float(s) / temperature)
-        terms = [
-            -(float(s) / temperature - math.log(total))
-            for kind, s in zip(mask_row, similarity_row)
-            if kind == 1
-        ]
-        out.append(sum(terms) / len(terms) if terms else 0.0)
-    return np.array(out)
-
-
-def covering(candidates, predictions):
-    """1 where the first largest prediction is a candidate."""
-    return np.array(
-        [
-            float(bool(s[int(np.argmax(p))]))
-            for s, p in zip(candidates, predictions)
-        ]
-    )
-
-
-def approximated(candidates, predictions):
-    """Prediction over S, renormalised, at the argmax; 0 outside S."""
-    out = []
-    for s, p in zip(candidates, predictions):
-        best = int(np.argmax(p))
-        total = sum(float(v) for v, member in zip(p, s) if member)
-        out.append(float(p[best]) / total if s[best] else 0.0)
-    return np.array(out)
+    logits = np.float64(similarities) / temperature
+    logs = log_softmax(np.where(mask == -1, -np.inf, logits), axis=1)
+    positive = mask == 1
+    total = np.where(positive, logs, 0).sum(axis=1)
+    return -total / np.maximum(positive.sum(axis=1), 1)
 
 
 def _mix(x):

@@ -6,6 +6,9 @@ import math
 
 import keras
 import numpy as np
+from PIL import Image
+from PIL import ImageOps
+from scipy import ndimage
 
 LUMA = np.array([0.299, 0.587, 0.114])
 
@@ -56,23 +59,17 @@ def affine(image, box, size, flip=False, maps=()):
     left, top, w, h = box
     rows, columns = size
     crop = image[top : top + h, left : left + w].astype("float64")
-    result = np.zeros((rows, columns, image.shape[2]))
-    for row, column in itertools.product(range(rows), range(columns)):
-        x, y = column + 0.5, row + 0.5
-        for a, b, c, d, e, f in reversed(maps):
-            x, y = a * x + b * y + c, d * x + e * y + f
-        if not (0 <= x < columns and 0 <= y < rows):
-            continue
-        if flip:
-            x = columns - x
-        x = min(max(x * w / columns - 0.5, 0.0), w - 1.0)
-        y = min(max(y * h / rows - 0.5, 0.0), h - 1.0)
-        y0, x0 = int(y), int(x)
-        y1, x1 = min(y0 + 1, h - 1), min(x0 + 1, w - 1)
-        above = (1 - x + x0) * crop[y0, x0] + (x - x0) * crop[y0, x1]
-        below = (1 - x + x0) * crop[y1, x0] + (x - x0) * crop[y1, x1]
-        result[row, column] = (1 - y + y0) * above + (y - y0) * below
-    return result
+    y, x = np.indices(size) + 0.5
+    for a, b, c, d, e, f in reversed(maps):
+        x, y = a * x + b * y + c, d * x + e * y + f
+    inside = (x >= 0) & (x < columns) & (y >= 0) & (y < rows)
+    x = columns - x if flip else x
+    x, y = x * w / columns - 0.5, y * h / rows - 0.5
+    planes = [
+        ndimage.map_coordinates(plane, [y, x], order=1, mode="nearest")
+        for plane in np.moveaxis(crop, -1, 0)
+    ]
+    return np.where(inside[..., None], np.stack(planes, -1), 0.0)
 
 
 def rotation(degrees, size):
@@ -116,13 +113,12 @@ def blend(image, name, factor):
 def hue(image, turns):
     if image.shape[2] == 1:
         return image
-    result = np.empty_like(image)
-    for place in np.ndindex(image.shape[:2]):
-        h, s, v = colorsys.rgb_to_hsv(*(image[place] / 255))
-        result[place] = 255 * np.array(
-            colorsys.hsv_to_rgb((h + turns) % 1.0, s, v)
-        )
-    return result
+
+    def turned(pixel):
+        h, s, v = colorsys.rgb_to_hsv(*(pixel / 255))
+        return 255 * np.array(colorsys.hsv_to_rgb((h + turns) % 1.0, s, v))
+
+    return np.apply_along_axis(turned, 2, image)
 
 
 def jitter(image, draws, strength):
@@ -141,46 +137,35 @@ def jitter(image, draws, strength):
 
 
 def smooth(image):
+    kernel = np.ones((3, 3, 1))
+    kernel[1, 1] = 5
     result = image.copy()
-    for row in range(1, image.shape[0] - 1):
-        for column in range(1, image.shape[1] - 1):
-            patch = image[row - 1 : row + 2, column - 1 : column + 2]
-            total = patch.sum((0, 1)) + 4 * image[row, column]
-            result[row, column] = total / 13
+    inner = ndimage.correlate(image, kernel / 13)[1:-1, 1:-1]
+    result[1:-1, 1:-1] = inner
     return result
 
 
-def equalize(levels):
-    """PIL's rule for one channel of whole numbers."""
-    counts = np.bincount(levels.ravel(), minlength=256)
-    used = counts[counts > 0]
-    step = (used.sum() - used[-1]) // 255
-    if step == 0:
-        return levels
-    table, total = [], step // 2
-    for count in counts:
-        table.append(min(total // step, 255))
-        total += count
-    return np.array(table)[levels]
+# Functions of PIL, with what they get for a magnitude.
+TABLES = {
+    "Equalize": lambda image, u: ImageOps.equalize(image),
+    "Posterize": lambda image, u: ImageOps.posterize(image, int(4 + 4 * u)),
+    "Solarize": lambda image, u: ImageOps.solarize(image, 256 * u),
+}
 
 
 def pixel_operation(image, name, u):
     if name in ("Brightness", "Color", "Contrast", "Sharpness"):
         return blend(image, name, 0.05 + 0.9 * u)
-    levels = np.round(np.clip(image, 0, 255)).astype(int)
     if name == "AutoContrast":
         low, high = image.min((0, 1)), image.max((0, 1))
         flat = high - low < 1
         scale = np.where(flat, 1.0, 255 / np.where(flat, 1.0, high - low))
         return np.clip((image - np.where(flat, 0.0, low)) * scale, 0, 255)
-    if name == "Equalize":
-        channels = [equalize(levels[..., c]) for c in range(image.shape[2])]
-        return np.stack(channels, -1).astype("float64")
-    if name == "Posterize":
-        return (levels & ~((1 << (8 - int(4 + 4 * u))) - 1)).astype("float64")
-    if name == "Solarize":
-        inverted = np.where(levels < 256 * u, levels, 255 - levels)
-        return inverted.astype("float64")
+    if name in TABLES:
+        levels = np.round(np.clip(image, 0, 255)).astype("uint8")
+        planes = map(Image.fromarray, np.moveaxis(levels, -1, 0))
+        planes = [TABLES[name](plane, u) for plane in planes]
+        return np.stack(planes, -1).astype("float64")
     return image
 
 

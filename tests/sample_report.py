@@ -1,5 +1,8 @@
 """Made-up examples to audit, for the tests of the report."""
 
+import json
+import re
+
 import numpy as np
 import pandas as pd
 
@@ -123,3 +126,11 @@ def history(epochs=40):
         }
     )
     return frame.astype(object).where(frame.notna(), "")
+
+
+def data_of(text):
+    """Returns what the page's script reads."""
+    (found,) = re.findall(
+        r'<script type="application/json" id="data">(.*?)</script>', text
+    )
+    return json.loads(found)

@@ -1,10 +1,10 @@
 """`python -m alim_keras.compare`: the grid, the running, the files."""
 
-import csv
 import json
 import os
 
 import commands
+import own
 import pytest
 
 from alim_keras import compare
@@ -158,8 +158,7 @@ def trained(monkeypatch):
 
 
 def _status(out):
-    with open(out / "cells.csv", newline="") as file:
-        return [row["status"] for row in csv.DictReader(file)]
+    return [row["status"] for row in own.read_rows(out / "cells.csv")]
 
 
 def test_every_cell_once_and_a_line_for_each(make, trained, tmp_path, capsys):
@@ -215,8 +214,7 @@ def test_two_trainings(tmp_path):
     code, printed, error = commands.call("compare", *flags)
     assert code == 0, error
     assert "2 of 2 cells are finished" in printed
-    with open(tmp_path / "cells.csv", newline="") as file:
-        alone, alim = csv.DictReader(file)
+    alone, alim = own.read_rows(tmp_path / "cells.csv")
     assert (alone["lambda"], alone["lam"]) == ("0.0", "0.0")
     assert float(alim["lambda"]) > 0 and alim["epochs"] == "2"
     folder = tmp_path / "cells" / alim["folder"]
@@ -249,8 +247,7 @@ def test_the_tables_by_hand(make, tmp_path):
         if value is not None:
             _leave_results(cell, value)
     compare.write(cells, tmp_path)
-    with open(tmp_path / "cells.csv", newline="") as file:
-        last = list(csv.DictReader(file))[-1]
+    last = own.read_rows(tmp_path / "cells.csv")[-1]
     assert (last["row"], last["noise_level"]) == ("rc+alim", "0.3")
     assert (last["status"], last["test_accuracy"]) == ("unfinished", "")
     assert _tables(tmp_path)[2:] == [

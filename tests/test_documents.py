@@ -2,12 +2,12 @@
 
 import ast
 import builtins
-import importlib
 import pathlib
 import re
 import runpy
 import shlex
 
+import commands
 import keras
 import numpy as np
 import own
@@ -129,7 +129,7 @@ def test_every_command_in_the_documents_is_read(repository, monkeypatch):
     for page in pages:
         for name, words in _commands(page.read_text(encoding="utf-8")):
             try:
-                _command(name).parse(words)
+                commands.named(name)[0].parse(words)
             except alim_keras.errors.ConfigError as error:
                 raise AssertionError(f"{page.name}: {words}: {error}") from None
             seen += 1
@@ -151,13 +151,6 @@ def test_every_preset_in_the_documents_exists(repository):
         text = page.read_text(encoding="utf-8")
         named = set(re.findall(r"--preset=([\w.]+)", text))
         assert named <= {*cli.preset_names(), "none", "NAME"}, page.name
-
-
-def _command(name):
-    if name == "audit":
-        # An import would put the module in the place of the function.
-        return runpy.run_module("alim_keras.audit")["COMMAND"]
-    return importlib.import_module(f"alim_keras.{name}").COMMAND
 
 
 def test_links_between_documents_lead_somewhere(repository):

@@ -1,4 +1,4 @@
-"""The classifier as SavedModel, LiteRT and ONNX: numbers and class names."""
+"""The classifier as SavedModel, LiteRT and ONNX: numbers, class names, NaN."""
 
 import functools
 import json
@@ -11,6 +11,7 @@ import pytest
 import tiny
 
 import alim_keras
+from alim_keras.backend import serving
 from alim_keras.data import CandidateSets
 from alim_keras.errors import ConfigError
 from alim_keras.errors import EnvironmentLacksError
@@ -84,6 +85,12 @@ def test_it_holds_the_classifier_alone_and_the_names(trained, format, tmp_path):
 
         served = tf.saved_model.load(str(path))
         found = served.serve(images).numpy()
+        signature = served.signatures["serving_default"]
+        if model.takes_features:
+            found = signature(features=images)["output_0"].numpy()
+        serve, shape = serving.load_served_model(str(path))
+        assert shape == images.shape[1:]
+        np.testing.assert_allclose(serve(images[:1]), expected[:1], atol=1e-5)
         names = (path / "assets/class_names.txt").read_text(encoding="utf-8")
         names = names.splitlines()
         sizes = [v.shape.num_elements() for v in served.network_variables]
@@ -146,3 +153,36 @@ def test_what_cannot_be_written_is_said_in_a_line(tmp_path, monkeypatch):
             model.export(tmp_path / path, format=format)
         assert "\n" not in str(found.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["c\nat", "cat\r", "", " ", "\udcff"])
+def test_a_name_must_be_one_line_of_text(name, tmp_path):
+    model = tiny.plain(count=40)
+    with pytest.raises(ConfigError) as error:
+        model.export(tmp_path / "saved", class_names=["ant", name, "bee"])
+    text = str(error.value)
+    assert text.endswith(f"Received: class_names[1]={ascii(name)}")
+    assert "\n" not in text
+    assert not (tmp_path / "saved").exists()
+
+
+def test_names_empty_batches_and_broken_pixels(tmp_path):
+    names = ["ant", "b\u2028ee", "c at"]
+    model = tiny.plain(count=40)
+    path = str(tmp_path / "saved")
+    model.export(path, class_names=names)
+    file = tmp_path / "saved" / "assets" / serving.CLASS_NAMES
+    assert file.read_text(encoding="utf-8").split("\n") == [*names, ""]
+
+    serve, shape = serving.load_served_model(path)
+    assert shape == tiny.SHAPE
+    images = tiny.examples(3)[0]
+    expected = model.predict(images, verbose=0)
+    np.testing.assert_allclose(serve(images), expected, atol=1e-6)
+    assert serve(images[:0]).shape == (0, 3)
+    broken = images.astype("float32")
+    broken[1, 2, 2] = np.nan
+    broken[2, 0, 0] = np.inf
+    for found in (serve(broken), model.predict(broken, verbose=0)):
+        np.testing.assert_allclose(found[0], expected[0], atol=1e-6)
+        assert np.isnan(found[1:]).all()

@@ -1,10 +1,9 @@
 """Weights of candidates in the formulas: Eq. 3 to 6, tables, losses."""
 
-import math
-
 import keras
 import numpy as np
 import pytest
+import references
 import tiny
 
 from alim_keras import layers
@@ -25,42 +24,14 @@ def weighted(batch, classes, seed):
     return p, s * stream.choice([1, 0.5, 0.25, 1e-3], s.shape).astype("float32")
 
 
-def slow_labels(p, s, lam, norm, scale_factor=1.0):
-    """Eq. 3 with Eq. 4 or 5, an entry at a time."""
-    rows = []
-    for chances, weights in zip(p.astype(float), s.astype(float)):
-        z = [(w + lam * (1 - w)) * c for c, w in zip(chances, weights)]
-        if norm == "onehot":
-            row = [float(value == max(z)) for value in z]
-        else:
-            row = [value ** (1 / scale_factor) for value in z]
-        rows.append([value / sum(row) for value in row])
-    return np.array(rows)
-
-
-def slow_ratio(p, s):
-    """The lambda from which a class outside outranks all candidates."""
-    ratios = []
-    for chances, weights in zip(p.astype(float), s.astype(float)):
-        outside = [c for c, w in zip(chances, weights) if w == 0]
-        best = 0.0
-        for chance, weight in zip(chances, weights):
-            if weight > 0 and outside:
-                rest = max(outside) - (1 - weight) * chance
-                never = weight * chance / rest if rest > 0 else math.inf
-                best = max(best, never)
-        ratios.append(best if outside else math.inf)
-    return np.array(ratios)
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("lam", [0.0, 0.3, 1.0])
 def test_pseudo_labels_equal_the_loop(seed, lam):
     p, s = weighted(12, 4, seed)
-    for norm, factor in (("onehot", 1.0), ("scale", 1.0), ("scale", 0.5)):
+    for options in (("onehot", 1.0), ("scale", 1.0), ("scale", 0.5)):
         np.testing.assert_allclose(
-            ops.pseudo_labels(p, s, lam, norm, factor),
-            slow_labels(p, s, lam, norm, factor),
+            ops.pseudo_labels(p, s, lam, *options),
+            references.pseudo_labels(p, s, lam, *options),
             atol=2e-6,
         )
     start = s / s.sum(axis=1, keepdims=True)
@@ -70,7 +41,8 @@ def test_pseudo_labels_equal_the_loop(seed, lam):
 @pytest.mark.parametrize("seed", range(6))
 def test_the_ratio_is_where_the_label_leaves_its_set(seed):
     p, s = weighted(40, 4, seed)
-    slow, ratio = slow_ratio(p, s), numpy(ops.candidate_ratio(p, s))
+    slow = references.candidate_ratio(p, s)
+    ratio = numpy(ops.candidate_ratio(p, s))
     full = s.min(axis=1) > 0
     assert np.isinf(ratio[full]).all() and np.isfinite(ratio[~full]).all()
     # One that no lambda can move is large.
@@ -107,11 +79,9 @@ def test_tables_start_and_move_by_the_weights(is_sparse):
     table.momentum.assign(0.75)
     table.use_onehot.assign(0.0)
     table.refresh(index, p, s)
-    lam = 0.5 * factor
-    moved = [
-        slow_labels(p[[row]], s[[row]], lam[row], "scale")[0] for row in index
-    ]
-    wanted = 0.75 * start + 0.25 * np.array(moved)
+    lam = 0.5 * factor[:, None]
+    moved = references.pseudo_labels(p, s, lam, "scale")
+    wanted = 0.75 * start + 0.25 * moved
     np.testing.assert_allclose(table.rows(index, s), wanted, atol=1e-6)
     ratio = numpy(table.candidate_ratio)
     np.testing.assert_allclose(ratio, ops.candidate_ratio(p, s), rtol=1e-6)
@@ -151,6 +121,10 @@ def test_losses_by_hand():
         np.testing.assert_allclose(loss(s, pred), expected, rtol=1e-5)
     np.testing.assert_allclose(
         losses.candidate_exponential(s, p), np.exp(-0.4), rtol=1e-6
+    )
+    # -log(1 - .5): a candidate of any weight is none outside.
+    np.testing.assert_allclose(
+        losses.non_candidate_log_loss(s, p), np.log(2), rtol=1e-5
     )
     # The weights hold S already: .2 * .5 + .8 * .5 and 2 * 1 * .5.
     half = np.full((1, 3), 0.5, "float32")

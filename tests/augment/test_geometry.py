@@ -124,12 +124,3 @@ def test_each_geometric_operation_equals_pil(name):
             resample=Image.Resampling.BILINEAR,
         )
         np.testing.assert_allclose(row, np.asarray(expected), atol=0.02)
-
-
-def test_translation_by_whole_pixels_moves_and_fills_with_black():
-    images = random_images(1, 4, 4, 1)
-    matrix = np.array([[1, 0, 1, 0, 1, 2]], "float32")
-    expected = np.zeros((4, 4))
-    expected[:2, :3] = images[0, 2:, 1:, 0]
-    result = to_numpy(resample(images, matrix=matrix))
-    np.testing.assert_array_equal(result[0, ..., 0], expected)

@@ -48,24 +48,6 @@ def test_equalize_starts_at_255_pixels_below_the_brightest(shape):
     np.testing.assert_array_equal(result, [expected] * 2)
 
 
-@pytest.mark.parametrize("shape", [(8, 8, 1), (28, 28, 1), (96, 96, 3)])
-def test_tables_equal_pil(shape):
-    images = pictures(shape)
-    images[3] = RNG.normal(120, 25, shape).clip(0, 255)
-    magnitudes = [0.05, 0.3, 0.6, 0.99]
-    functions = {
-        "Equalize": lambda image, u: ImageOps.equalize(image),
-        "Posterize": lambda image, u: ImageOps.posterize(image, int(4 + 4 * u)),
-        "Solarize": lambda image, u: ImageOps.solarize(image, 256 * u),
-    }
-    for name, function in functions.items():
-        result = applied(images, name, magnitudes)
-        for image, u, row in zip(images, magnitudes, result, strict=True):
-            image = image[..., 0] if shape[2] == 1 else image
-            expected = np.asarray(function(Image.fromarray(image), u))
-            np.testing.assert_array_equal(row, expected.reshape(shape))
-
-
 def test_nearly_flat_channel_is_not_stretched():
     # The noise of a resampling, far below one level.
     images = (100 + RNG.uniform(-1e-4, 1e-4, (1, 8, 8, 3))).astype("float32")

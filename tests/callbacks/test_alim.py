@@ -1,10 +1,11 @@
-"""The ALIM callback: lambda, norm, phi, truth, backups."""
+"""The ALIM callback: lambda, norm, phi, truth, Algorithm 1."""
 
 import keras
 import numpy as np
 import pytest
 import references
 import tiny
+from scipy.special import softmax
 
 import alim_keras
 from alim_keras.callbacks import ALIM
@@ -33,7 +34,7 @@ class Spy(keras.callbacks.Callback):
         self.end.append(self._state())
 
 
-def fit(model, alim, epochs=4, batch_size=7, count=24, start=0):
+def fit(model, alim, epochs=4, batch_size=7, count=24, start=0, before=()):
     """Returns a spy and the history; a batch of 7 leaves 3 examples out."""
     images, candidates, _ = tiny.examples(count)
     spy = Spy()
@@ -42,7 +43,7 @@ def fit(model, alim, epochs=4, batch_size=7, count=24, start=0):
         tiny.batches(images, candidates, batch_size),
         epochs=epochs,
         initial_epoch=start,
-        callbacks=[alim, spy],
+        callbacks=[*before, alim, spy],
     )
     return spy, history
 
@@ -74,15 +75,6 @@ def test_a_fixed_lambda_after_the_warm_up():
     assert history["lambda"] == [0.0, 0.25, 0.25, 0.25]
 
 
-def test_lambda_zero_is_the_method_without_alim():
-    first, second = plain(), plain()
-    spy, history = fit(first, ALIM(lam=0.0, warmup_epochs=1), epochs=3)
-    assert history["lambda"] == history["outside"] == [0.0, 0.0, 0.0]
-    images, candidates, _ = tiny.examples(24)
-    tiny.fit(second, tiny.batches(images, candidates, 7), epochs=3)
-    tiny.assert_same(tiny.snapshot(first), tiny.snapshot(second))
-
-
 @pytest.mark.parametrize("lam", ["adaptive", 0.5])
 def test_a_noise_rate_of_zero_keeps_lambda_at_zero(lam):
     alim = ALIM(lam=lam, noise_rate=0.0, warmup_epochs=1)
@@ -108,16 +100,6 @@ def test_a_new_lambda_reaches_a_compiled_step():
 
 
 # Norm and phi.
-
-
-def test_norm_and_scale_factor_reach_the_table():
-    model = plain()
-    fit(model, ALIM("scale", 0.5, lam=0.0, warmup_epochs=1), epochs=1)
-    table = model.pseudo_label_table
-    assert float(table.use_onehot) == 0.0 and float(table.scale_factor) == 0.5
-    assert float(table.update_in_step) == 1.0
-    fit(model, ALIM("onehot", lam=0.0, warmup_epochs=1), epochs=1)
-    assert float(table.use_onehot) == 1.0
 
 
 def test_one_epoch_by_the_loop():
@@ -218,31 +200,121 @@ def test_alim_corrects_noisy_sets_of_separable_classes():
     assert set(model.pseudo_labels.numpy().argmax(axis=1)) == {0, 1, 2}
 
 
-# Backups.
+# update="epoch" is the paper's Algorithm 1.
 
 
-def test_a_killed_run_resumes_bit_for_bit(tmp_path):
+@pytest.mark.parametrize("norm", ["onehot", "scale"])
+def test_the_update_of_an_epoch_is_algorithm_1(norm):
     images, candidates, _ = tiny.examples(24)
+    model = plain(network=lambda: tiny.backbone(batch_norm=True))
+    data = alim_keras.data.eval_dataset(images, candidates, 3, 5)
+    seen = {}
 
-    class Kill(keras.callbacks.Callback):
-        def on_train_batch_begin(self, step, logs=None):
-            if int(self.model.epoch) == 3 and step == 1:
-                raise KeyboardInterrupt
+    class Before(keras.callbacks.Callback):
+        """Listed before ALIM: what it will find."""
 
-    def train(model, *more):
-        alim = ALIM("scale", noise_rate=0.3, warmup_epochs=2)
-        data = tiny.batches(images, candidates, 12)
-        return tiny.fit(model, data, epochs=5, callbacks=[alim, *more])
+        def on_epoch_end(self, epoch, logs=None):
+            seen.update({v.path: v.numpy() for v in model.variables})
 
-    whole, killed, resumed = (
-        plain(learning_rate=0.2, mixup_weight=1.0) for _ in range(3)
+    options = {"noise_rate": 0.4, "warmup_epochs": 2, "update": "epoch"}
+    alim = ALIM(norm, 0.5, data=data, **options)
+    table, rows, lams = model.pseudo_label_table, None, []
+    for epoch in range(4):
+        fit(model, alim, epoch + 1, start=epoch, before=[Before()])
+        if epoch:
+            # No step has changed what the epoch before had set.
+            before = seen[table.table.path]
+            np.testing.assert_allclose(before, rows, atol=1e-5)
+        for variable in model.variables:
+            # It moves nothing but the table.
+            if "pseudo_label_table" not in variable.path:
+                np.testing.assert_array_equal(
+                    variable.numpy(), seen[variable.path], variable.path
+                )
+        p = model.predict(images, verbose=0)
+        lams.append(float(table.lam))
+        lam = 0.0
+        if epoch:
+            ratios = references.candidate_ratio(p, candidates)
+            lam = references.adaptive_lambda(ratios, 0.4)
+        assert lams[-1] == pytest.approx(lam, rel=1e-5)
+        rows = references.pseudo_labels(p, candidates, lam, norm, 0.5)
+        np.testing.assert_allclose(table.numpy(), rows, atol=1e-5)
+    assert lams[0] == 0.0 and all(0.0 < lam < 1.0 for lam in lams[1:])
+
+
+def test_the_update_of_an_epoch_takes_the_methods_scores():
+    # PiCO's P comes from the prototypes, in inference mode.
+    images, candidates, _ = tiny.examples(24)
+    model = tiny.pico(batch_norm=True)
+    data = alim_keras.data.eval_dataset(images, candidates, 3, 24)
+    alim = ALIM("scale", lam=0.3, warmup_epochs=1, update="epoch", data=data)
+    fit(model, alim, epochs=1, batch_size=12)
+    features = model.backbone.predict(model.prepare(images), verbose=0)
+    embeddings = model.projection.predict(features, verbose=0)
+    embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
+    cosines = embeddings @ model.prototypes.means.numpy().T
+    p = softmax(cosines / 0.07, axis=1)
+    rows = references.pseudo_labels(p, candidates, 0.3, "scale")
+    np.testing.assert_allclose(model.pseudo_labels.numpy(), rows, atol=1e-4)
+
+
+def test_rows_wait_for_the_start_of_the_table():
+    images, candidates, _ = tiny.examples(24)
+    data = alim_keras.data.eval_dataset(images, candidates, 3, 24)
+    model = plain(pseudo_label_start=2)
+    uniform = candidates / candidates.sum(axis=1, keepdims=True)
+    table = model.pseudo_label_table
+    for epoch in range(2):
+        alim = ALIM(lam=0.0, warmup_epochs=1, update="epoch", data=data)
+        fit(model, alim, epoch + 1, start=epoch)
+        rows = table.rows(np.arange(24), candidates)
+        same = np.allclose(rows, uniform, atol=1e-6)
+        assert same == (epoch == 0)
+
+
+# What it cannot work with.
+
+
+def test_a_model_without_a_table_is_refused():
+    model = keras.Sequential(
+        [keras.Input((2,)), keras.layers.Dense(1)], name="simple"
     )
-    history = train(whole)
-    backup = keras.callbacks.BackupAndRestore(tmp_path / "backup")
-    with pytest.raises(KeyboardInterrupt):
-        train(killed, backup, Kill())
-    backup = keras.callbacks.BackupAndRestore(tmp_path / "backup")
-    again = train(resumed, backup)
-    assert history["lambda"][3:] == again["lambda"]
-    assert history["loss"][3:] == again["loss"]
-    tiny.assert_same(tiny.snapshot(whole), tiny.snapshot(resumed))
+    model.compile("sgd", "mse", run_eagerly=True)
+    with pytest.raises(TypeError, match="simple.*Sequential"):
+        model.fit(
+            np.ones((2, 2)),
+            np.ones((2, 1)),
+            verbose=0,
+            callbacks=[ALIM(lam=0.1)],
+        )
+
+
+def test_labels_of_another_length_are_refused():
+    alim = ALIM(lam=0.1, labels=np.zeros(23, "int64"))
+    with pytest.raises(ValueError, match="24.*23"):
+        x, y = tiny.batch(6)
+        tiny.fit(tiny.plain(), x, y=y, callbacks=[alim])
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("norm", ["soft"]),
+        ("update", ["batch"]),
+        ("noise_rate", [None, 1.5, -0.1, np.nan, "oracle"]),
+        ("lam", [1.5, -0.5, np.nan, "auto", None]),
+        ("scale_factor", [0.0, -1.0, np.inf, "1"]),
+        ("pseudo_label_momentum", [1.5, (0.9, np.nan), (0.9, 0.8, 0.7)]),
+        ("warmup_epochs", [-1, np.nan, "80"]),
+    ],
+)
+def test_arguments_out_of_range_are_named(name, values):
+    for value in values:
+        with pytest.raises(ValueError, match=f"`?{name}.*{name}="):
+            ALIM(**{"noise_rate": 0.2, name: value})
+
+
+def test_the_update_of_an_epoch_needs_data():
+    with pytest.raises(ValueError, match="data=None"):
+        ALIM(update="epoch", lam=0.1)

@@ -8,6 +8,10 @@ out, never by what its cells hold.
 import dataclasses
 import json
 
+from public_files import LABEL_STUDIO
+from public_files import A
+from public_files import B
+
 
 @dataclasses.dataclass(frozen=True)
 class Case:
@@ -63,34 +67,6 @@ LONG = (
 TWO = "id,candidates\na,cat|dog\nb,dog\na,owl\n"
 
 
-def said(who, *choices, **more):
-    """Returns an annotation of Label Studio."""
-    value = {"choices": list(choices)}
-    result = [{"from_name": "kind", "type": "choices", "value": value}]
-    return {"completed_by": who, "result": result, **more}
-
-
-TASKS = [
-    {
-        "id": 7,
-        "data": {"image": "a.png"},
-        "annotations": [said(1, "cat"), said(2, "dog", "cat")],
-    },
-    {
-        "id": 8,
-        "data": {"image": "/data/upload/1/0a1b2c3d-b.png"},
-        "annotations": [said({"email": "eve@x.org"}, "dog")],
-    },
-    {
-        "id": 9,
-        "data": {"image": "c.png"},
-        "annotations": [
-            said(1, "owl"),
-            said(1, "owl"),
-            said(2, "cat", was_cancelled=True),
-        ],
-    },
-]
 MULTI = "--layout=multi_hot"
 RECORDS = [
     {"id": "a", "candidates": ["cat", "dog"]},
@@ -101,16 +77,13 @@ LINES = "".join(json.dumps(one) + "\n" for one in RECORDS)
 QUOTED = 'id,candidates\na,"[""cat"", ""dog""]"\nb,"[""dog""]"\n'
 
 SOUND = (
-    Case("list", "id,candidates\na,cat|dog\nb,dog\nc,owl|cat\n", sets=ABC),
-    Case(
-        "semicolons in cells",
-        "id,candidates\na,cat;dog\nb,dog\nc,owl;cat\n",
-        sets=ABC,
-    ),
-    Case(
-        "commas in cells",
-        'id,candidates\na,"cat,dog"\nb,dog\nc,"owl, cat"\n',
-        sets=ABC,
+    *(
+        Case(
+            f"{mark} in cells",
+            f'id,candidates\na,"cat{mark}dog"\nb,dog\nc,"owl{mark} cat"\n',
+            sets=ABC,
+        )
+        for mark in "|;,"
     ),
     Case("a JSON list in a cell", QUOTED, sets=AB),
     Case(
@@ -356,15 +329,10 @@ SOUND = (
     ),
     Case(
         "Label Studio",
-        json.dumps(TASKS),
+        json.dumps(LABEL_STUDIO).replace(".jpg", ".png"),
         file="t.json",
-        sets={
-            "a.png": "cat dog",
-            "/data/upload/1/0a1b2c3d-b.png": "dog",
-            "c.png": "owl",
-        },
-        words=("3 tasks", "6 annotations", "3 annotators"),
-        classes="cat dog owl",
+        sets={A[:-3] + "png": "cat dog", B[:-3] + "png": "dog"},
+        words=("2 tasks", "5 annotations", "2 annotators"),
     ),
     Case(
         "arrays, multi-hot",
@@ -441,23 +409,13 @@ REFUSED = (
         ("'catt'", "line 3", "id b", "mean cat"),
         FIVE,
     ),
-    bad(
-        "1.5",
-        "id,candidates\na,0\nb,1.5\n",
-        ("1.5", "line 3", "id b"),
-        FIVE,
-    ),
-    bad(
-        "a number of C, labels from 1",
-        "id,candidates\na,1\nb,5\n",
-        ("5", "line 3", "id b", "0..4", "start at 0"),
-        FIVE,
-    ),
-    bad(
-        "a number below 0",
-        "id,candidates\na,0\nb,-3\n",
-        ("-3", "line 3", "id b", "0..4"),
-        FIVE,
+    *(
+        bad(name, f"id,candidates\na,1\nb,{cell}\n", (cell, *words), FIVE)
+        for name, cell, *words in (
+            ("1.5", "1.5", "line 3", "id b"),
+            ("a number below 0", "-3", "line 3", "id b", "0..4"),
+            ("labels from 1", "5", "line 3", "id b", "0..4", "start at 0"),
+        )
     ),
     bad(
         "true in a list",
@@ -472,17 +430,14 @@ REFUSED = (
         ("'cat'", "line 2", "id a", "'Cat'", "line 3", "id b"),
     ),
     bad("rows that differ", TWO, ("1 ids", "a (line 2)", "--duplicates=union")),
-    bad(
-        "a blank in a multi-hot row",
-        "id,cat,dog\na,1,0\nb,,1\n",
-        ("'cat'", "0 and 1", "line 3", "id b"),
-        MULTI,
-    ),
-    bad(
-        "0.3 in a multi-hot row",
-        "id,cat,dog\na,1,0\nb,0.3,1\n",
-        ("'cat'", "0 and 1", "0.3", "line 3", "id b"),
-        MULTI,
+    *(
+        bad(
+            f"{cell or 'a blank'} in a multi-hot row",
+            f"id,cat,dog\na,1,0\nb,{cell},1\n",
+            ("'cat'", "0 and 1", cell, "line 3", "id b"),
+            MULTI,
+        )
+        for cell in ("", "0.3")
     ),
     bad(
         "too few multi-hot columns",
@@ -597,43 +552,6 @@ REFUSED = (
 )
 
 WANTED = (
-    Case(
-        "an answer of confidence 0 is a no",
-        "ImageID,Source,LabelName,Confidence\na,v,cat,1\na,v,dog,0\nb,v,dog,1\n"
-        "a,m,owl,0.6\n",
-        "--layout=long --id_column=ImageID --annotator_column=Source "
-        "--label_column=LabelName",
-        {"a": "cat owl", "b": "dog"},
-    ),
-    Case(
-        "an answer that was ignored does not count",
-        '{"image": "a", "accept": ["dog"], "answer": "ignore"}\n'
-        '{"image": "a", "accept": ["cat"], "answer": "accept"}\n'
-        '{"image": "b", "accept": ["dog"], "answer": "accept"}\n',
-        "--layout=list --candidates_column=accept --id_column=image "
-        "--duplicates=union",
-        {"a": "cat", "b": "dog"},
-        file="t.jsonl",
-    ),
-    Case(
-        "a label that was rejected is struck",
-        '{"image": "a", "label": "CAT", "answer": "accept"}\n'
-        '{"image": "b", "label": "CAT", "answer": "reject"}\n'
-        '{"image": "b", "label": "DOG", "answer": "accept"}\n',
-        "--layout=long --label_column=label --id_column=image",
-        {"a": "CAT", "b": "DOG"},
-        file="t.jsonl",
-    ),
-    Case(
-        "rows of a rejected assignment are left out",
-        "INPUT:image\tOUTPUT:result\tASSIGNMENT:worker_id\tASSIGNMENT:status\n"
-        "a\tcat\tw1\tAPPROVED\na\tdog\tw2\tREJECTED\nb\tdog\tw1\tAPPROVED\n",
-        "--layout=long --id_column=INPUT:image --label_column=OUTPUT:result "
-        "--annotator_column=ASSIGNMENT:worker_id "
-        "--where=ASSIGNMENT:status=APPROVED",
-        {"a": "cat", "b": "dog"},
-        file="t.tsv",
-    ),
     Case(
         "NA is said to look like no answer",
         "image,annotator,label\na,x,NA\na,y,cat\nb,x,dog\n",

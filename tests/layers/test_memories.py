@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import references
 
 from alim_keras import backend
 from alim_keras.layers import EmbeddingQueue
@@ -50,37 +49,6 @@ def test_the_queue_starts_full_of_unit_rows_of_no_class():
     # In all directions: no two rows alike, no column of one sign.
     assert np.abs(rows @ rows.T - np.eye(50)).max() < 0.999
     assert np.all((rows > 0).any(axis=0) & (rows < 0).any(axis=0))
-
-
-def unit_rows(count, dim, seed):
-    rows = np.random.default_rng(seed).standard_normal((count, dim))
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows.astype("float32")
-
-
-def test_similarities_are_cosines_to_the_means():
-    layer = Prototypes(3, 2)
-    np.testing.assert_array_equal(layer(unit_rows(2, 2, 0)), 0.0)
-    layer.means.assign([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-    # (.6, .8) against (1, 0), (0, 1) and a class that was never seen.
-    np.testing.assert_allclose(
-        layer(np.array([[0.6, 0.8]], "float32")), [[0.6, 0.8, 0.0]], rtol=1e-6
-    )
-
-
-def test_updates_of_the_means_follow_the_loop():
-    layer = Prototypes(4, 5, momentum=0.9)
-    means = np.zeros((4, 5))
-    for step in range(6):
-        q = unit_rows(7, 5, step)
-        # Class 2 stops coming.
-        last = 3 if step < 3 else 2
-        labels = np.random.default_rng(step).integers(0, last, 7)
-        layer.update(q, labels)
-        means = references.prototype_update(means, q, labels, 0.9)
-        np.testing.assert_allclose(layer.means.numpy(), means, atol=2e-6)
-    # Case 26: class 3 never came, its row is a documented zero.
-    np.testing.assert_array_equal(layer.means.numpy()[3], 0.0)
 
 
 LAYERS = [

@@ -1,6 +1,5 @@
 """The table of pseudo labels."""
 
-import keras
 import numpy as np
 import pytest
 from compiling import updating
@@ -17,10 +16,6 @@ def table(**values):
     for name, value in values.items():
         getattr(layer, name).assign(value)
     return layer
-
-
-def numpy(x):
-    return keras.ops.convert_to_numpy(x)
 
 
 def test_an_untouched_row_is_uniform_over_its_set():
@@ -51,18 +46,6 @@ def test_a_refresh_by_hand():
     labels, decided = layer.settled()
     assert labels[4] == 1
     assert decided.tolist() == [False] * 4 + [True, False]
-
-
-def test_a_refresh_with_lambda_and_scale_by_hand():
-    # phi .5, K 1, lambda .5. Row 4: (.35, .2, .1) / .65.
-    # Row 1: (.3, .3, .2) / .8.
-    layer = table(momentum=0.5, use_onehot=0.0, lam=0.5)
-    rows = layer.refresh(INDEX, P, S)
-    expected = 0.5 * np.array([[0, 0.5, 0.5], [0.5, 0.5, 0]])
-    expected += 0.5 * np.array(
-        [[35 / 65, 20 / 65, 10 / 65], [3 / 8, 3 / 8, 2 / 8]]
-    )
-    np.testing.assert_allclose(rows, expected, rtol=1e-6)
 
 
 def test_the_candidate_ratio_is_recorded():

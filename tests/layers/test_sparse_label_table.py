@@ -57,16 +57,10 @@ def outside_labels(sets, only):
 
 
 def compress(row, members, slots):
-    """Keeps the set and the strongest others, spreads the rest; a loop."""
-    kept = set(np.flatnonzero(members).tolist())
-    order = sorted(range(CLASSES), key=lambda c: (-row[c], c))
-    for c in order:
-        if len(kept) < slots:
-            kept.add(c)
-    rest = [c for c in range(CLASSES) if c not in kept]
+    """Keeps the set and the strongest others, spreads the rest."""
+    rest = np.lexsort((-row, -members))[slots:]
     out = np.array(row, "float64")
-    if rest:
-        out[rest] = out[rest].sum() / len(rest)
+    out[rest] = out[rest].sum() / max(len(rest), 1)
     return out
 
 

@@ -114,10 +114,11 @@ def test_mixed_precision_keeps_what_counts_in_float32(policy, half):
 @pytest.mark.parametrize("half", HALVES)
 def test_mixed_precision_trains_as_float32_does(policy, half):
     x, y = tiny.batch(12)
-    options = {"batch_norm": True, "learning_rate": 0.05}
+    views = alim_keras.augment.Views(seed=3, num_operations=1)
+    options = {"batch_norm": True, "learning_rate": 0.05, "views": views}
     full = tiny.pico(**options)
     policy(f"mixed_{half}")
-    model = tiny.pico(**options)
+    model = tiny.pico(compile_options={"run_eagerly": False}, **options)
     for one in (model, full):
         one.pseudo_label_table.use_onehot.assign(0.0)
         one.pseudo_label_table.scale_factor.assign(0.1)
@@ -132,21 +133,8 @@ def test_mixed_precision_trains_as_float32_does(policy, half):
     # No run of skipped steps: every variable has moved.
     for old, new in zip(before, model.trainable_variables):
         assert np.abs(old - new.numpy()).max() > 1e-5, new.path
-
-
-@pytest.mark.parametrize("half", HALVES)
-def test_mixed_precision_compiles(policy, half):
-    policy(f"mixed_{half}")
-    images, candidates, _ = tiny.examples(24)
-    views = alim_keras.augment.Views(seed=3, num_operations=1)
-    model = tiny.pico(
-        batch_norm=True, views=views, compile_options={"run_eagerly": False}
-    )
-    history = tiny.fit(model, tiny.batches(images, candidates, 6), epochs=2)
-    for name in ("loss", "cls_loss", "cont_loss", "mix_loss"):
-        assert np.all(np.isfinite(history[name])), name
-    table = model.pseudo_labels.numpy()
-    np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-5)
+    rows = model.pseudo_labels.numpy()[:12]
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=1e-5)
 
 
 def test_a_step_whose_gradient_overflows_changes_no_weight(policy):
@@ -196,35 +184,20 @@ def test_mixed_precision_normalises_before_it_rounds(policy):
 
 
 def test_weight_decay_is_coupled():
-    # Case 66. 100 steps without a gradient, lr .1, momentum .9, wd 1e-3:
-    # v <- .9 v + .001 w, w <- w - .1 v ends at .913 (Keras's own: .990).
-    def network():
-        return tiny.backbone(batch_norm=True)
-
-    model = tiny.plain(
-        network,
-        count=4,
-        learning_rate=0.1,
-        weight_decay=1e-3,
-        # On JAX False would mean not compiled at all.
-        compile_options={"jit_compile": keras.config.backend() == "jax"},
-    )
+    # Case 66: without a gradient v <- .9 v + wd w, w <- w - lr v.
+    model = tiny.plain(lambda: tiny.backbone(batch_norm=True), weight_decay=0.1)
     for variable in model.trainable_variables:
         variable.assign(np.ones(variable.shape))
-    images, candidates, _ = tiny.examples(4)
-    x = {"image": images, "index": np.arange(4)}
-    weight = np.zeros(4, "float32")
-    for _ in range(100):
-        model.train_on_batch(x, candidates, sample_weight=weight)
+    x, y = tiny.batch(4)
     w, v = 1.0, 0.0
-    for _ in range(100):
-        v = 0.9 * v + 1e-3 * w
+    for _ in range(5):
+        model.train_on_batch(x, y, sample_weight=np.zeros(4, "float32"))
+        v = 0.9 * v + 0.1 * w
         w = w - 0.1 * v
-    assert w == pytest.approx(0.913, abs=1e-3)
     # Kernels, biases, gamma, beta; two of each.
     assert len(model.trainable_variables) == 6
     for variable in model.trainable_variables:
-        np.testing.assert_allclose(variable.numpy(), w, atol=1e-4)
+        np.testing.assert_allclose(variable.numpy(), w, rtol=1e-5)
 
 
 def test_regularisers_of_layers_count():

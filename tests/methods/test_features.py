@@ -11,7 +11,6 @@ from alim_keras.methods import METHODS
 from alim_keras.networks import mlp
 
 COUNT, FEATURES = 48, 6
-NAMES = ("a", "b", "c")
 METHOD_NAMES = ("rc", "pico")
 
 
@@ -79,31 +78,6 @@ def test_flat_vectors_are_predicted_alike(trained):
     for model in (trained, network):
         predicted = model.predict(flat, verbose=0)
         np.testing.assert_allclose(predicted, expected, atol=1e-6)
-
-
-@pytest.mark.tensorflow("its served model is TensorFlow's on any backend")
-def test_the_served_model_takes_flat_vectors(trained, tmp_path):
-    import tensorflow as tf
-
-    from alim_keras.backend.serving import load_served_model
-
-    vectors, _, _ = examples()
-    flat = vectors.reshape(COUNT, FEATURES)
-    trained.export(tmp_path / "served", class_names=NAMES)
-    expected = trained.predict(vectors, verbose=0)
-    served = tf.saved_model.load(tmp_path / "served")
-    assert list(served.signatures) == ["serving_default"]
-    signature = served.signatures["serving_default"]
-    assert signature.structured_input_signature[1][
-        "features"
-    ].shape.as_list() == [None, FEATURES]
-    for size in (1, COUNT):
-        given = tf.constant(flat[:size])
-        found = signature(features=given)["output_0"]
-        np.testing.assert_allclose(found, expected[:size], atol=1e-5)
-    function, shape = load_served_model(str(tmp_path / "served"))
-    assert shape == (FEATURES,)
-    np.testing.assert_allclose(function(flat), expected, atol=1e-5)
 
 
 def test_wrong_vectors_are_named(trained):

@@ -35,7 +35,7 @@ class Batches(keras.utils.PyDataset):
         return keras.tree.map_structure(lambda array: array[part], self.arrays)
 
 
-def sliced(arrays):
+def sliced(*arrays):
     import tensorflow as tf
 
     return tf.data.Dataset.from_tensor_slices(arrays).batch(6)
@@ -59,7 +59,7 @@ def test_every_kind_of_input_trains_alike():
         "generator": lambda: {"x": generator(), "steps_per_epoch": 4},
     }
     if keras.config.backend() == "tensorflow":
-        kinds["tf.data"] = lambda: {"x": sliced((x, y))}
+        kinds["tf.data"] = lambda: {"x": sliced(x, y)}
     results = {}
     for name, arguments in kinds.items():
         model = tiny.plain(tiny.backbone, mixup_weight=1.0)
@@ -68,21 +68,6 @@ def test_every_kind_of_input_trains_alike():
         results[name] = tiny.snapshot(model)
     for name in kinds:
         tiny.assert_same(results["arrays"], results[name])
-
-
-def test_weight_zero_leaves_an_example_out_of_the_loss():
-    # Case 41, without mixup and contrast: half the batch has weight 0, so
-    # the sum is that of the other half, the divisor twice as large.
-    x, y = tiny.batch(8)
-    options = {"count": 24, "learning_rate": 0.2}
-    first = tiny.plain(tiny.backbone, **options)
-    weight = np.repeat([1.0, 0.0], 4).astype("float32")
-    first.train_on_batch(x, y, sample_weight=weight)
-    second = tiny.plain(tiny.backbone, count=24, learning_rate=0.1)
-    half = {name: value[:4] for name, value in x.items()}
-    second.train_on_batch(half, y[:4])
-    for a, b in zip(first.trainable_variables, second.trainable_variables):
-        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-6)
 
 
 def test_on_batch_methods():
@@ -135,25 +120,19 @@ def test_images_of_any_dtype_train_alike(dtype):
 # Pixels.
 
 
-def scaled_images(kind, count=24):
-    """Float images as a program may scale them by mistake."""
-    images = tiny.examples(count)[0].astype("float32")
-    return {
-        "0 to 1": images / 255,
-        "-1 to 1": images / 127.5 - 1,
-        "standardised": (images / 255 - 0.48) / 0.23,
-        "0 and 1": np.round(images / 255),
-    }[kind]
-
-
-SCALED = ("0 to 1", "-1 to 1", "standardised", "0 and 1")
+SCALED = {
+    "0 to 1": lambda x: x / 255,
+    "-1 to 1": lambda x: x / 127.5 - 1,
+    "standardised": lambda x: (x / 255 - 0.48) / 0.23,
+    "0 and 1": lambda x: np.round(x / 255),
+}
 
 
 @pytest.mark.parametrize("kind", SCALED)
 @pytest.mark.parametrize("how", ["train", "evaluation", "fit", "validation"])
 def test_scaled_pixels_are_refused(how, kind):
-    images, (_, y) = scaled_images(kind), tiny.batch(24)
-    x = {"image": images, "index": np.arange(24)}
+    x, y = tiny.batch(24)
+    images = x["image"] = SCALED[kind](np.float32(x["image"]))
     model = tiny.plain(tiny.backbone)
     before = tiny.snapshot(model)
 
@@ -175,13 +154,12 @@ def test_scaled_pixels_are_refused(how, kind):
     act(check_pixels=False)
 
 
-@pytest.mark.parametrize("kind", ["PyDataset", "tf.data"])
-def test_a_data_set_of_ones_own_is_looked_at(kind):
-    if kind == "tf.data" and keras.config.backend() != "tensorflow":
+@pytest.mark.parametrize("make", [Batches, sliced])
+def test_a_data_set_of_ones_own_is_looked_at(make):
+    if make is sliced and keras.config.backend() != "tensorflow":
         pytest.skip("tf.data is TensorFlow's")
-    _, y = tiny.batch(24)
-    x = {"image": scaled_images("0 to 1"), "index": np.arange(24)}
-    data = Batches(x, y) if kind == "PyDataset" else sliced((x, y))
+    x, y = tiny.batch(24)
+    data = make({**x, "image": np.float32(x["image"]) / 255}, y)
     model = tiny.plain(tiny.backbone)
     with pytest.raises(DataError, match="6 float images, of 6,"):
         tiny.fit(model, data)
@@ -253,21 +231,22 @@ def test_the_form_of_a_batch_is_checked():
     checks.check_batch(both, y, 3, ("weak", "strong"))
 
 
-@pytest.mark.parametrize("kind", ["no shape", "feature map", "open size"])
-def test_the_form_of_the_backbone_is_checked(kind):
-    if kind == "no shape":
-        network, words = keras.Sequential([keras.layers.Dense(2)]), "Input"
-    elif kind == "feature map":
-        inputs = keras.Input((4, 4, 1))
-        network = keras.Model(inputs, keras.layers.Conv2D(2, 3)(inputs))
-        words = r"output_shape=\(None, 2, 2, 2\)"
-    else:
-        inputs = keras.Input((None, None, 1))
-        x = keras.layers.GlobalAveragePooling2D()(inputs)
-        network = keras.Model(inputs, x)
-        words = r"input_shape=\(None, None, None, 1\)"
+@pytest.mark.parametrize(
+    ("shape", "layer", "words"),
+    [
+        (None, keras.layers.Dense(2), "Input"),
+        ((4, 4, 1), keras.layers.Conv2D(2, 3), r"output_shape=.*, 2, 2, 2\)"),
+        (
+            (None, None, 1),
+            keras.layers.GlobalAveragePooling2D(),
+            r"input_shape=\(None, None, None, 1\)",
+        ),
+    ],
+)
+def test_the_form_of_the_backbone_is_checked(shape, layer, words):
+    layers = [layer] if shape is None else [keras.Input(shape), layer]
     with pytest.raises(ValueError, match=words):
-        alim_keras.PiCO(network, 3, 4)
+        alim_keras.PiCO(keras.Sequential(layers), 3, 4)
 
 
 @pytest.mark.parametrize("how", ["data set", "fit", "train_on_batch"])

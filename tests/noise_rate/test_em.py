@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from scipy.special import softmax
 
 from alim_keras import noise_rate
 from alim_keras.data import simulate_candidates
@@ -35,31 +36,26 @@ def planted(protocol, eta, count=6000, classes=6, sharpness=1.0, q=0.3):
 
 
 def slow_em(logits, candidates, temperature, shrinkage=20.0, guess=(5.0, 0.2)):
-    """E- and M-steps example by example, until nothing moves."""
+    """E- and M-steps until nothing moves."""
     count, classes = logits.shape
-    sizes = [int(sum(row)) for row in candidates]
-    masses = []
-    for row, inside in zip(logits, candidates):
-        p = np.exp(row / temperature - max(row / temperature))
-        masses.append(sum(p[c] for c in range(classes) if inside[c]) / sum(p))
+    sizes = candidates.sum(axis=1)
+    mass = (softmax(logits / temperature, axis=1) * candidates).sum(axis=1)
 
-    def e_step(rate, mass, size):
+    def e_step(rate):
         # P(S | y outside) / P(S | y inside) = (C - 1 over s - 1)
         # / (C - 1 over s) = s / (C - s)
-        outside = rate * (1 - mass) * size / (classes - size)
+        outside = rate * (1 - mass) * sizes / (classes - sizes)
         return outside / ((1 - rate) * mass + outside)
 
-    common = 0.3
+    common, rates = 0.3, np.full(classes, 0.3)
     for _ in range(3000):
-        total = sum(e_step(common, m, s) for m, s in zip(masses, sizes))
-        common = (total + guess[0] * guess[1]) / (count + guess[0])
-    rates = dict.fromkeys(sizes, 0.3)
+        common = e_step(common).sum() + guess[0] * guess[1]
+        common /= count + guess[0]
+    many = np.bincount(sizes, minlength=classes)
     for _ in range(3000):
-        for size in rates:
-            mine = [m for m, s in zip(masses, sizes) if s == size]
-            total = sum(e_step(rates[size], m, size) for m in mine)
-            rates[size] = (total + shrinkage * common) / (len(mine) + shrinkage)
-    return sum(rates[s] for s in sizes) / count, rates
+        total = np.bincount(sizes, e_step(rates[sizes]), classes)
+        rates = (total + shrinkage * common) / (many + shrinkage)
+    return rates[sizes].mean(), {size: rates[size] for size in set(sizes)}
 
 
 def test_certain_predictions_by_hand():

@@ -1,9 +1,8 @@
 """Near duplicates, outliers and the map of the items."""
 
-import json
-
 import numpy as np
 import pytest
+from sample_report import data_of
 from sample_report import sample_audit
 
 from alim_keras.report import embeddings
@@ -85,22 +84,16 @@ def test_few_items_and_narrow_features(width):
     assert embeddings.survey(features[:2], IDS[:2], LABELS[:2]) is None
 
 
-def embedded(text):
-    """Returns what the page's script reads."""
-    part = text.partition('<script type="application/json" id="data">')[2]
-    return json.loads(part.partition("</script>")[0])
-
-
 def test_the_tables_are_files_and_the_page_holds_the_points(tmp_path):
     bare = sample_audit(bare=True)
-    assert embedded(bare.to_html())["map"] is None
+    assert data_of(bare.to_html())["map"] is None
     assert "Outliers" not in bare.to_html()
     features = np.random.default_rng(0).normal(size=(200, 12))
     audit = sample_audit(features=features)
     names = {path.rsplit("/", 1)[-1] for path in audit.write(tmp_path)}
     assert {"duplicates.csv", "outliers.csv"} <= names
     text = audit.to_html()
-    data = embedded(text)["map"]
+    data = data_of(text)["map"]
     assert data["ids"] == audit.labels["id"].tolist()
     places = np.array(data["places"])
     assert places.shape == (200, 2)

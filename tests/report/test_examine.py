@@ -1,7 +1,7 @@
-import csv
 import json
 
 import numpy as np
+import own
 import pandas as pd
 import pytest
 from sample_report import NAMES
@@ -252,8 +252,7 @@ def test_the_files(tmp_path):
     paths = small(noise_rate=1 / 3).write(tmp_path / "audit")
     rows = {}
     for path in paths:
-        with open(path, encoding="utf-8", newline="") as file:
-            rows[path.rsplit("/")[-1]] = list(csv.DictReader(file))
+        rows[path.rsplit("/")[-1]] = own.read_rows(path)
     names = "labels.csv review.csv noise_by_class.csv confusions.csv".split()
     assert list(rows) == names
     assert json.loads(rows["labels.csv"][0]["candidates"]) == ["dog", "elk"]

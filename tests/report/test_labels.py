@@ -2,12 +2,15 @@ import csv
 import json
 
 import numpy as np
+import own
 import pandas as pd
 import pytest
 
+from alim_keras.data import CandidateSets
 from alim_keras.report import label_rows
 from alim_keras.report import labels as module
 from alim_keras.report import settled_labels
+from alim_keras.report import write_classes
 
 NAMES = ["cat", 'dog, "small"', "ant\nhill", "Österreich"]
 SETS = np.array([[1, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 1], [1, 0, 0, 0]], bool)
@@ -56,6 +59,7 @@ def test_each_column_by_hand():
         ([0.2, 0.25, 0.25, 0.2, 0.1], [1, 0, 0, 0, 0], [1, 1, 1, 0, 0]),
         # Exactly a half is enough; a row without any weight says nothing.
         ([0.5, 0.5], [1, 0], [1, 0]),
+        ([0.25, 0.25, 0.25, 0.25], [1, 0, 0, 0], [1, 1, 0, 0]),
         ([0.0, 0.0], [1, 0], [1, 0]),
     ],
 )
@@ -101,8 +105,7 @@ def _frame(weights, sets, names):
 def test_the_file_is_read_back_as_the_same_sets_and_names(tmp_path):
     path = tmp_path / "labels.csv"
     module.write_table(path, _frame(WEIGHTS, SETS, NAMES))
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = own.read_rows(path)
     assert ",".join(rows[0]) == (
         "id,candidates,label,probability,runner_up,margin,outside,undecided,"
         "suggested,source,suspicion"
@@ -147,3 +150,54 @@ def test_an_untouched_row_is_its_set():
     assert frame["probability"][0] == 0.5
     assert frame["suspicion"][0] == 0
     assert frame["undecided"][0]
+
+
+ANIMALS = ["ant", "bee, small", "cat", "dog"]
+# Three sets of two, one of three, one of one.
+GIVEN = CandidateSets.from_lists(
+    [[0, 1], [0, 2], [0, 1], [0, 1, 2], [3]], class_names=ANIMALS
+)
+
+
+@pytest.mark.parametrize(
+    "mass, expected",
+    [
+        ([5, 9, 1, 7], "medium many few many"),
+        ([2, 2, 2], "many medium few"),
+        ([1, 2], "medium many"),
+        (range(9), "few few few medium medium medium many many many"),
+    ],
+)
+def test_groups_are_thirds_by_mass(mass, expected):
+    assert module.mass_groups(mass).tolist() == expected.split()
+
+
+@pytest.mark.parametrize("truth", [True, False])
+def test_the_file_of_classes(tmp_path, truth):
+    mean = write_classes(
+        tmp_path / "classes.csv",
+        GIVEN,
+        settled=np.array([0, 0, 1, 1, 3]),
+        labels=np.array([0, 2, 1, 1, 3]) if truth else None,
+        test=(np.array([0, 0, 0, 1, 1]), np.array([0, 0, 2, 1, 3]))
+        if truth
+        else None,
+    )
+    with open(tmp_path / "classes.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    assert ",".join(rows[0]) == (
+        "class,group,given,given_mass,settled,training_images,test_images,"
+        "test_accuracy"
+    )
+    expected = [
+        ["ant", "many", "4", "1.8333", "2", "1", "3", "0.6667"],
+        ["bee, small", "many", "3", "1.3333", "2", "2", "2", "0.5000"],
+        ["cat", "few", "2", "0.8333", "0", "1", "0", ""],
+        ["dog", "medium", "1", "1.0000", "1", "1", "0", ""],
+    ]
+    if truth:
+        assert mean == pytest.approx((2 / 3 + 1 / 2) / 2)
+    else:
+        assert mean is None
+        expected = [[*row[:5], "", "", ""] for row in expected]
+    assert rows[1:] == expected

@@ -3,7 +3,6 @@ import hashlib
 import html
 import html.parser
 import io
-import json
 import re
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 from sample_report import HOSTILE
+from sample_report import data_of
 from sample_report import sample_audit
 
 from alim_keras.errors import CheckpointError
@@ -54,14 +54,6 @@ def read(text):
     reader.close()
     assert not open_tags
     return tags, attributes, re.sub(r"\s+", " ", "".join(words))
-
-
-def data_of(text):
-    """Returns what the page's script reads."""
-    (found,) = re.findall(
-        r'<script type="application/json" id="data">(.*?)</script>', text
-    )
-    return json.loads(found)
 
 
 def test_the_page_says_what_the_audit_found(text, audit):

@@ -4,6 +4,8 @@ import pytest
 from alim_keras import noise_rate
 from alim_keras.data import CandidateSets
 from alim_keras.data.annotators import VoteArrays
+from alim_keras.errors import ConfigError
+from alim_keras.errors import DataError
 from alim_keras.noise_rate import wilson
 
 
@@ -111,3 +113,68 @@ def test_votes_of_annotators_who_err_apart():
     ]
     assert found.details == {"examples": 2000, "alone": np.mean(alone)}
     assert found.high == np.mean(alone) and found.method == "votes"
+
+
+def test_wilson_by_hand():
+    # z^2 = 3.84146; (.25 + 3.84146 / 40) / (1 + 3.84146 / 20) = 0.290289;
+    # z sqrt(.25 * .75 / 20 + 3.84146 / 1600) / 1.192073 = 0.178428
+    low, high = wilson(5, 20)
+    assert low == pytest.approx(0.290289 - 0.178428, abs=1e-4)
+    assert high == pytest.approx(0.290289 + 0.178428, abs=1e-4)
+    # None of 10: 0 to z^2 / (n + z^2) = 3.84146 / 13.84146
+    assert wilson(0, 10) == (0.0, pytest.approx(0.277533, abs=1e-5))
+    assert wilson(10, 10) == (pytest.approx(1 - 0.277533, abs=1e-5), 1.0)
+
+
+def test_counts_labels_outside_their_sets():
+    candidates = np.tile([[1, 1, 0]], (20, 1))
+    labels = [0] * 9 + [1] * 6 + [2] * 5
+    found = noise_rate.annotated(labels, candidates)
+    assert found.value == 0.25
+    assert (found.low, found.high) == wilson(5, 20)
+    assert found.details["wrong"] == 5 and found.details["labels"] == 20
+    assert "5 of 20" in found.reason and "60 more labels" in found.reason
+
+
+def test_no_labels_are_refused():
+    with pytest.raises(DataError, match="0 labels"):
+        noise_rate.annotated([], np.zeros((0, 3)))
+
+
+@pytest.mark.parametrize("folds", [2, 3, 7])
+def test_every_row_is_predicted_once_without_having_been_trained_on(folds):
+    calls = []
+
+    def fit_predict(train_rows, predict_rows):
+        calls.append((train_rows, predict_rows))
+        # A prediction that shows whose it is, and by which call.
+        return np.stack(
+            [predict_rows, np.full(len(predict_rows), len(calls))], 1
+        )
+
+    logits = noise_rate.out_of_fold(fit_predict, 7, folds, seed=1)
+    assert logits[:, 0].tolist() == list(range(7))
+    assert len(calls) == folds
+    for number, (train_rows, predict_rows) in enumerate(calls, 1):
+        both = np.concatenate([train_rows, predict_rows])
+        assert sorted(both) == list(range(7))
+        assert (np.diff(train_rows) > 0).all()
+        assert 7 // folds <= len(predict_rows) <= -(-7 // folds)
+        assert (logits[predict_rows, 1] == number).all()
+
+
+def test_groups_stay_in_one_fold():
+    groups = np.arange(7) // 2
+    parts = []
+    noise_rate.out_of_fold(
+        lambda _, rows: parts.append(set(groups[rows])) or np.zeros(len(rows)),
+        *(7, 2),
+        groups=groups,
+    )
+    assert not parts[0] & parts[1]
+
+
+@pytest.mark.parametrize("folds", [1, 5])
+def test_impossible_folds_are_refused(folds):
+    with pytest.raises(ConfigError, match=f"folds={folds}"):
+        noise_rate.out_of_fold(None, 4, folds)

@@ -1,4 +1,4 @@
-"""On JAX, two devices or two processes train as one device does."""
+"""TensorFlow, JAX, two of its devices and two processes train alike."""
 
 import os
 import socket
@@ -15,18 +15,14 @@ pytest.importorskip("jax", reason="needs JAX, of the extra `test`")
 
 @pytest.fixture(scope="module")
 def start(repository, tmp_path_factory):
-    """Starts jax_devices_run.py; returns the process and its result's path."""
-    folder = tmp_path_factory.mktemp("jax_devices")
+    """Starts backend_run.py; returns the process and its result's path."""
+    folder = tmp_path_factory.mktemp("backends")
 
     def start(distribute, end, **environment):
-        end = folder / end
+        script = repository / "tests" / "backend_run.py"
+        places = folder / "start.npz", folder / end
         process = subprocess.Popen(
-            [
-                sys.executable,
-                repository / "tests" / "jax_devices_run.py",
-                distribute,
-                end,
-            ],
+            [sys.executable, script, distribute, *places],
             env={
                 **os.environ,
                 "KERAS_BACKEND": "jax",
@@ -41,7 +37,7 @@ def start(repository, tmp_path_factory):
             stderr=subprocess.PIPE,
             text=True,
         )
-        return process, end
+        return process, places[1]
 
     return start
 
@@ -61,6 +57,19 @@ def results(*started):
 def one_device(start):
     (found,) = results(start("none", "one.npz"))
     return found
+
+
+def test_the_run_was_one_that_could_differ(one_device):
+    assert 0.0 < one_device["lam"] <= 1.0
+    assert np.ptp(one_device["labels"]) > 0.5
+    (steps,) = (v for k, v in one_device.items() if k.endswith("iteration"))
+    assert steps == 9
+    assert_something_happened(one_device, least=1e-2)
+
+
+def test_tensorflow_trains_as_jax_does(start, one_device):
+    (found,) = results(start("none", "tf.npz", KERAS_BACKEND="tensorflow"))
+    assert_equal_numbers(found, one_device, rtol=0, atol=1e-4)
 
 
 def test_two_devices_train_as_one_does(start, one_device):
@@ -83,9 +92,3 @@ def test_two_processes_train_as_one_does(start, one_device):
         assert_equal_numbers(found, one_device)
         # Between steps a process's variables are its own.
         assert set(found["copies"]) == {1}
-
-
-def test_the_run_was_one_that_could_differ(one_device):
-    assert 0.0 < one_device["lam"] <= 1.0
-    assert np.ptp(one_device["labels"]) > 0.5
-    assert_something_happened(one_device, least=1e-2)
