@@ -109,13 +109,10 @@ class Command:
         for group in self.all_groups():
             for field, text_ in help_texts(group):
                 if names is None or field.name in names:
-                    is_switch = isinstance(field.default, bool)
-                    given = (field.name, field.default, text_)
                     flag = flags.Flag(
-                        field.metadata["parser"],
-                        None,
-                        *given,
-                        boolean=is_switch,
+                        *(field.metadata["parser"], None),
+                        *(field.name, field.default, text_),
+                        boolean=isinstance(field.default, bool),
                     )
                     flags.DEFINE_flag(flag, parsed, _title(group))
         return parsed
@@ -153,22 +150,17 @@ class Command:
         return values, origins, words
 
     def _name_words(self, words):
-        last = self.words[-1] if self.words else ""
-        fixed = self.words[:-1] if last.startswith("[") else self.words
-        if len(words) < len(fixed):
+        fixed = [name for name in self.words if not name.startswith("[")]
+        further, rest = self.words[len(fixed) :], words[len(fixed) :]
+        if len(words) < len(fixed) or (rest and not further):
+            wanted = " ".join(self.words).upper() or "no words"
             raise ConfigError(
-                f"Expected {' '.join(self.words).upper()} after alim_keras."
-                f"{self.name}. Received: {' '.join(words) or 'nothing'}"
+                f"Expected {wanted} after alim_keras.{self.name}, and flags "
+                "--name=value, switches --name or --noname. Received: "
+                f"{' '.join(words) or 'nothing'}"
             )
         named = dict(zip(fixed, words))
-        if fixed != self.words:
-            named[last.strip("[.]")] = words[len(fixed) :]
-        elif len(words) > len(fixed):
-            raise ConfigError(
-                f"Unexpected word {words[len(fixed)]!r}: flags are written "
-                "--name=value, switches --name or --noname."
-            )
-        return named
+        return named | {name.strip("[.]"): rest for name in further}
 
     def help(self, full=False):
         """Returns the text of `--help` or `--helpfull`."""
@@ -211,8 +203,8 @@ class Line:
 
     def group(self, group):
         """Returns an instance of a dataclass of settings."""
-        names = [field.name for field in dataclasses.fields(group)]
-        return group(**{name: self.values[name] for name in names})
+        fields = dataclasses.fields(group)
+        return group(**{f.name: self.values[f.name] for f in fields})
 
     def refuse_typed(self, names, why):
         """Raises for flags that go unread, but not for those in files."""

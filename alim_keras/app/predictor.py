@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import pathlib
-import zipfile
 from collections.abc import Callable
 
 import keras
@@ -27,11 +26,6 @@ _GRAPH = "saved_model.pb"
 _ADVICE = (
     "Give the folder of a finished run, its model.keras or its saved_model "
     "folder; python -m alim_keras.export RUN_FOLDER makes both."
-)
-# How a damaged model, or one of classes that are not here, fails to load.
-_UNREADABLE = (
-    *(OSError, ValueError, TypeError, KeyError, IndexError, ImportError),
-    *(RuntimeError, EOFError, zipfile.BadZipFile),
 )
 
 
@@ -85,7 +79,8 @@ def load_predictor(path):
         num_classes = function(np.zeros((1, *shape), "float32")).shape[1]
     except CheckpointError:
         raise
-    except _UNREADABLE as error:
+    except Exception as error:
+        # Damaged files, and classes that are not here, fail in many ways.
         raise CheckpointError(
             f"{path} cannot be loaded; it may be damaged: {one_line(error)}. "
             f"{_ADVICE} A saved_model needs no classes of your own."

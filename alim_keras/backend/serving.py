@@ -68,17 +68,10 @@ def load_served_model(path):
     """Reads a SavedModel that `save_served_model` wrote.
 
     Returns a function from arrays to arrays of probabilities, and the shape of
-    one input that the network was trained on. Raises CheckpointError if it
-    cannot be read, or is of another kind.
+    one input that the network was trained on. Raises CheckpointError if it is
+    of another kind.
     """
-    try:
-        served = tf.saved_model.load(path)
-    # A truncated file of variables is an IndexError.
-    except (OSError, ValueError, IndexError, tf.errors.OpError) as error:
-        first_line = (str(error).strip().splitlines() or ["no message"])[0]
-        raise CheckpointError(
-            f"The SavedModel in {path} cannot be read: {first_line}"
-        ) from error
+    served = tf.saved_model.load(path)
     if not (hasattr(served, "serve") and hasattr(served, "input_shape")):
         raise CheckpointError(
             f"The SavedModel in {path} is not one that this version of "
