@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 import numpy as np
+import pandas as pd
 
 from alim_keras.app import cli
 from alim_keras.app import process
@@ -133,8 +134,6 @@ def main(line):
 
 def _history(folder):
     """Returns the sound rows of metrics.csv as a data frame, or None."""
-    import pandas as pd
-
     from alim_keras.callbacks import read_metrics
 
     rows = read_metrics(folder.file("metrics.csv"))

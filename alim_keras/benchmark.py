@@ -10,7 +10,11 @@ import json
 import sys
 import time
 
+import numpy as np
+
 from alim_keras.app import cli
+from alim_keras.app import defaults
+from alim_keras.app import load
 from alim_keras.app import process
 from alim_keras.app.config import TRAINING
 from alim_keras.app.values import number
@@ -45,8 +49,6 @@ _STEPS = 20
 def main(line):
     """Measures, and prints what was found."""
     from alim_keras.app import build
-    from alim_keras.app import defaults
-    from alim_keras.app import load
 
     config = defaults.filled(line.config)
     build.check(config)
@@ -71,7 +73,6 @@ def make_turns(config, training):
     normalised images that is on the device already.
     """
     import keras
-    import numpy as np
 
     from alim_keras import backend
     from alim_keras.app import build
@@ -168,8 +169,6 @@ def record(config, training, samples):
     network: the limit is `passes` of them and one forward pass, the key
     encoder's, which is taken for a third of one.
     """
-    import numpy as np
-
     from alim_keras.app import build
 
     seconds = {name: float(np.median(each)) for name, each in samples.items()}

@@ -10,8 +10,12 @@ import sys
 import warnings
 
 from alim_keras.app import cli
+from alim_keras.app import defaults
+from alim_keras.app import load
 from alim_keras.app import process
 from alim_keras.app.config import TRAINING
+from alim_keras.data import known_data
+from alim_keras.report import findings
 
 COMMAND = cli.Command(
     name="check",
@@ -46,11 +50,6 @@ def main(line):
 
 
 def _check(line):
-    from alim_keras.app import defaults
-    from alim_keras.app import load
-    from alim_keras.data import known_data
-    from alim_keras.report import findings
-
     load.check_use(line)
     origins = {line.origins.get(name) for name in ("method", "network")}
     if origins - {None, "default"}:

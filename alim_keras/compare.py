@@ -16,14 +16,18 @@ import shutil
 import sys
 import time
 
+import pandas as pd
+
 from alim_keras import train
 from alim_keras.app import cli
+from alim_keras.app import load
 from alim_keras.app import process
 from alim_keras.app.config import TRAINING
 from alim_keras.app.config import Config
 from alim_keras.app.values import path
 from alim_keras.app.values import text
 from alim_keras.app.values import whole
+from alim_keras.data import known_data
 from alim_keras.errors import AlimError
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
@@ -125,8 +129,6 @@ def make_cells(line, out):
         ConfigError: For whatever cannot work, before anything has run.
         CheckpointError: Cells of other settings stand in the folder.
     """
-    from alim_keras.app import load
-
     load.check_use(line)
     given = _given(line.config)
     line.refuse_typed(
@@ -200,8 +202,6 @@ def make_row(name, config):
 
 def _given(config):
     """Returns the file of sets that are not simulated, or None."""
-    from alim_keras.data import known_data
-
     if config.candidates.candidates_file:
         return config.candidates.candidates_file
     dataset = config.data.dataset
@@ -289,8 +289,6 @@ def train_cell(cell):
 
 def write(cells, out):
     """Writes tables of what is finished; returns the frame of cells.csv."""
-    import pandas as pd
-
     frame = pd.DataFrame([_numbers(cell) for cell in cells])
     frame = frame.astype({"test_accuracy": float})
     changes = _differences(cells, frame)
@@ -331,8 +329,6 @@ def _differences(cells, frame):
     Both runs of a pair differ in ALIM alone and share sets and draws, so the
     error is that of the differences within the seeds.
     """
-    import pandas as pd
-
     runs = [cell.config.replace(run_dir=None) for cell in cells]
     runs, pairs = dict(zip(runs, frame.itertuples())), []
     for config, with_alim in runs.items():

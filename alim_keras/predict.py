@@ -11,6 +11,8 @@ import itertools
 import sys
 import warnings
 
+import numpy as np
+
 from alim_keras.app import cli
 from alim_keras.app import process
 from alim_keras.app.values import choice
@@ -78,8 +80,6 @@ def main(line):
 
 def _write(options, predictor, items, skipped):
     """Writes a row for each item to stdout."""
-    import numpy as np
-
     names = predictor.class_names
     writer = csv.writer(sys.stdout, lineterminator="\n")
     top = min(options.top_k, len(names))

@@ -12,6 +12,8 @@ import os
 import sys
 
 from alim_keras.app import cli
+from alim_keras.app import defaults
+from alim_keras.app import load
 from alim_keras.app import process
 from alim_keras.app.config import TRAINING
 
@@ -45,7 +47,6 @@ def main(line):
     from alim_keras import backend
     from alim_keras.app import artefacts
     from alim_keras.app import build
-    from alim_keras.app import load
     from alim_keras.app.run_folder import RunFolder
 
     config = line.config
@@ -97,9 +98,7 @@ def train(config, folder, scope, replicas=1, publish=True):
     from alim_keras import backend
     from alim_keras.app import artefacts
     from alim_keras.app import build
-    from alim_keras.app import defaults
     from alim_keras.app import features
-    from alim_keras.app import load
     from alim_keras.app import noise
     from alim_keras.app import run_folder
     from alim_keras.app.verdict import verdict
@@ -182,7 +181,6 @@ def _frozen_run(config, folder, scope, replicas, publish):
     """Returns the `OpenRun` of the run that trains the head first."""
     from alim_keras import backend
     from alim_keras.app import build
-    from alim_keras.app import defaults
     from alim_keras.app.run_folder import RunFolder
 
     first = RunFolder(f"{folder.path}-frozen")

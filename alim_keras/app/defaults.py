@@ -9,7 +9,10 @@ import dataclasses
 import math
 import os
 
+import numpy as np
+
 from alim_keras import files
+from alim_keras.data import known_data
 from alim_keras.data.annotators import shared_votes
 from alim_keras.data.images import DiskImages
 from alim_keras.data.training_set import holdout_split
@@ -65,13 +68,7 @@ WITHOUT_WEIGHTS = (
 
 def is_own(dataset, network=None):
     """Returns whether the rules choose: for own data, or --network=auto."""
-    if network == "auto":
-        return True
-    if not os.path.isabs(dataset):
-        return False
-    from alim_keras.data import known_data
-
-    return known_data.is_table(dataset)
+    return network == "auto" or known_data.is_table(dataset)
 
 
 def standard(values):
@@ -144,14 +141,9 @@ def arranged(config, training):
     Raises:
         ConfigError: The part to train on does not fill a batch.
     """
-    side, images = config.data.image_size, training.images
-    if side and isinstance(images, DiskImages):
-        form = (side, images.shape[-1])
-        training = dataclasses.replace(
-            training,
-            images=images.with_form(*form),
-            test_images=training.test_images.with_form(*form),
-        )
+    if config.data.image_size:
+        channels = training.images.shape[-1]
+        training = with_form(training, config.data.image_size, channels)
     trained, held_out = holdout_split(
         training.ids, config.train.holdout, config.run.seed, training.copies
     )
@@ -163,6 +155,19 @@ def arranged(config, training):
             f"--batch_size={config.train.batch_size}"
         )
     return training
+
+
+def with_form(training, side, channels):
+    """Returns a `TrainingSet` whose image files are decoded in another form."""
+    if not isinstance(training.images, DiskImages):
+        return training
+    return dataclasses.replace(
+        training,
+        images=training.images.with_form(side, channels),
+        test_images=training.test_images.with_form(side, channels),
+        mean=np.broadcast_to(training.mean, channels).tolist(),
+        std=np.broadcast_to(training.std, channels).tolist(),
+    )
 
 
 def describe(reasons):

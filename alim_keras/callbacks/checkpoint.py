@@ -158,7 +158,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         write_atomically(self.state_file, json.dumps(state, indent=1))
 
     def _problem(self, state):
-        """Returns what is wrong with the file of weights of a state, or None."""
+        """Returns what is wrong with a state's file of weights, or None."""
         if "weights" not in state:
             return f"{self.folder} holds no other checkpoint"
         path = os.path.join(self.folder, state["weights"])
