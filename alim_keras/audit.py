@@ -1,9 +1,7 @@
 """Settles the label of each training image, and lists labels to review.
 
-    python -m alim_keras.audit runs/labels-pico-seed0 --folds=3
-
 Writes labels.csv, review.csv, tables of classes and annotators, and
-report.html into the run folder. The same from Python: `alim_keras.audit`.
+report.html into the run folder. The same from Python: alim_keras.audit.
 """
 
 import dataclasses
@@ -50,11 +48,7 @@ class AuditConfig:
 
 COMMAND = cli.Command(
     name="audit",
-    doc=(
-        "Says what is in each training image of a run and which labels a "
-        "person should look at again: labels.csv, review.csv, tables of "
-        "classes and annotators, and report.html."
-    ),
+    doc=__doc__,
     groups=(AuditConfig, ReopenConfig),
     words=("run",),
     examples=(

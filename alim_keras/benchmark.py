@@ -1,8 +1,8 @@
-"""Measures what a training step costs, beside a plain one of its network.
+"""Measures a training step of ALIM beside a plain one of the same network.
 
-    python -m alim_keras.benchmark --preset=cifar10 --precision=mixed_bfloat16
-
-Without any flag the built-in digits run is measured.
+In one process, in turns. It takes training's flags too; those that do not
+shape a step are ignored. Without any flag the built-in digits run is measured.
+Prints JSON.
 """
 
 import dataclasses
@@ -34,11 +34,7 @@ class BenchmarkConfig:
 
 COMMAND = cli.Command(
     name="benchmark",
-    doc=(
-        "Measures a training step of ALIM beside a plain training step of the "
-        "same network: one process, in turns. It takes training's flags too; "
-        "those that do not shape a step are ignored. Prints JSON."
-    ),
+    doc=__doc__,
     groups=(BenchmarkConfig, *TRAINING),
     examples=("benchmark --preset=cifar10 --width=16",),
 )

@@ -1,7 +1,5 @@
 """Reads labels and images, trains nothing, says what was found.
 
-    python -m alim_keras.check --dataset=labels.csv --images=photos
-
 It takes training's flags: the line that is checked is the line that trains.
 Ends with 3 if training would refuse the data.
 """
@@ -19,10 +17,7 @@ from alim_keras.report import findings
 
 COMMAND = cli.Command(
     name="check",
-    doc=(
-        "Reads labels and images as training would, trains nothing, and says "
-        "what was found and what will happen. It takes training's flags."
-    ),
+    doc=__doc__,
     groups=TRAINING,
     examples=(
         "check --dataset=labels.csv --images=photos",

@@ -1,9 +1,8 @@
 """Compares methods, with and without ALIM, over noise levels and seeds.
 
-    python -m alim_keras.compare --methods=rc,rc+alim --dataset=fashion_mnist
-
-The same command continues where it was stopped. docs/compare.md describes the
-rows and the files.
+Trains the grid, one run after the other, and writes tables of mean and
+standard deviation; docs/compare.md describes them. The same command continues.
+It takes training's flags, for all cells.
 """
 
 import contextlib
@@ -61,13 +60,10 @@ class CompareConfig:
 
 COMMAND = cli.Command(
     name="compare",
-    doc=(
-        "Trains a grid of methods, noise and seeds, one run after the other, "
-        "and writes tables of mean and standard deviation. The same command "
-        "continues. It takes training's flags, for all cells."
-    ),
+    doc=__doc__,
     groups=(CompareConfig, *TRAINING),
     examples=("compare --methods=rc,rc+alim --noise_levels=0,0.3",),
+    continues=True,
 )
 _ROW = re.compile(r"([^+\[\]]+)(\+alim)?(?:\[([^\[\]]+)\])?")
 # A row without ALIM has the defaults of ALIM's flags, so it is the method.
@@ -260,7 +256,6 @@ def train_cell(cell):
     import keras
 
     from alim_keras import backend
-    from alim_keras.app import build
 
     config, folder = cell.config, cell.folder
     with folder.lock():
@@ -270,7 +265,6 @@ def train_cell(cell):
         scope, replicas = backend.make_strategy(
             config.machine.distribute, config.machine.replicas
         )
-        build.check(config, replicas)
         with (
             open(folder.file("log.txt"), "a", encoding="utf-8") as log,
             contextlib.redirect_stdout(log),

@@ -467,16 +467,20 @@ class HeldOut:
         """
         if self._model is not model:
             self._model, self._infer = model, inference(model)
-        logits, candidates = [], []
-        for x, y in self.data:
-            logits.append(keras.ops.convert_to_numpy(self._infer(x)))
-            candidates.append(keras.ops.convert_to_numpy(y))
-        return cautious(np.concatenate(logits), np.concatenate(candidates))
+        return cautious(*self._infer(self.data))
 
 
 def inference(model):
-    """Returns the function from a batch's x to logits, in inference mode.
+    """Returns the function from batches `(x, y)` to logits and y, as arrays.
 
-    They are out of fold for a model with `folds` and its training examples.
+    The logits `(n, C)` are those of inference mode, and out of fold for a
+    model with `folds` and its training examples.
     """
-    return backend.compiled(model.held_out_logits, model.variables)
+    infer = backend.compiled(model.held_out_logits, model.variables)
+
+    def run(batches):
+        pairs = ((infer(x), y) for x, y in batches)
+        parts = (map(keras.ops.convert_to_numpy, pair) for pair in pairs)
+        return tuple(map(np.concatenate, zip(*parts)))
+
+    return run

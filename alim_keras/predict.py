@@ -1,8 +1,9 @@
-"""Predicts new images, or feature vectors, with a trained model.
+"""Predicts the class of images with a trained model.
 
-    python -m alim_keras.predict runs/digits-pico-seed0 photos > labels.csv
-
-Writes a CSV file: `id`, `label`, `probability`, and the next classes.
+Writes a CSV file: id, label, probability, and the next classes. MODEL is a run
+folder, a model.keras or a saved_model folder: one that you trust. PATHS are
+image files, folders of them however deep, or .npz and .npy files with an array
+of images; for a model of feature vectors, .npz or .npy files of these.
 """
 
 import csv
@@ -40,14 +41,7 @@ class PredictConfig:
 
 COMMAND = cli.Command(
     name="predict",
-    doc=(
-        "Predicts the class of images with a trained model, and writes a CSV "
-        "file: id, label, probability, and the next classes. MODEL is a run "
-        "folder, a model.keras or a saved_model folder: one that you trust. "
-        "PATHS are image files, folders of them however deep, or .npz and "
-        ".npy files with an array of images; for a model of feature vectors, "
-        ".npz or .npy files of these."
-    ),
+    doc=__doc__,
     groups=(PredictConfig,),
     words=("model", "[paths...]"),
     examples=(

@@ -1,9 +1,8 @@
-"""Trains a classifier from images with candidate sets.
+"""Trains an image classifier on candidate label sets.
 
-    python -m alim_keras.train --dataset=cifar100 --norm=scale
-
-`--help` lists the flags that matter most. The run folder that is printed holds
-everything the run leaves; the same command continues an interrupted run.
+Some of them may miss the true label (ALIM, NeurIPS 2023). The run folder that
+is printed holds everything the run leaves; the same command continues an
+interrupted run.
 """
 
 import contextlib
@@ -19,10 +18,7 @@ from alim_keras.app.config import TRAINING
 
 COMMAND = cli.Command(
     name="train",
-    doc=(
-        "Trains an image classifier on candidate label sets, some of which "
-        "miss the true label (ALIM, NeurIPS 2023)."
-    ),
+    doc=__doc__,
     groups=TRAINING,
     examples=(
         "train --dataset=cifar100 --norm=scale",
@@ -33,6 +29,7 @@ COMMAND = cli.Command(
         "run_dir dataset images preset method network noise_rate epochs "
         "batch_size backend"
     ).split(),
+    continues=True,
 )
 _LEFT = (
     "labels.csv classes.csv saved_model model.keras metrics.csv results.json "
@@ -59,7 +56,6 @@ def main(line):
     scope, replicas = backend.make_strategy(
         machine.distribute, machine.replicas
     )
-    build.check(config, replicas)
     is_chief = backend.is_chief()
     with folder.lock() if is_chief else contextlib.nullcontext():
         folder.check_same(config)
@@ -165,6 +161,7 @@ def train(config, folder, scope, replicas=1, publish=True):
     if is_chief:
         settled = mean = judgement = None
         if publish:
+            print("Writing the models and the labels", flush=True)
             folder.checkpoint.restore(model, "best")
             settled, mean = artefacts.write(folder, model, training)
             judgement = verdict(model, training, settled)

@@ -119,10 +119,8 @@ def beliefs(model, training, out_of_fold=False):
 
 def held_out_probabilities(model, training):
     """Returns what heads that did not see them say of the trained rows."""
-    infer = inference(model)
     batches = eval_batches(training, training.trained)
-    logits = [keras.ops.convert_to_numpy(infer(x)) for x, _ in batches]
-    return softmax(np.concatenate(logits).astype("float32"), axis=1)
+    return softmax(inference(model)(batches)[0].astype("float32"), axis=1)
 
 
 def put_known(training, rows, probabilities, kinds):

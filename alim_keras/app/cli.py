@@ -23,8 +23,6 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import did_you_mean
 
 COMMAND_LINE, DEFAULT = "command line", "default"
-# What --dataset=NAME alone means, for the data sets of the paper.
-PUBLISHED = ("cifar10", "cifar100", "cifar100h", "cub200")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,12 +56,13 @@ class Command:
 
     Args:
         name: String, such as `"train"`.
-        doc: What it does, one paragraph.
+        doc: What it does: the text of `--help`.
         groups: Tuple of dataclasses of settings, see `app.config`.
         words: Names of the words that must follow the command. A last name in
             brackets, `"[paths...]"`, stands for any number.
         examples: Tuple of strings, command lines without `python -m`.
         first: The flags that `--help` shows. Defaults to the first group's.
+        continues: Whether the same command goes on with what it has done.
     """
 
     name: str
@@ -72,6 +71,7 @@ class Command:
     words: tuple = ()
     examples: tuple = ()
     first: tuple = ()
+    continues: bool = False
 
     def parse(self, arguments):
         """Reads the words of a command line, a list of strings; a `Line`."""
@@ -81,7 +81,8 @@ class Command:
         values, origins, words = self.apply(layers)
         preset, origin = values["preset"], origins["preset"]
         dataset = values.get("dataset")
-        if origin == DEFAULT and dataset in PUBLISHED:
+        # What --dataset=NAME alone means, for the data sets of the paper.
+        if origin == DEFAULT and dataset in preset_names():
             preset, origin = dataset, f"implied by --dataset={dataset}"
         if preset not in (None, "none"):
             layers = [*read_preset(preset), *layers]
@@ -166,7 +167,7 @@ class Command:
         """Returns the text of `--help` or `--helpfull`."""
         words = "".join(f" {name.upper()}" for name in self.words)
         lines = [f"python -m alim_keras.{self.name}{words} [--flag=value ...]"]
-        lines += ["", flags.text_wrap(self.doc), "", "Examples:"]
+        lines += ["", flags.text_wrap(self.doc.strip()), "", "Examples:"]
         lines += [f"  python -m alim_keras.{line}" for line in self.examples]
         own = [field.name for field in dataclasses.fields(self.groups[0])]
         shown = self.define(None if full else self.first or own)

@@ -9,8 +9,6 @@ import dataclasses
 import math
 import os
 
-import numpy as np
-
 from alim_keras import files
 from alim_keras.data import known_data
 from alim_keras.data.annotators import shared_votes
@@ -165,8 +163,6 @@ def with_form(training, side, channels):
         training,
         images=training.images.with_form(side, channels),
         test_images=training.test_images.with_form(side, channels),
-        mean=np.broadcast_to(training.mean, channels).tolist(),
-        std=np.broadcast_to(training.std, channels).tolist(),
     )
 
 

@@ -63,7 +63,9 @@ def at_own_size(config, training):
     backbone = backbone_of(config, training)
     if backbone is None:
         return training
-    return defaults.with_form(training, backbone.size, 3)
+    training = defaults.with_form(training, backbone.size, 3)
+    mean, std = np.broadcast_to([training.mean, training.std], (2, 3)).tolist()
+    return dataclasses.replace(training, mean=mean, std=std)
 
 
 def frozen(config, training, folder):

@@ -62,7 +62,11 @@ def _absolute(path):
 
 
 def _file_or_text(text):
-    return _absolute(text) if os.path.isfile(_absolute(text)) else text
+    if os.path.isfile(_absolute(text)):
+        return _absolute(text)
+    if text.lower().endswith((".txt", ".csv")):
+        raise ValueError(f"there is no such file, {_absolute(text)}")
+    return text
 
 
 def _code(text):

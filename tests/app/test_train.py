@@ -208,6 +208,7 @@ def test_other_methods_train(flags, tmp_path):
     flags = [f"--run_dir={tmp_path / 'run'}", "--epochs=1", *flags.split()]
     code, out, err = commands.call("train", *commands.SMOKE, *flags)
     assert code == 0, err
+    assert "Writing the models and the labels" in out
     # The smoke preset warms up for one epoch.
     is_off = "ALIM stays off: --warmup_epochs=1 is as long" in out
     assert is_off == ("--lam=0" not in flags)
