@@ -69,11 +69,11 @@ def _check(line):
         shape = " x ".join(map(str, training.images.shape[1:]))
         print(findings.describe(training))
         print(
-            f"training       {config.method.method} on images of {shape}: "
-            f"{config.train.epochs} epochs of {steps} steps of "
-            f"{config.train.batch_size}; {len(training.trained):,} items "
-            f"train, {len(training.held_out):,} are held out, "
-            f"{len(training.test_images):,} test",
+            f"training       {config.method.method} on images of {shape}; "
+            f"epochs: {config.train.epochs}, steps in each: {steps}, images in "
+            f"each: {config.train.batch_size}; items that train: "
+            f"{len(training.trained):,}, held out: {len(training.held_out):,}, "
+            f"that test: {len(training.test_images):,}",
             flush=True,
         )
         if defaults.describe(chosen):
@@ -86,9 +86,9 @@ def _verdict(config, problems):
         print("Sound: training would take these data.")
         return 0
     print("\n".join(f"  {problem}" for problem in problems))
-    cannot = f"{len(problems)} images cannot be read"
+    cannot = f"images that cannot be read: {len(problems)}"
     if config.table.on_bad_image == "skip":
-        print(f"{cannot} and are left out.")
+        print(f"Left out: {cannot}.")
         return 0
     print(f"Not sound: {cannot}. Mend them, or give --on_bad_image=skip.")
     return 3

@@ -107,8 +107,8 @@ def main(line):
     code = run(cells, out)
     finished = (write(cells, out).status == "finished").sum()
     print(
-        f"{finished} of {len(cells)} cells are finished. In {out}: table.md, "
-        "and every run in cells.csv"
+        f"Finished cells: {finished} of {len(cells)}. In {out}: table.md, and "
+        "every run in cells.csv"
     )
     return code
 
@@ -227,7 +227,7 @@ def run(cells, out):
     """
     todo = [cell for cell in cells if cell.folder.finished() is None]
     done, code, has_trained = len(cells) - len(todo), 0, False
-    print(f"{len(cells)} cells, {done} of them finished, in {out}", flush=True)
+    print(f"Cells: {len(cells)}, finished: {done}, in {out}", flush=True)
     for cell in todo:
         began = time.monotonic()
         try:

@@ -132,9 +132,9 @@ def em(logits, candidates):
     rate_by_size[fit.sizes] = fit.rates
     rate_by_size[num_classes] = 0.0
     reason = (
-        f"it fits {count} candidate sets best, given the network's predictions "
-        "for images it was not trained on; a lower bound where wrong labels "
-        "resemble the image."
+        f"it fits the candidate sets, {count}, best, given the network's "
+        "predictions for images it was not trained on; a lower bound where "
+        "wrong labels resemble the image."
     )
     details = {
         "examples": count,
@@ -300,8 +300,8 @@ def annotated(labels, candidates):
     low, high = wilson(wrong, count)
     share = wrong / count
     reason = (
-        f"{wrong} of {count} true labels that were given are not in their "
-        f"set; about {3 * count} more labels would halve the interval."
+        f"true labels that are not in their set: {wrong} of {count} that were "
+        f"given; about {3 * count} more would halve the interval."
     )
     details = {"labels": count, "wrong": wrong}
     return Estimate(share, low, high, "annotated", reason, details=details)

@@ -7,6 +7,7 @@ interrupted run.
 
 import contextlib
 import dataclasses
+import glob
 import os
 import sys
 
@@ -31,10 +32,6 @@ COMMAND = cli.Command(
     ).split(),
     continues=True,
 )
-_LEFT = (
-    "labels.csv classes.csv saved_model model.keras metrics.csv results.json "
-    "run.flags"
-).split()
 
 
 def main(line):
@@ -70,10 +67,9 @@ def main(line):
     if is_new and keras.config.backend() != "tensorflow":
         # It locks the folder itself.
         artefacts.export_on_tensorflow(folder)
-    # Without TensorFlow there is no saved_model.
-    left = [name for name in _LEFT if os.path.exists(folder.file(name))]
     print(artefacts.describe(results))
-    print(f"In {folder.path}: {', '.join(left)}. docs/runs.md describes them.")
+    left = ", ".join(sorted(glob.glob("*", root_dir=folder.path)))
+    print(f"In {folder.path}: {left}. docs/runs.md describes them.")
 
 
 def train(config, folder, scope, replicas=1, publish=True):

@@ -229,7 +229,7 @@ def _what_alim_did(config, rows):
         return "acted"
     warmup, epochs = config.alim.warmup_epochs, config.train.epochs
     if warmup >= epochs:
-        return f"never acted: --warmup_epochs={warmup} took all {epochs} epochs"
+        return f"never acted: --warmup_epochs={warmup} of --epochs={epochs}"
     return "never acted: lambda stayed 0, as for a noise rate of 0"
 
 
@@ -249,7 +249,7 @@ def describe(numbers):
     if numbers.get("alim", "").startswith("never"):
         sentences.append(f"ALIM {numbers['alim']}.")
     if not sentences:
-        epochs = f"{numbers['epochs']} epochs"
+        epochs = f"Epochs: {numbers['epochs']}"
         sentences = [f"{epochs}; no true labels to measure accuracy by."]
     verdict = numbers.get("verdict") or {}
     return "\n".join(filter(None, [" ".join(sentences), verdict.get("text")]))

@@ -298,16 +298,15 @@ def alim(config, training, noise_rate):
 
 def evaluations(config, training):
     """Returns the evaluations on held-out sets and on the test set."""
-    chosen = []
+    chosen, evaluation = [], callbacks.Evaluation
     if len(training.held_out):
         names = ("covering_rate", "approximated_accuracy")
         names = {name: f"holdout_{name}" for name in names}
         batches = eval_batches(training, training.held_out)
-        chosen.append(callbacks.Evaluation(batches, names))
+        chosen.append(evaluation(batches, names))
     if len(training.test_images):
         names = {"covering_rate": "test_accuracy", "loss": "test_loss"}
-        batches = test_batches(training)
-        chosen.append(callbacks.Evaluation(batches, names))
+        chosen.append(evaluation(test_batches(training), names))
     return chosen
 
 
@@ -355,10 +354,7 @@ def _refuse(why, **received):
 def describe(config, built, training, replicas):
     """Returns what the model is, how much memory it takes, and what is odd."""
     trainable = sum(math.prod(v.shape) for v in built.trainable_variables)
-    state = sum(
-        math.prod(v.shape) * np.dtype(v.dtype).itemsize
-        for v in (*built.variables, *built.optimizer.variables)
-    )
+    state = callbacks.state_bytes(built)
     text = (
         f"Model: {config.method.method} on {network_name(config, training)}, "
         f"{trainable:,} trainable parameters; weights, table and optimizer "

@@ -148,8 +148,8 @@ def arranged(config, training):
     training = dataclasses.replace(training, trained=trained, held_out=held_out)
     if len(trained) < config.train.batch_size:
         raise ConfigError(
-            f"{len(trained)} images to train on do not fill one "
-            "batch; use a smaller --batch_size. Received: "
+            f"The images to train on, {len(trained)}, do not fill one batch; "
+            "use a smaller --batch_size. Received: "
             f"--batch_size={config.train.batch_size}"
         )
     return training
@@ -190,27 +190,23 @@ class _Rules:
         """Chooses in an order in which rules find what they build on."""
         is_frozen = self.is_photo and self._network()
         values = self.values
-        if is_frozen and values["network"] == STATISTICS:
-            why = "on so weak features folds lose more than they gain"
-            self._choose("head_folds", 0, why)
-        if is_frozen and values["noise_rate"] is None:
-            if shared_votes(self.training) is None:
-                why = "on frozen features it beat the adaptive one"
-                self._choose("lam", HEAD_LAM, why)
-            else:
-                why = "the votes of several people give the noise rate"
-                self._choose("lam", STANDARD["lam"], why)
         if is_frozen:
+            lam, why = HEAD_LAM, "on frozen features it beat the adaptive one"
+            if shared_votes(self.training) is not None:
+                lam = STANDARD["lam"]
+                why = "the votes of several people give the noise rate"
+            if values["noise_rate"] is None:
+                self._choose("lam", lam, why)
             self._choose("method", HEAD_METHOD, "a head needs no contrast loss")
-            self._choose(
-                "head_folds",
-                HEAD_FOLDS,
-                "pseudo labels come from heads that did not see the example",
-            )
+            folds, why = HEAD_FOLDS, "heads that did not see an item judge it"
+            if values["network"] == STATISTICS:
+                folds = 0
+                why = "on so weak features folds lose more than they gain"
+            self._choose("head_folds", folds, why)
         if self.is_colour and (self.is_tuned or not is_frozen):
             self._choose("flip", 0.5, "a mirrored photo shows the same class")
         self._holdout()
-        trained = self.count - round(self.count * self.values["holdout"])
+        trained = self.count - round(self.count * values["holdout"])
         steps = self._batch_size(trained)
         if self.is_tuned:
             self.reasons["not a setting: it was given"] = (
@@ -220,7 +216,7 @@ class _Rules:
             why = "the frozen run before has settled the labels"
             self._choose("epochs", TUNE_EPOCHS, why)
             self._choose("warmup_epochs", 0)
-            share = self.values["batch_size"] / STANDARD["batch_size"]
+            share = values["batch_size"] / STANDARD["batch_size"]
             rate = float(f"{TUNE_LEARNING_RATE * share:.1e}")
             why = "a tenth of a new network's with such batches"
             self._choose("learning_rate", rate, why)
@@ -256,7 +252,7 @@ class _Rules:
         most = 2 ** int(math.log2(max(trained / STEPS_AN_EPOCH, 1)))
         size = min(max(most, SMALLEST_BATCH), LARGEST_BATCH, trained)
         steps = trained // size
-        self._choose("batch_size", size, f"{steps} steps an epoch")
+        self._choose("batch_size", size, f"steps an epoch: {steps}")
         return max(1, trained // self.values["batch_size"])
 
     def _epochs(self, is_frozen, steps):

@@ -163,9 +163,9 @@ def _rows_of_run(training, ids):
     missing = ids[~np.isin(ids, training.ids)]
     if len(missing):
         raise DataError(
-            f"{training.name}: {len(missing)} of {len(ids)} items of the run "
-            f"are no longer there, {first_five(missing)}; restore the table "
-            "and its images as they were, or train again"
+            f"{training.name}: items of the run that are no longer there: "
+            f"{len(missing)} of {len(ids)}, {first_five(missing)}; restore the "
+            "table and its images as they were, or train again"
         )
     return training.rows_of(ids)
 

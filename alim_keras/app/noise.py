@@ -180,8 +180,8 @@ def _annotations(path, training):
     strange = ids[~np.isin(ids, training.listed)]
     if len(strange):
         raise DataError(
-            f"{path}: {len(strange)} of {len(ids)} ids are not in "
-            f"{training.name}: {first_five(strange)}"
+            f"{path}: ids that are not in {training.name}: {len(strange)} of "
+            f"{len(ids)}, {first_five(strange)}"
         )
     # A run may train on a part of the items.
     kept = np.isin(ids, training.ids)

@@ -202,14 +202,8 @@ def _files(path, predictor):
 
 def _of_array(path, predictor):
     """Reads an .npy file, or an .npz file with values and perhaps ids."""
-    name, content = "features" if predictor.takes_features else "images", {}
-    if path.lower().endswith(".npz"):
-        content = checks.read_npz(path, (name, "ids"))
-    else:
-        try:
-            content[name] = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"{path}: cannot be read: {error}") from error
+    name = "features" if predictor.takes_features else "images"
+    content = checks.read_npz(path, (name, "ids"), name)
     if name not in content:
         raise DataError(f"{path}: there is no array {name!r}")
     values = content[name]
@@ -220,15 +214,13 @@ def _of_array(path, predictor):
 
 def _checked(values, ids, predictor, path):
     """Returns values if they have the form that the model takes."""
-    try:
+    with checks.in_file(path):
         if predictor.takes_features:
             unit, values = "features", checks.validate_features(values, ids)
             values = values.reshape(len(values), -1)
         else:
             values = values[..., None] if values.ndim == 3 else values
             unit, values = "channels", checks.validate_images(values, ids)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
     size, wanted = values.shape[-1], predictor.input_shape[-1]
     if size != wanted:
         raise DataError(

@@ -22,6 +22,14 @@ from alim_keras.files import write_atomically
 _WEIGHTS = ".weights.h5"
 
 
+def state_bytes(model):
+    """Returns the bytes that a model and its optimizer take."""
+    variables = (*model.variables, *model.optimizer.variables)
+    return sum(
+        math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in variables
+    )
+
+
 class RunCheckpoint(keras.callbacks.Callback):
     """Saves model and optimizer after each epoch, and restores them.
 
@@ -174,10 +182,7 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     def _check_space(self):
         """Raises where the disk is too full: HDF5 may end the process there."""
-        variables = self.model.variables + self.model.optimizer.variables
-        needed = sum(
-            math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in variables
-        )
+        needed = state_bytes(self.model)
         free = shutil.disk_usage(self.folder).free
         if free < needed:
             raise EnvironmentLacksError(

@@ -133,7 +133,7 @@ def test_a_table_that_changed_since_the_run(own_run, photos, tmp_path):
     out = f"--out={tmp_path / 'out'}"
     table.write_text("".join([head, *(r for r in rows if gone not in r)]))
     code, line = commands.fails("audit", run_dir, out)
-    assert code == 3 and "1 of 96 items of the run are no longer there" in line
+    assert code == 3 and "no longer there: 1 of 96, " in line
     every = "".join(f"{gone},eve,{name}\n" for name in own.NAMES)
     table.write_text(text + every)
     code, line = commands.fails("audit", run_dir, out)

@@ -122,7 +122,7 @@ def test_sentences_leave_out_what_is_not_known():
     numbers = dict.fromkeys(names.split())
     numbers |= {"selected_by": "last", "selected_epoch": 3, "epochs": 3}
     assert artefacts.describe(numbers) == (
-        "3 epochs; no true labels to measure accuracy by."
+        "Epochs: 3; no true labels to measure accuracy by."
     )
     numbers |= {"selected_by": "cr", "selected_epoch": 2}
     assert artefacts.describe(numbers) == "Selected by cr: epoch 2."
