@@ -78,10 +78,6 @@ def _check(line):
         )
         if defaults.describe(chosen):
             print(defaults.describe(chosen), flush=True)
-    return _verdict(config, problems)
-
-
-def _verdict(config, problems):
     if not problems:
         print("Sound: training would take these data.")
         return 0

@@ -126,7 +126,10 @@ def make_cells(line, out):
         CheckpointError: Cells of other settings stand in the folder.
     """
     load.check_use(line)
-    given = _given(line.config)
+    dataset = line.config.data.dataset
+    given = line.config.candidates.candidates_file
+    if not given and known_data.is_table(dataset):
+        given = dataset
     line.refuse_typed(
         ["method", "run_dir", *(_LISTS.values() if given else ())],
         "is not for all cells: --methods, --seeds, --out and, for simulated "
@@ -194,14 +197,6 @@ def make_row(name, config):
             f"{name} in --methods, --lam={config.alim.lam}"
         )
     return config
-
-
-def _given(config):
-    """Returns the file of sets that are not simulated, or None."""
-    if config.candidates.candidates_file:
-        return config.candidates.candidates_file
-    dataset = config.data.dataset
-    return dataset if known_data.is_table(dataset) else None
 
 
 def _values(line, own, flag):

@@ -140,23 +140,19 @@ def _write_labels(folder, model, training):
         ids, sets = training.ids[part], training.sets.rows(part)
         predicted = kinds == "prediction"
         if training.votes is not None and predicted.any():
-            weights[predicted] = _met(weights[predicted], sets[predicted])
+            # Eq. 3 with K = 1 and the lambda that an audit takes of an unknown
+            # noise rate: what votes make of predictions.
+            seen = sets[predicted]
+            sizes = (seen > 0).sum(axis=1, keepdims=True)
+            lam = ops.closed_form_lambda(GUESS, sizes, training.num_classes)
+            met = ops.pseudo_labels(weights[predicted], seen, lam, "scale")
+            weights[predicted] = np.array(met)
         found = ids, weights, sets, names, kinds
         frame = report.label_rows(*found, training.sets.weights is not None)
         frames.append(frame.set_axis(part))
     frame = pd.concat(frames).sort_index()
     report.write_table(folder.file("labels.csv"), frame)
     return pd.Index(names).get_indexer(frame["label"])
-
-
-def _met(probabilities, sets):
-    """Returns what votes, as sets S `(n, C)`, make of predictions: Eq. 3.
-
-    With K = 1 and the lambda that an audit takes of an unknown noise rate.
-    """
-    sizes, num_classes = (sets > 0).sum(axis=1, keepdims=True), sets.shape[1]
-    lam = ops.closed_form_lambda(GUESS, sizes, num_classes)
-    return np.array(ops.pseudo_labels(probabilities, sets, lam, "scale"))
 
 
 def _write_classes(folder, model, training, settled):

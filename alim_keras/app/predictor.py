@@ -201,7 +201,7 @@ def _files(path, predictor):
 
 
 def _of_array(path, predictor):
-    """Reads an .npy file, or an .npz file with values and perhaps ids."""
+    """Returns the `Inputs` in an .npy file, or in an .npz file with ids."""
     name = "features" if predictor.takes_features else "images"
     content = checks.read_npz(path, (name, "ids"), name)
     if name not in content:
@@ -209,11 +209,6 @@ def _of_array(path, predictor):
     values = content[name]
     count = len(values) if values.ndim else 0
     ids = check_ids(path, content.get("ids", np.arange(count)), count)
-    return Inputs(ids, _checked(values, ids, predictor, path))
-
-
-def _checked(values, ids, predictor, path):
-    """Returns values if they have the form that the model takes."""
     with checks.in_file(path):
         if predictor.takes_features:
             unit, values = "features", checks.validate_features(values, ids)
@@ -226,4 +221,4 @@ def _checked(values, ids, predictor, path):
         raise DataError(
             f"{path}: the model takes {wanted} {unit}. Received: {size} {unit}"
         )
-    return values
+    return Inputs(ids, values)

@@ -76,8 +76,9 @@ def checked_votes(votes, notes):
     if "verdict" in votes:
         votes.loc[votes["verdict"] == "reject", "confidence"] = 0.0
         votes.loc[votes["verdict"] == "ignore", "label"] = None
-        counts = votes["verdict"].value_counts().to_dict()
-        notes.append(f"answers that were accepted, rejected, ignored: {counts}")
+        counts = votes["verdict"].value_counts().items()
+        counts = ", ".join(f"{verdict} {count}" for verdict, count in counts)
+        notes.append(f"what the answers are: {counts}")
     for name in more:
         first = votes.groupby("item", sort=False)[name].transform("first")
         differs = votes[name].notna() & (votes[name] != first)
@@ -257,7 +258,7 @@ def sets_of_votes(
     candidates = _graded(candidates, counted, grades, attrs, notes)
     counted["label"] = np.array(names, object)[counted["kind"]]
     if counted["annotator"].notna().any():
-        notes.append(f"{counted['annotator'].nunique()} annotators")
+        notes.append(f"annotators: {counted['annotator'].nunique()}")
         counted["annotator"] = counted["annotator"].fillna("unknown")
     counted = counted[VOTES]
     counted.attrs = {**attrs, "class_names": names, "notes": notes}
