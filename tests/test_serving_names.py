@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tiny
 
-from alim_keras.backend import serving
+from alim_keras.backend.tensorflow import load_served_model
 from alim_keras.errors import ConfigError
 
 
@@ -24,10 +24,10 @@ def test_names_empty_batches_and_broken_pixels(tmp_path):
     model = tiny.plain(count=40)
     path = str(tmp_path / "saved")
     model.export(path, class_names=names)
-    file = tmp_path / "saved" / "assets" / serving.CLASS_NAMES
+    file = tmp_path / "saved" / "assets" / "class_names.txt"
     assert file.read_text(encoding="utf-8").split("\n") == [*names, ""]
 
-    serve, shape = serving.load_served_model(path)
+    serve, shape = load_served_model(path)
     assert shape == tiny.SHAPE
     images = tiny.examples(3)[0]
     expected = model.predict(images, verbose=0)

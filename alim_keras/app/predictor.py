@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from alim_keras import methods
-from alim_keras.backend import serving
+from alim_keras.backend.tensorflow import load_served_model
 from alim_keras.data import checks
 from alim_keras.data.checks import check_ids
 from alim_keras.data.images import DiskImages
@@ -69,7 +69,7 @@ def load_predictor(path):
     """
     path = _find(os.path.abspath(os.path.expanduser(path)))
     is_graph = os.path.isdir(path)
-    load = serving.load_served_model if is_graph else _load_keras
+    load = load_served_model if is_graph else _load_keras
     kept, trained_on = _of_run(path)
     try:
         function, shape = load(path)

@@ -85,7 +85,7 @@ def test_flat_vectors_are_predicted_alike(trained):
 def test_the_served_model_takes_flat_vectors(trained, tmp_path):
     import tensorflow as tf
 
-    from alim_keras.backend.serving import load_served_model
+    from alim_keras.backend.tensorflow import load_served_model
 
     vectors, _, _ = examples()
     flat = vectors.reshape(COUNT, FEATURES)
