@@ -75,15 +75,10 @@ def main(line):
 def train(config, folder, scope, replicas=1, publish=True):
     """Trains in a run folder, or goes on with what is there.
 
-    Args:
-        config: The `Config`.
-        folder: The `RunFolder`, locked and of the same settings.
-        scope: The distribution's scope; see `backend.make_strategy`.
-        replicas: Number of replicas.
-        publish: Whether models and labels are written too.
-
-    Returns:
-        The results on the chief, which alone writes; `None` elsewhere.
+    The `RunFolder` is locked and of the same settings; scope and replicas are
+    those of `backend.make_strategy`; `publish` says whether models and labels
+    are written, too. Returns the results on the chief, which alone writes;
+    None elsewhere.
     """
     import keras
 

@@ -177,9 +177,8 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
     `noise_rate` is what ALIM was told, a number, an `Estimate` or None, and
     `per_class_mean` is of `write`.
     """
-    state, rows = folder.checkpoint.state, {}
-    for row in read_metrics(folder.file("metrics.csv")):
-        rows[int(row["epoch"])] = row
+    state, path = folder.checkpoint.state, folder.file("metrics.csv")
+    rows = {int(row["epoch"]): row for row in read_metrics(path)}
     best = state["best"]
     # Of a damaged metrics.csv the checkpoint still knows the selected epoch.
     last = {best["epoch"]: best["logs"], **rows}.get(state["epochs"], {})
@@ -220,13 +219,12 @@ def _what_alim_did(config, rows):
     """
     if config.alim.lam == 0 or not keeps_pseudo_labels(config):
         return "off"
-    before = [row.get("lambda") for epoch, row in rows.items()]
+    before = [row.get("lambda") for row in rows.values()]
     if any(float(value or 0) > 0 for value in before[:-1]):
         return "acted"
     warmup, epochs = config.alim.warmup_epochs, config.train.epochs
-    if warmup >= epochs:
-        return f"never acted: --warmup_epochs={warmup} of --epochs={epochs}"
-    return "never acted: lambda stayed 0, as for a noise rate of 0"
+    why = f"--warmup_epochs={warmup} of --epochs={epochs}"
+    return f"never acted: lambda stayed 0, with {why}"
 
 
 def describe(numbers):

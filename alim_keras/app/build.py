@@ -373,7 +373,7 @@ def describe(config, built, training, replicas):
 
 @dataclasses.dataclass
 class OpenRun:
-    """A run that was opened again; `epoch`, from 1, is the selected one."""
+    """A run that was opened again, with the weights of the selected `epoch`."""
 
     folder: RunFolder
     config: Config
@@ -408,11 +408,7 @@ def settings(line, folder):
 
 @contextlib.contextmanager
 def open_run(line, lock=True):
-    """Opens the run that a `cli.Line` names, and keeps it locked.
-
-    Yields:
-        The `OpenRun`, its model with the weights of the selected epoch.
-    """
+    """Yields the `OpenRun` that a `cli.Line` names, and keeps it locked."""
     folder = RunFolder(line.words["run"])
     if not folder.checkpoint.exists():
         raise CheckpointError(

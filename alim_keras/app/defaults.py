@@ -94,14 +94,9 @@ def kept(config, folder):
 def resolve(config, training):
     """Fills in the settings that are None, for data of one's own.
 
-    Args:
-        config: The `Config`. One of a data set with a name is returned as it
-            is, but for `STANDARD`.
-        training: The `TrainingSet`.
-
-    Returns:
-        The `Config`, and a dict from each setting that was chosen to a line
-        that says why, or to None where another line says it.
+    For a data set with a name they are those of `STANDARD`. Returns the
+    `Config`, and a dict from each setting that was chosen to a line that says
+    why, or to None where another line says it.
     """
     is_free = is_own(config.data.dataset, config.method.network)
     if not is_free and not epochs_frozen(config.method.train_backbone):

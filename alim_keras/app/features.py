@@ -71,15 +71,9 @@ def at_own_size(config, training):
 def frozen(config, training, folder):
     """Returns the data as features, if the run's backbone is frozen.
 
-    Args:
-        config: The `Config`.
-        training: What `at_own_size` returned.
-        folder: The `RunFolder`; the features are kept beside it.
-
-    Returns:
-        A `TrainingSet` of features, which are the mean over an image, its
-        mirror image and, of few images, some crops; of a test image they are
-        those of itself. Without a frozen backbone, `training`.
+    `training` is what `at_own_size` returned. The features are the mean over
+    an image, its mirror image and, of few images, some crops; of a test image
+    they are those of itself. They are kept beside the `RunFolder`.
     """
     backbone = backbone_of(config, training)
     if backbone is None or config.method.train_backbone not in (None, "none"):
@@ -209,11 +203,9 @@ def _mean_over_views(backbone, images, rows, num_views):
 def served(model, training):
     """Returns the classifier from images to probabilities, and its input.
 
-    Of a frozen backbone it holds the backbone, the normalisation of its
+    They are a `keras.Model` and the shape `(H, W, channels)` of an image. Of
+    a frozen backbone the model holds the backbone, the normalisation of its
     features and the head.
-
-    Returns:
-        A `keras.Model` and the shape `(H, W, channels)` of the images.
     """
     network, backbone = model.inference_network(), training.backbone
     if backbone is None:

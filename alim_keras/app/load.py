@@ -30,18 +30,13 @@ _OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()
 def training_set(config, folder=None, reopen=False, table=None):
     """Loads images, and makes or reads candidate sets.
 
-    Args:
-        config: The `Config`.
-        folder: The `RunFolder` of a run that goes on. What it learnt goes by
-            row and by the deviation of its images, so items keep their order,
-            and normalisation its values, whatever became of the data.
-        reopen: Whether the candidate sets are those of the folder, not those
-            that the settings ask for. A table must still hold them.
-        table: What `table_set` returned, if it was called already.
+    A run that goes on in a `RunFolder` goes by row and by the deviation of
+    its images, so items keep their order, and normalisation its values,
+    whatever became of the data. With `reopen` the candidate sets are those of
+    the folder; a table must still hold them. `table` is what `table_set`
+    returned, if it was called already.
 
-    Returns:
-        A `TrainingSet` with candidate sets; `defaults.arranged` holds a part
-        out.
+    Returns a `TrainingSet`; `defaults.arranged` holds a part out.
     """
     before = None
     if folder is not None and folder.checkpoint.exists():
@@ -131,7 +126,9 @@ def reading(table):
     for name in ("where", "columns", "none_of_these"):
         parts = map(str.strip, (options[name] or "").split(","))
         options[name] = tuple(filter(None, parts))
-    names = table.class_names
+    ids, names = table.ids or "", table.class_names
+    if ids.lower().endswith((".txt", ".csv")) and not os.path.isfile(ids):
+        raise DataError(f"There is no such file. Received: --ids={ids}")
     options["class_names"] = read_class_names(names) if names else None
     return options
 

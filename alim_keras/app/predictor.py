@@ -55,17 +55,11 @@ class Predictor:
 
 
 def load_predictor(path):
-    """Loads a model for prediction.
+    """Returns the `Predictor` of a run folder, a .keras file or a SavedModel.
 
     Of a run folder it takes `saved_model/`, which needs no classes of the
-    user's own, or, on Keras's JAX backend, `model.keras`.
-
-    Args:
-        path: A run folder, a `.keras` file or the folder of a SavedModel.
-
-    Returns:
-        A `Predictor`, its classes named as the model or its run has it, or
-        else by their numbers.
+    user's own, or, on Keras's JAX backend, `model.keras`. Classes are named as
+    the model or its run has it, or else by their numbers.
     """
     path = _find(os.path.abspath(os.path.expanduser(path)))
     is_graph = os.path.isdir(path)

@@ -62,11 +62,7 @@ def _absolute(path):
 
 
 def _file_or_text(text):
-    if os.path.isfile(_absolute(text)):
-        return _absolute(text)
-    if text.lower().endswith((".txt", ".csv")):
-        raise ValueError(f"there is no such file, {_absolute(text)}")
-    return text
+    return _absolute(text) if os.path.isfile(_absolute(text)) else text
 
 
 def _code(text):

@@ -179,7 +179,7 @@ def test_a_run_whose_alim_never_acts_says_so(photos, tmp_path):
     ]
     code, out, err = commands.train_own(place, table, *flags)
     assert code == 0, err
-    why = "never acted: --warmup_epochs=2 of --epochs=2"
+    why = "never acted: lambda stayed 0, with --warmup_epochs=2 of --epochs=2"
     assert f"ALIM {why}." in out
     assert json.loads((place / "results.json").read_text())["alim"] == why
     run = json.loads((place / "run.json").read_text())
