@@ -80,7 +80,7 @@ def test_few_photos_without_weights():
     }
     assert expected.items() <= values.items()
     assert "no pretrained weights" in text and "--network=FILE.keras" in text
-    assert "234 photos" in text and "29 steps" in text
+    assert "234 photos" in text and "steps an epoch: 29" in text
 
 
 def test_a_held_out_part_is_there_for_those_who_look():
