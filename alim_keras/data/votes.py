@@ -76,9 +76,8 @@ def checked_votes(votes, notes):
     if "verdict" in votes:
         votes.loc[votes["verdict"] == "reject", "confidence"] = 0.0
         votes.loc[votes["verdict"] == "ignore", "label"] = None
-        counts = votes["verdict"].value_counts().items()
-        counts = ", ".join(f"{verdict} {count}" for verdict, count in counts)
-        notes.append(f"what the answers are: {counts}")
+        each = votes["verdict"].value_counts().astype(str)
+        notes.append(f"the answers: {', '.join(each.index + ' ' + each)}")
     for name in more:
         first = votes.groupby("item", sort=False)[name].transform("first")
         differs = votes[name].notna() & (votes[name] != first)

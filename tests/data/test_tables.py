@@ -255,7 +255,7 @@ def test_arguments_out_of_range(write, text, options):
             {**OPEN_COLUMNS, "empty_set": "drop"},
             "2 answers of confidence 0",
         ),
-        (PRODIGY, {}, "what the answers are: accept 2, reject 1, ignore 1"),
+        (PRODIGY, {}, "the answers: accept 2, reject 1, ignore 1"),
         (STATUS, {"where": "status=APPROVED"}, "not used: n"),
     ],
 )
