@@ -144,7 +144,7 @@ def _write_labels(folder, model, training):
             # noise rate: what votes make of predictions.
             seen = sets[predicted]
             sizes = (seen > 0).sum(axis=1, keepdims=True)
-            lam = ops.closed_form_lambda(GUESS, sizes, training.num_classes)
+            lam = ops.closed_form_lambda(GUESS, sizes, len(names))
             met = ops.pseudo_labels(weights[predicted], seen, lam, "scale")
             weights[predicted] = np.array(met)
         found = ids, weights, sets, names, kinds
