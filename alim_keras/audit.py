@@ -1,9 +1,7 @@
 """Settles the label of each training image, and lists labels to review.
 
-    python -m alim_keras.audit runs/labels-pico-seed0 --folds=3
-
 Writes labels.csv, review.csv, tables of classes and annotators, and
-report.html into the run folder. The same from Python: `alim_keras.audit`.
+report.html into the run folder. The same from Python: alim_keras.audit.
 """
 
 import dataclasses
@@ -12,6 +10,7 @@ import sys
 import tempfile
 
 import numpy as np
+import pandas as pd
 
 from alim_keras.app import cli
 from alim_keras.app import process
@@ -49,11 +48,7 @@ class AuditConfig:
 
 COMMAND = cli.Command(
     name="audit",
-    doc=(
-        "Says what is in each training image of a run and which labels a "
-        "person should look at again: labels.csv, review.csv, tables of "
-        "classes and annotators, and report.html."
-    ),
+    doc=__doc__,
     groups=(AuditConfig, ReopenConfig),
     words=("run",),
     examples=(
@@ -66,8 +61,6 @@ COMMAND = cli.Command(
 
 def main(line):
     """Audits the run named on the command line."""
-    import pandas as pd
-
     from alim_keras.app import artefacts
     from alim_keras.app import build
     from alim_keras.app import noise

@@ -1,8 +1,8 @@
-"""Measures what a training step costs, beside a plain one of its network.
+"""Measures a training step of ALIM beside a plain one of the same network.
 
-    python -m alim_keras.benchmark --preset=cifar10 --precision=mixed_bfloat16
-
-Without any flag the built-in digits run is measured.
+In one process, in turns. It takes training's flags too; those that do not
+shape a step are ignored. Without any flag the built-in digits run is measured.
+Prints JSON.
 """
 
 import dataclasses
@@ -10,7 +10,11 @@ import json
 import sys
 import time
 
+import numpy as np
+
 from alim_keras.app import cli
+from alim_keras.app import defaults
+from alim_keras.app import load
 from alim_keras.app import process
 from alim_keras.app.config import TRAINING
 from alim_keras.app.values import number
@@ -30,11 +34,7 @@ class BenchmarkConfig:
 
 COMMAND = cli.Command(
     name="benchmark",
-    doc=(
-        "Measures a training step of ALIM beside a plain training step of the "
-        "same network: one process, in turns. It takes training's flags too; "
-        "those that do not shape a step are ignored. Prints JSON."
-    ),
+    doc=__doc__,
     groups=(BenchmarkConfig, *TRAINING),
     examples=("benchmark --preset=cifar10 --width=16",),
 )
@@ -45,8 +45,6 @@ _STEPS = 20
 def main(line):
     """Measures, and prints what was found."""
     from alim_keras.app import build
-    from alim_keras.app import defaults
-    from alim_keras.app import load
 
     config = defaults.filled(line.config)
     build.check(config)
@@ -71,7 +69,6 @@ def make_turns(config, training):
     normalised images that is on the device already.
     """
     import keras
-    import numpy as np
 
     from alim_keras import backend
     from alim_keras.app import build
@@ -168,8 +165,6 @@ def record(config, training, samples):
     network: the limit is `passes` of them and one forward pass, the key
     encoder's, which is taken for a third of one.
     """
-    import numpy as np
-
     from alim_keras.app import build
 
     seconds = {name: float(np.median(each)) for name, each in samples.items()}

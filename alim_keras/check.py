@@ -1,7 +1,5 @@
 """Reads labels and images, trains nothing, says what was found.
 
-    python -m alim_keras.check --dataset=labels.csv --images=photos
-
 It takes training's flags: the line that is checked is the line that trains.
 Ends with 3 if training would refuse the data.
 """
@@ -10,15 +8,16 @@ import sys
 import warnings
 
 from alim_keras.app import cli
+from alim_keras.app import defaults
+from alim_keras.app import load
 from alim_keras.app import process
 from alim_keras.app.config import TRAINING
+from alim_keras.data import known_data
+from alim_keras.report import findings
 
 COMMAND = cli.Command(
     name="check",
-    doc=(
-        "Reads labels and images as training would, trains nothing, and says "
-        "what was found and what will happen. It takes training's flags."
-    ),
+    doc=__doc__,
     groups=TRAINING,
     examples=(
         "check --dataset=labels.csv --images=photos",
@@ -46,11 +45,6 @@ def main(line):
 
 
 def _check(line):
-    from alim_keras.app import defaults
-    from alim_keras.app import load
-    from alim_keras.data import known_data
-    from alim_keras.report import findings
-
     load.check_use(line)
     origins = {line.origins.get(name) for name in ("method", "network")}
     if origins - {None, "default"}:
@@ -75,26 +69,22 @@ def _check(line):
         shape = " x ".join(map(str, training.images.shape[1:]))
         print(findings.describe(training))
         print(
-            f"training       {config.method.method} on images of {shape}: "
-            f"{config.train.epochs} epochs of {steps} steps of "
-            f"{config.train.batch_size}; {len(training.trained):,} items "
-            f"train, {len(training.held_out):,} are held out, "
-            f"{len(training.test_images):,} test",
+            f"training       {config.method.method} on images of {shape}; "
+            f"epochs: {config.train.epochs}, steps in each: {steps}, images in "
+            f"each: {config.train.batch_size}; items that train: "
+            f"{len(training.trained):,}, held out: {len(training.held_out):,}, "
+            f"that test: {len(training.test_images):,}",
             flush=True,
         )
         if defaults.describe(chosen):
             print(defaults.describe(chosen), flush=True)
-    return _verdict(config, problems)
-
-
-def _verdict(config, problems):
     if not problems:
         print("Sound: training would take these data.")
         return 0
     print("\n".join(f"  {problem}" for problem in problems))
-    cannot = f"{len(problems)} images cannot be read"
+    cannot = f"images that cannot be read: {len(problems)}"
     if config.table.on_bad_image == "skip":
-        print(f"{cannot} and are left out.")
+        print(f"Left out: {cannot}.")
         return 0
     print(f"Not sound: {cannot}. Mend them, or give --on_bad_image=skip.")
     return 3

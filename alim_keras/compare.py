@@ -1,9 +1,8 @@
 """Compares methods, with and without ALIM, over noise levels and seeds.
 
-    python -m alim_keras.compare --methods=rc,rc+alim --dataset=fashion_mnist
-
-The same command continues where it was stopped. docs/compare.md describes the
-rows and the files.
+Trains the grid, one run after the other, and writes tables of mean and
+standard deviation; docs/compare.md describes them. The same command continues.
+It takes training's flags, for all cells.
 """
 
 import contextlib
@@ -16,14 +15,18 @@ import shutil
 import sys
 import time
 
+import pandas as pd
+
 from alim_keras import train
 from alim_keras.app import cli
+from alim_keras.app import load
 from alim_keras.app import process
 from alim_keras.app.config import TRAINING
 from alim_keras.app.config import Config
 from alim_keras.app.values import path
 from alim_keras.app.values import text
 from alim_keras.app.values import whole
+from alim_keras.data import known_data
 from alim_keras.errors import AlimError
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
@@ -57,13 +60,10 @@ class CompareConfig:
 
 COMMAND = cli.Command(
     name="compare",
-    doc=(
-        "Trains a grid of methods, noise and seeds, one run after the other, "
-        "and writes tables of mean and standard deviation. The same command "
-        "continues. It takes training's flags, for all cells."
-    ),
+    doc=__doc__,
     groups=(CompareConfig, *TRAINING),
     examples=("compare --methods=rc,rc+alim --noise_levels=0,0.3",),
+    continues=True,
 )
 _ROW = re.compile(r"([^+\[\]]+)(\+alim)?(?:\[([^\[\]]+)\])?")
 # A row without ALIM has the defaults of ALIM's flags, so it is the method.
@@ -107,8 +107,8 @@ def main(line):
     code = run(cells, out)
     finished = (write(cells, out).status == "finished").sum()
     print(
-        f"{finished} of {len(cells)} cells are finished. In {out}: table.md, "
-        "and every run in cells.csv"
+        f"Finished cells: {finished} of {len(cells)}. In {out}: table.md, and "
+        "every run in cells.csv"
     )
     return code
 
@@ -125,10 +125,11 @@ def make_cells(line, out):
         ConfigError: For whatever cannot work, before anything has run.
         CheckpointError: Cells of other settings stand in the folder.
     """
-    from alim_keras.app import load
-
     load.check_use(line)
-    given = _given(line.config)
+    dataset = line.config.data.dataset
+    given = line.config.candidates.candidates_file
+    if not given and known_data.is_table(dataset):
+        given = dataset
     line.refuse_typed(
         ["method", "run_dir", *(_LISTS.values() if given else ())],
         "is not for all cells: --methods, --seeds, --out and, for simulated "
@@ -198,16 +199,6 @@ def make_row(name, config):
     return config
 
 
-def _given(config):
-    """Returns the file of sets that are not simulated, or None."""
-    from alim_keras.data import known_data
-
-    if config.candidates.candidates_file:
-        return config.candidates.candidates_file
-    dataset = config.data.dataset
-    return dataset if known_data.is_table(dataset) else None
-
-
 def _values(line, own, flag):
     """Returns the values that a flag lists, or that of training's flag."""
     given = getattr(line.options, own)
@@ -231,7 +222,7 @@ def run(cells, out):
     """
     todo = [cell for cell in cells if cell.folder.finished() is None]
     done, code, has_trained = len(cells) - len(todo), 0, False
-    print(f"{len(cells)} cells, {done} of them finished, in {out}", flush=True)
+    print(f"Cells: {len(cells)}, finished: {done}, in {out}", flush=True)
     for cell in todo:
         began = time.monotonic()
         try:
@@ -260,7 +251,6 @@ def train_cell(cell):
     import keras
 
     from alim_keras import backend
-    from alim_keras.app import build
 
     config, folder = cell.config, cell.folder
     with folder.lock():
@@ -270,7 +260,6 @@ def train_cell(cell):
         scope, replicas = backend.make_strategy(
             config.machine.distribute, config.machine.replicas
         )
-        build.check(config, replicas)
         with (
             open(folder.file("log.txt"), "a", encoding="utf-8") as log,
             contextlib.redirect_stdout(log),
@@ -289,8 +278,6 @@ def train_cell(cell):
 
 def write(cells, out):
     """Writes tables of what is finished; returns the frame of cells.csv."""
-    import pandas as pd
-
     frame = pd.DataFrame([_numbers(cell) for cell in cells])
     frame = frame.astype({"test_accuracy": float})
     changes = _differences(cells, frame)
@@ -331,8 +318,6 @@ def _differences(cells, frame):
     Both runs of a pair differ in ALIM alone and share sets and draws, so the
     error is that of the differences within the seeds.
     """
-    import pandas as pd
-
     runs = [cell.config.replace(run_dir=None) for cell in cells]
     runs, pairs = dict(zip(runs, frame.itertuples())), []
     for config, with_alim in runs.items():

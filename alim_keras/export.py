@@ -1,9 +1,6 @@
 """Writes a run's artefacts again, from the checkpoint of its selected epoch.
 
-    python -m alim_keras.export runs/digits-pico-seed0
-
-Makes `saved_model/`, `model.keras`, `labels.csv` and `classes.csv` in the run
-folder.
+Makes saved_model/, model.keras, labels.csv and classes.csv in the run folder.
 """
 
 import sys
@@ -14,10 +11,7 @@ from alim_keras.app.config import ReopenConfig
 
 COMMAND = cli.Command(
     name="export",
-    doc=(
-        "Writes saved_model/, model.keras, labels.csv and classes.csv of a run "
-        "again, from the checkpoint of its selected epoch."
-    ),
+    doc=__doc__,
     groups=(ReopenConfig,),
     words=("run",),
     examples=("export runs/mine", "export runs/mine --images=photos"),

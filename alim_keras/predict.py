@@ -1,15 +1,17 @@
-"""Predicts new images, or feature vectors, with a trained model.
+"""Predicts the class of images with a trained model.
 
-    python -m alim_keras.predict runs/digits-pico-seed0 photos > labels.csv
-
-Writes a CSV file: `id`, `label`, `probability`, and the next classes.
+Writes a CSV file: id, label, probability, and the next classes. MODEL is a run
+folder, a model.keras or a saved_model folder: one that you trust. PATHS are
+image files, folders of them however deep, or .npz and .npy files with an array
+of images; for a model of feature vectors, .npz or .npy files of these.
 """
 
-import csv
 import dataclasses
-import itertools
 import sys
 import warnings
+
+import numpy as np
+import pandas as pd
 
 from alim_keras.app import cli
 from alim_keras.app import process
@@ -38,14 +40,7 @@ class PredictConfig:
 
 COMMAND = cli.Command(
     name="predict",
-    doc=(
-        "Predicts the class of images with a trained model, and writes a CSV "
-        "file: id, label, probability, and the next classes. MODEL is a run "
-        "folder, a model.keras or a saved_model folder: one that you trust. "
-        "PATHS are image files, folders of them however deep, or .npz and "
-        ".npy files with an array of images; for a model of feature vectors, "
-        ".npz or .npy files of these."
-    ),
+    doc=__doc__,
     groups=(PredictConfig,),
     words=("model", "[paths...]"),
     examples=(
@@ -69,7 +64,7 @@ def main(line):
     if skipped:
         reasons = [": ".join(pair) for pair in skipped.items()]
         warnings.warn(
-            f"{len(skipped):,} images could not be read and are left out: "
+            f"images that cannot be read, left out: {len(skipped):,}: "
             f"{first_five(reasons)}",
             DataWarning,
             stacklevel=1,
@@ -78,30 +73,28 @@ def main(line):
 
 def _write(options, predictor, items, skipped):
     """Writes a row for each item to stdout."""
-    import numpy as np
-
-    names = predictor.class_names
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    top = min(options.top_k, len(names))
-    header = ["id", "label", "probability"]
-    for rank in range(2, top + 1):
-        header += [f"label_{rank}", f"probability_{rank}"]
-    writer.writerow(header)
+    names = np.array(predictor.class_names, object)
     total, count = sum(len(inputs.ids) for inputs in items), 0
     for inputs in items:
         for rows, values in inputs.batches(options.batch_size, skipped):
             p = predictor.probabilities(values)
-            order = np.argsort(-p, axis=1, kind="stable")[:, :top]
-            for row, classes, shares in zip(rows, order, p, strict=True):
-                pairs = ((names[c], f"{shares[c]:.6f}") for c in classes)
-                writer.writerow([inputs.ids[row], *itertools.chain(*pairs)])
+            order = np.argsort(-p, axis=1, kind="stable")[:, : options.top_k]
+            table = {"id": [inputs.ids[row] for row in rows]}
+            for rank, classes in enumerate(order.T, start=1):
+                suffix = "" if rank == 1 else f"_{rank}"
+                table[f"label{suffix}"] = names[classes]
+                shares = p[np.arange(len(p)), classes]
+                table[f"probability{suffix}"] = shares
+            pd.DataFrame(table).to_csv(
+                sys.stdout, index=False, header=not count, float_format="%.6f"
+            )
             count += len(rows)
             if not sys.stdout.isatty():
                 process.show_progress(count + len(skipped or ()), total)
     if not count:
         why = "the files hold no items"
         if skipped:
-            why = f"{len(skipped)} images, and none of them can be read"
+            why = "none of the images can be read"
         raise DataError(f"There is nothing to predict: {why}")
     sys.stdout.flush()
 

@@ -1,26 +1,25 @@
-"""Trains a classifier from images with candidate sets.
+"""Trains an image classifier on candidate label sets.
 
-    python -m alim_keras.train --dataset=cifar100 --norm=scale
-
-`--help` lists the flags that matter most. The run folder that is printed holds
-everything the run leaves; the same command continues an interrupted run.
+Some of them may miss the true label (ALIM, NeurIPS 2023). The run folder that
+is printed holds everything the run leaves; the same command continues an
+interrupted run.
 """
 
 import contextlib
 import dataclasses
+import glob
 import os
 import sys
 
 from alim_keras.app import cli
+from alim_keras.app import defaults
+from alim_keras.app import load
 from alim_keras.app import process
 from alim_keras.app.config import TRAINING
 
 COMMAND = cli.Command(
     name="train",
-    doc=(
-        "Trains an image classifier on candidate label sets, some of which "
-        "miss the true label (ALIM, NeurIPS 2023)."
-    ),
+    doc=__doc__,
     groups=TRAINING,
     examples=(
         "train --dataset=cifar100 --norm=scale",
@@ -31,11 +30,8 @@ COMMAND = cli.Command(
         "run_dir dataset images preset method network noise_rate epochs "
         "batch_size backend"
     ).split(),
+    continues=True,
 )
-_LEFT = (
-    "labels.csv classes.csv saved_model model.keras metrics.csv results.json "
-    "run.flags"
-).split()
 
 
 def main(line):
@@ -45,7 +41,6 @@ def main(line):
     from alim_keras import backend
     from alim_keras.app import artefacts
     from alim_keras.app import build
-    from alim_keras.app import load
     from alim_keras.app.run_folder import RunFolder
 
     config = line.config
@@ -58,7 +53,6 @@ def main(line):
     scope, replicas = backend.make_strategy(
         machine.distribute, machine.replicas
     )
-    build.check(config, replicas)
     is_chief = backend.is_chief()
     with folder.lock() if is_chief else contextlib.nullcontext():
         folder.check_same(config)
@@ -73,33 +67,25 @@ def main(line):
     if is_new and keras.config.backend() != "tensorflow":
         # It locks the folder itself.
         artefacts.export_on_tensorflow(folder)
-    # Without TensorFlow there is no saved_model.
-    left = [name for name in _LEFT if os.path.exists(folder.file(name))]
     print(artefacts.describe(results))
-    print(f"In {folder.path}: {', '.join(left)}. docs/runs.md describes them.")
+    left = ", ".join(sorted(glob.glob("*", root_dir=folder.path)))
+    print(f"In {folder.path}: {left}. docs/runs.md describes them.")
 
 
 def train(config, folder, scope, replicas=1, publish=True):
     """Trains in a run folder, or goes on with what is there.
 
-    Args:
-        config: The `Config`.
-        folder: The `RunFolder`, locked and of the same settings.
-        scope: The distribution's scope; see `backend.make_strategy`.
-        replicas: Number of replicas.
-        publish: Whether models and labels are written too.
-
-    Returns:
-        The results on the chief, which alone writes; `None` elsewhere.
+    The `RunFolder` is locked and of the same settings; scope and replicas are
+    those of `backend.make_strategy`; `publish` says whether models and labels
+    are written, too. Returns the results on the chief, which alone writes;
+    None elsewhere.
     """
     import keras
 
     from alim_keras import backend
     from alim_keras.app import artefacts
     from alim_keras.app import build
-    from alim_keras.app import defaults
     from alim_keras.app import features
-    from alim_keras.app import load
     from alim_keras.app import noise
     from alim_keras.app import run_folder
     from alim_keras.app.verdict import verdict
@@ -166,6 +152,7 @@ def train(config, folder, scope, replicas=1, publish=True):
     if is_chief:
         settled = mean = judgement = None
         if publish:
+            print("Writing the models and the labels", flush=True)
             folder.checkpoint.restore(model, "best")
             settled, mean = artefacts.write(folder, model, training)
             judgement = verdict(model, training, settled)
@@ -182,7 +169,6 @@ def _frozen_run(config, folder, scope, replicas, publish):
     """Returns the `OpenRun` of the run that trains the head first."""
     from alim_keras import backend
     from alim_keras.app import build
-    from alim_keras.app import defaults
     from alim_keras.app.run_folder import RunFolder
 
     first = RunFolder(f"{folder.path}-frozen")

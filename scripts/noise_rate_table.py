@@ -20,7 +20,7 @@ import numpy as np
 from alim_keras import noise_rate
 from alim_keras import train
 from alim_keras.app import load
-from alim_keras.app.noise import CrossFit
+from alim_keras.app import noise
 from alim_keras.data import holdout_split
 from alim_keras.files import write_atomically
 
@@ -38,10 +38,9 @@ def cell(cross_fit, training, seed):
     labels, sets = training.labels, training.sets.dense()
     trained, held_out = holdout_split(training.ids, 0.1, seed)
     # Rows of the fits count within all images: the script holds out itself.
-    cross_fit.training = training
-    logits = cross_fit(trained, np.arange(len(sets)))
+    logits = cross_fit(trained, np.arange(len(sets)), training)
     fold_logits = noise_rate.out_of_fold(
-        lambda fit, rest: cross_fit(trained[fit], trained[rest]),
+        lambda fit, rest: cross_fit(trained[fit], trained[rest], training),
         len(trained),
         seed=seed,
     )
@@ -83,7 +82,7 @@ def measure(arguments):
             ).config
             training = load.training_set(config)
             # One compiled model for all cells of a seed.
-            cross_fit = cross_fit or CrossFit(config, training, 12)
+            cross_fit = cross_fit or noise.cross_fit(config, training, 12)
             numbers = cell(cross_fit, training, seed)
             print(
                 f"seed {seed} {protocol} eta {eta}: realised "

@@ -166,11 +166,11 @@ def test_every_cell_once_and_a_line_for_each(make, trained, tmp_path, capsys):
     assert compare.run(cells, tmp_path / "out") == 0
     assert trained == [os.path.basename(c.folder.path) for c in cells]
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("4 cells, 0 of them finished")
+    assert lines[0].startswith("Cells: 4, finished: 0, in ")
     assert lines[1].startswith("[1/4] rc q=0.3 eta=0.3 seed 0: test 50.0%, 0 s")
     assert len(lines) == 5
     compare.run(cells, tmp_path / "out")
-    assert "4 of them finished" in capsys.readouterr().out
+    assert "Cells: 4, finished: 4" in capsys.readouterr().out
     assert len(trained) == 4
 
 
@@ -213,7 +213,7 @@ def test_two_trainings(tmp_path):
     flags = [f"--out={tmp_path}", *TINY, "--methods=rc,rc+alim", "--seeds=1"]
     code, printed, error = commands.call("compare", *flags)
     assert code == 0, error
-    assert "2 of 2 cells are finished" in printed
+    assert "Finished cells: 2 of 2" in printed
     alone, alim = own.read_rows(tmp_path / "cells.csv")
     assert (alone["lambda"], alone["lam"]) == ("0.0", "0.0")
     assert float(alim["lambda"]) > 0 and alim["epochs"] == "2"

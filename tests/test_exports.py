@@ -11,7 +11,7 @@ import pytest
 import tiny
 
 import alim_keras
-from alim_keras.backend import serving
+from alim_keras.backend.tensorflow import load_served_model
 from alim_keras.data import CandidateSets
 from alim_keras.errors import ConfigError
 from alim_keras.errors import EnvironmentLacksError
@@ -88,7 +88,7 @@ def test_it_holds_the_classifier_alone_and_the_names(trained, format, tmp_path):
         signature = served.signatures["serving_default"]
         if model.takes_features:
             found = signature(features=images)["output_0"].numpy()
-        serve, shape = serving.load_served_model(str(path))
+        serve, shape = load_served_model(str(path))
         assert shape == images.shape[1:]
         np.testing.assert_allclose(serve(images[:1]), expected[:1], atol=1e-5)
         names = (path / "assets/class_names.txt").read_text(encoding="utf-8")
@@ -171,10 +171,10 @@ def test_names_empty_batches_and_broken_pixels(tmp_path):
     model = tiny.plain(count=40)
     path = str(tmp_path / "saved")
     model.export(path, class_names=names)
-    file = tmp_path / "saved" / "assets" / serving.CLASS_NAMES
+    file = tmp_path / "saved" / "assets" / "class_names.txt"
     assert file.read_text(encoding="utf-8").split("\n") == [*names, ""]
 
-    serve, shape = serving.load_served_model(path)
+    serve, shape = load_served_model(path)
     assert shape == tiny.SHAPE
     images = tiny.examples(3)[0]
     expected = model.predict(images, verbose=0)

@@ -119,10 +119,8 @@ def beliefs(model, training, out_of_fold=False):
 
 def held_out_probabilities(model, training):
     """Returns what heads that did not see them say of the trained rows."""
-    infer = inference(model)
     batches = eval_batches(training, training.trained)
-    logits = [keras.ops.convert_to_numpy(infer(x)) for x, _ in batches]
-    return softmax(np.concatenate(logits).astype("float32"), axis=1)
+    return softmax(inference(model)(batches)[0].astype("float32"), axis=1)
 
 
 def put_known(training, rows, probabilities, kinds):
@@ -142,23 +140,19 @@ def _write_labels(folder, model, training):
         ids, sets = training.ids[part], training.sets.rows(part)
         predicted = kinds == "prediction"
         if training.votes is not None and predicted.any():
-            weights[predicted] = _met(weights[predicted], sets[predicted])
+            # Eq. 3 with K = 1 and the lambda that an audit takes of an unknown
+            # noise rate: what votes make of predictions.
+            seen = sets[predicted]
+            sizes = (seen > 0).sum(axis=1, keepdims=True)
+            lam = ops.closed_form_lambda(GUESS, sizes, len(names))
+            met = ops.pseudo_labels(weights[predicted], seen, lam, "scale")
+            weights[predicted] = np.array(met)
         found = ids, weights, sets, names, kinds
         frame = report.label_rows(*found, training.sets.weights is not None)
         frames.append(frame.set_axis(part))
     frame = pd.concat(frames).sort_index()
     report.write_table(folder.file("labels.csv"), frame)
     return pd.Index(names).get_indexer(frame["label"])
-
-
-def _met(probabilities, sets):
-    """Returns what votes, as sets S `(n, C)`, make of predictions: Eq. 3.
-
-    With K = 1 and the lambda that an audit takes of an unknown noise rate.
-    """
-    sizes, num_classes = (sets > 0).sum(axis=1, keepdims=True), sets.shape[1]
-    lam = ops.closed_form_lambda(GUESS, sizes, num_classes)
-    return np.array(ops.pseudo_labels(probabilities, sets, lam, "scale"))
 
 
 def _write_classes(folder, model, training, settled):
@@ -183,9 +177,8 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
     `noise_rate` is what ALIM was told, a number, an `Estimate` or None, and
     `per_class_mean` is of `write`.
     """
-    state, rows = folder.checkpoint.state, {}
-    for row in read_metrics(folder.file("metrics.csv")):
-        rows[int(row["epoch"])] = row
+    state, path = folder.checkpoint.state, folder.file("metrics.csv")
+    rows = {int(row["epoch"]): row for row in read_metrics(path)}
     best = state["best"]
     # Of a damaged metrics.csv the checkpoint still knows the selected epoch.
     last = {best["epoch"]: best["logs"], **rows}.get(state["epochs"], {})
@@ -226,13 +219,12 @@ def _what_alim_did(config, rows):
     """
     if config.alim.lam == 0 or not keeps_pseudo_labels(config):
         return "off"
-    before = [row.get("lambda") for epoch, row in rows.items()]
+    before = [row.get("lambda") for row in rows.values()]
     if any(float(value or 0) > 0 for value in before[:-1]):
         return "acted"
     warmup, epochs = config.alim.warmup_epochs, config.train.epochs
-    if warmup >= epochs:
-        return f"never acted: --warmup_epochs={warmup} took all {epochs} epochs"
-    return "never acted: lambda stayed 0, as for a noise rate of 0"
+    why = f"--warmup_epochs={warmup} of --epochs={epochs}"
+    return f"never acted: lambda stayed 0, with {why}"
 
 
 def describe(numbers):
@@ -251,7 +243,7 @@ def describe(numbers):
     if numbers.get("alim", "").startswith("never"):
         sentences.append(f"ALIM {numbers['alim']}.")
     if not sentences:
-        epochs = f"{numbers['epochs']} epochs"
+        epochs = f"Epochs: {numbers['epochs']}"
         sentences = [f"{epochs}; no true labels to measure accuracy by."]
     verdict = numbers.get("verdict") or {}
     return "\n".join(filter(None, [" ".join(sentences), verdict.get("text")]))

@@ -298,16 +298,15 @@ def alim(config, training, noise_rate):
 
 def evaluations(config, training):
     """Returns the evaluations on held-out sets and on the test set."""
-    chosen = []
+    chosen, evaluation = [], callbacks.Evaluation
     if len(training.held_out):
         names = ("covering_rate", "approximated_accuracy")
         names = {name: f"holdout_{name}" for name in names}
         batches = eval_batches(training, training.held_out)
-        chosen.append(callbacks.Evaluation(batches, names))
+        chosen.append(evaluation(batches, names))
     if len(training.test_images):
         names = {"covering_rate": "test_accuracy", "loss": "test_loss"}
-        batches = test_batches(training)
-        chosen.append(callbacks.Evaluation(batches, names))
+        chosen.append(evaluation(test_batches(training), names))
     return chosen
 
 
@@ -355,10 +354,7 @@ def _refuse(why, **received):
 def describe(config, built, training, replicas):
     """Returns what the model is, how much memory it takes, and what is odd."""
     trainable = sum(math.prod(v.shape) for v in built.trainable_variables)
-    state = sum(
-        math.prod(v.shape) * np.dtype(v.dtype).itemsize
-        for v in (*built.variables, *built.optimizer.variables)
-    )
+    state = callbacks.state_bytes(built)
     text = (
         f"Model: {config.method.method} on {network_name(config, training)}, "
         f"{trainable:,} trainable parameters; weights, table and optimizer "
@@ -377,7 +373,7 @@ def describe(config, built, training, replicas):
 
 @dataclasses.dataclass
 class OpenRun:
-    """A run that was opened again; `epoch`, from 1, is the selected one."""
+    """A run that was opened again, with the weights of the selected `epoch`."""
 
     folder: RunFolder
     config: Config
@@ -412,11 +408,7 @@ def settings(line, folder):
 
 @contextlib.contextmanager
 def open_run(line, lock=True):
-    """Opens the run that a `cli.Line` names, and keeps it locked.
-
-    Yields:
-        The `OpenRun`, its model with the weights of the selected epoch.
-    """
+    """Yields the `OpenRun` that a `cli.Line` names, and keeps it locked."""
     folder = RunFolder(line.words["run"])
     if not folder.checkpoint.exists():
         raise CheckpointError(

@@ -23,8 +23,6 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import did_you_mean
 
 COMMAND_LINE, DEFAULT = "command line", "default"
-# What --dataset=NAME alone means, for the data sets of the paper.
-PUBLISHED = ("cifar10", "cifar100", "cifar100h", "cub200")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,12 +56,13 @@ class Command:
 
     Args:
         name: String, such as `"train"`.
-        doc: What it does, one paragraph.
+        doc: What it does: the text of `--help`.
         groups: Tuple of dataclasses of settings, see `app.config`.
         words: Names of the words that must follow the command. A last name in
             brackets, `"[paths...]"`, stands for any number.
         examples: Tuple of strings, command lines without `python -m`.
         first: The flags that `--help` shows. Defaults to the first group's.
+        continues: Whether the same command goes on with what it has done.
     """
 
     name: str
@@ -72,6 +71,7 @@ class Command:
     words: tuple = ()
     examples: tuple = ()
     first: tuple = ()
+    continues: bool = False
 
     def parse(self, arguments):
         """Reads the words of a command line, a list of strings; a `Line`."""
@@ -81,7 +81,8 @@ class Command:
         values, origins, words = self.apply(layers)
         preset, origin = values["preset"], origins["preset"]
         dataset = values.get("dataset")
-        if origin == DEFAULT and dataset in PUBLISHED:
+        # What --dataset=NAME alone means, for the data sets of the paper.
+        if origin == DEFAULT and dataset in preset_names():
             preset, origin = dataset, f"implied by --dataset={dataset}"
         if preset not in (None, "none"):
             layers = [*read_preset(preset), *layers]
@@ -109,11 +110,12 @@ class Command:
         for group in self.all_groups():
             for field, text_ in help_texts(group):
                 if names is None or field.name in names:
-                    is_switch = isinstance(field.default, bool)
-                    given = (field.name, field.default, text_)
                     kind = _Repeated if field.name == "where" else flags.Flag
-                    parser = field.metadata["parser"]
-                    flag = kind(parser, None, *given, boolean=is_switch)
+                    flag = kind(
+                        *(field.metadata["parser"], None),
+                        *(field.name, field.default, text_),
+                        boolean=isinstance(field.default, bool),
+                    )
                     flags.DEFINE_flag(flag, parsed, _title(group))
         return parsed
 
@@ -152,28 +154,23 @@ class Command:
         return values, origins, words
 
     def _name_words(self, words):
-        last = self.words[-1] if self.words else ""
-        fixed = self.words[:-1] if last.startswith("[") else self.words
-        if len(words) < len(fixed):
+        fixed = [name for name in self.words if not name.startswith("[")]
+        further, rest = self.words[len(fixed) :], words[len(fixed) :]
+        if len(words) < len(fixed) or (rest and not further):
+            wanted = " ".join(self.words).upper() or "no words"
             raise ConfigError(
-                f"Expected {' '.join(self.words).upper()} after alim_keras."
-                f"{self.name}. Received: {' '.join(words) or 'nothing'}"
+                f"Expected {wanted} after alim_keras.{self.name}, and flags "
+                "--name=value, switches --name or --noname. Received: "
+                f"{' '.join(words) or 'nothing'}"
             )
         named = dict(zip(fixed, words))
-        if fixed != self.words:
-            named[last.strip("[.]")] = words[len(fixed) :]
-        elif len(words) > len(fixed):
-            raise ConfigError(
-                f"Unexpected word {words[len(fixed)]!r}: flags are written "
-                "--name=value, switches --name or --noname."
-            )
-        return named
+        return named | {name.strip("[.]"): rest for name in further}
 
     def help(self, full=False):
         """Returns the text of `--help` or `--helpfull`."""
         words = "".join(f" {name.upper()}" for name in self.words)
         lines = [f"python -m alim_keras.{self.name}{words} [--flag=value ...]"]
-        lines += ["", flags.text_wrap(self.doc), "", "Examples:"]
+        lines += ["", flags.text_wrap(self.doc.strip()), "", "Examples:"]
         lines += [f"  python -m alim_keras.{line}" for line in self.examples]
         own = [field.name for field in dataclasses.fields(self.groups[0])]
         shown = self.define(None if full else self.first or own)
@@ -222,8 +219,8 @@ class Line:
 
     def group(self, group):
         """Returns an instance of a dataclass of settings."""
-        names = [field.name for field in dataclasses.fields(group)]
-        return group(**{name: self.values[name] for name in names})
+        fields = dataclasses.fields(group)
+        return group(**{f.name: self.values[f.name] for f in fields})
 
     def refuse_typed(self, names, why):
         """Raises for flags that go unread, but not for those in files."""

@@ -358,13 +358,8 @@ class Config:
 
     @classmethod
     def from_flags(cls, values):
-        """Returns the configuration of a mapping from flag to value.
-
-        Flags that are no setting of a training are passed over, and settings
-        without a flag keep their default.
-        """
-        known = cls().as_dict()
-        return cls().replace(**{k: v for k, v in values.items() if k in known})
+        """Returns the configuration of a dict from each flag to its value."""
+        return cls().replace(**{name: values[name] for name in cls().as_dict()})
 
     def replace(self, **values):
         """Returns a copy with other values, each under its flag's name.

@@ -10,6 +10,7 @@ import math
 import os
 
 from alim_keras import files
+from alim_keras.data import known_data
 from alim_keras.data.annotators import shared_votes
 from alim_keras.data.images import DiskImages
 from alim_keras.data.training_set import holdout_split
@@ -65,13 +66,7 @@ WITHOUT_WEIGHTS = (
 
 def is_own(dataset, network=None):
     """Returns whether the rules choose: for own data, or --network=auto."""
-    if network == "auto":
-        return True
-    if not os.path.isabs(dataset):
-        return False
-    from alim_keras.data import known_data
-
-    return known_data.is_table(dataset)
+    return network == "auto" or known_data.is_table(dataset)
 
 
 def standard(values):
@@ -99,14 +94,9 @@ def kept(config, folder):
 def resolve(config, training):
     """Fills in the settings that are None, for data of one's own.
 
-    Args:
-        config: The `Config`. One of a data set with a name is returned as it
-            is, but for `STANDARD`.
-        training: The `TrainingSet`.
-
-    Returns:
-        The `Config`, and a dict from each setting that was chosen to a line
-        that says why, or to None where another line says it.
+    For a data set with a name they are those of `STANDARD`. Returns the
+    `Config`, and a dict from each setting that was chosen to a line that says
+    why, or to None where another line says it.
     """
     is_free = is_own(config.data.dataset, config.method.network)
     if not is_free and not epochs_frozen(config.method.train_backbone):
@@ -144,25 +134,31 @@ def arranged(config, training):
     Raises:
         ConfigError: The part to train on does not fill a batch.
     """
-    side, images = config.data.image_size, training.images
-    if side and isinstance(images, DiskImages):
-        form = (side, images.shape[-1])
-        training = dataclasses.replace(
-            training,
-            images=images.with_form(*form),
-            test_images=training.test_images.with_form(*form),
-        )
+    if config.data.image_size:
+        channels = training.images.shape[-1]
+        training = with_form(training, config.data.image_size, channels)
     trained, held_out = holdout_split(
         training.ids, config.train.holdout, config.run.seed, training.copies
     )
     training = dataclasses.replace(training, trained=trained, held_out=held_out)
     if len(trained) < config.train.batch_size:
         raise ConfigError(
-            f"{len(trained)} images to train on do not fill one "
-            "batch; use a smaller --batch_size. Received: "
+            f"The images to train on, {len(trained)}, do not fill one batch; "
+            "use a smaller --batch_size. Received: "
             f"--batch_size={config.train.batch_size}"
         )
     return training
+
+
+def with_form(training, side, channels):
+    """Returns a `TrainingSet` whose image files are decoded in another form."""
+    if not isinstance(training.images, DiskImages):
+        return training
+    return dataclasses.replace(
+        training,
+        images=training.images.with_form(side, channels),
+        test_images=training.test_images.with_form(side, channels),
+    )
 
 
 def describe(reasons):
@@ -189,27 +185,23 @@ class _Rules:
         """Chooses in an order in which rules find what they build on."""
         is_frozen = self.is_photo and self._network()
         values = self.values
-        if is_frozen and values["network"] == STATISTICS:
-            why = "on so weak features folds lose more than they gain"
-            self._choose("head_folds", 0, why)
-        if is_frozen and values["noise_rate"] is None:
-            if shared_votes(self.training) is None:
-                why = "on frozen features it beat the adaptive one"
-                self._choose("lam", HEAD_LAM, why)
-            else:
-                why = "the votes of several people give the noise rate"
-                self._choose("lam", STANDARD["lam"], why)
         if is_frozen:
+            lam, why = HEAD_LAM, "on frozen features it beat the adaptive one"
+            if shared_votes(self.training) is not None:
+                lam = STANDARD["lam"]
+                why = "the votes of several people give the noise rate"
+            if values["noise_rate"] is None:
+                self._choose("lam", lam, why)
             self._choose("method", HEAD_METHOD, "a head needs no contrast loss")
-            self._choose(
-                "head_folds",
-                HEAD_FOLDS,
-                "pseudo labels come from heads that did not see the example",
-            )
+            folds, why = HEAD_FOLDS, "heads that did not see an item judge it"
+            if values["network"] == STATISTICS:
+                folds = 0
+                why = "on so weak features folds lose more than they gain"
+            self._choose("head_folds", folds, why)
         if self.is_colour and (self.is_tuned or not is_frozen):
             self._choose("flip", 0.5, "a mirrored photo shows the same class")
         self._holdout()
-        trained = self.count - round(self.count * self.values["holdout"])
+        trained = self.count - round(self.count * values["holdout"])
         steps = self._batch_size(trained)
         if self.is_tuned:
             self.reasons["not a setting: it was given"] = (
@@ -219,7 +211,7 @@ class _Rules:
             why = "the frozen run before has settled the labels"
             self._choose("epochs", TUNE_EPOCHS, why)
             self._choose("warmup_epochs", 0)
-            share = self.values["batch_size"] / STANDARD["batch_size"]
+            share = values["batch_size"] / STANDARD["batch_size"]
             rate = float(f"{TUNE_LEARNING_RATE * share:.1e}")
             why = "a tenth of a new network's with such batches"
             self._choose("learning_rate", rate, why)
@@ -255,7 +247,7 @@ class _Rules:
         most = 2 ** int(math.log2(max(trained / STEPS_AN_EPOCH, 1)))
         size = min(max(most, SMALLEST_BATCH), LARGEST_BATCH, trained)
         steps = trained // size
-        self._choose("batch_size", size, f"{steps} steps an epoch")
+        self._choose("batch_size", size, f"steps an epoch: {steps}")
         return max(1, trained // self.values["batch_size"])
 
     def _epochs(self, is_frozen, steps):

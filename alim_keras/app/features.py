@@ -15,8 +15,9 @@ import numpy as np
 from alim_keras import backend
 from alim_keras import files
 from alim_keras import networks
-from alim_keras.app.defaults import STATISTICS
+from alim_keras.app import defaults
 from alim_keras.app.process import show_progress
+from alim_keras.callbacks.run import duration
 from alim_keras.data import DiskImages
 from alim_keras.data import checks
 from alim_keras.data import image_rows
@@ -40,7 +41,7 @@ def backbone_of(config, training):
         size = config.data.image_size
         backbone = networks.find(chosen.network, chosen.weights, size)
     # Of image statistics nothing is trained.
-    is_idle = backbone is None or chosen.network == STATISTICS
+    is_idle = backbone is None or chosen.network == defaults.STATISTICS
     fits = (None, "all" if backbone is None else "none")
     if is_idle and chosen.train_backbone not in fits:
         raise ConfigError(
@@ -60,31 +61,19 @@ def backbone_of(config, training):
 def at_own_size(config, training):
     """Returns the data with files decoded at the size of their backbone."""
     backbone = backbone_of(config, training)
-    if backbone is None or not isinstance(training.images, DiskImages):
+    if backbone is None:
         return training
-    form = backbone.size, 3
-    return dataclasses.replace(
-        training,
-        images=training.images.with_form(*form),
-        test_images=training.test_images.with_form(*form),
-        # One for each channel.
-        mean=np.broadcast_to(training.mean, 3).tolist(),
-        std=np.broadcast_to(training.std, 3).tolist(),
-    )
+    training = defaults.with_form(training, backbone.size, 3)
+    mean, std = np.broadcast_to([training.mean, training.std], (2, 3)).tolist()
+    return dataclasses.replace(training, mean=mean, std=std)
 
 
 def frozen(config, training, folder):
     """Returns the data as features, if the run's backbone is frozen.
 
-    Args:
-        config: The `Config`.
-        training: What `at_own_size` returned.
-        folder: The `RunFolder`; the features are kept beside it.
-
-    Returns:
-        A `TrainingSet` of features, which are the mean over an image, its
-        mirror image and, of few images, some crops; of a test image they are
-        those of itself. Without a frozen backbone, `training`.
+    `training` is what `at_own_size` returned. The features are the mean over
+    an image, its mirror image and, of few images, some crops; of a test image
+    they are those of itself. They are kept beside the `RunFolder`.
     """
     backbone = backbone_of(config, training)
     if backbone is None or config.method.train_backbone not in (None, "none"):
@@ -115,55 +104,52 @@ def _features(backbone, images, num_views, place):
     """Returns float32 `(N, d)`; computes what is not in the folder `place`."""
     name = f"{backbone.name}-{backbone.digest[:12]}-{backbone.size}px"
     path = os.path.join(place, f"{name}-{num_views}views.npz")
-    digests, values = _kept(path)
-    row_of = dict(zip(digests, range(len(digests))))
-    wanted = _digests(images)
-    # The first image of each that is not there.
-    missing = {k: n for n, k in reversed(list(enumerate(wanted)))}
-    missing = {k: n for k, n in missing.items() if k not in row_of}
-    new, began = [], time.monotonic()
-    kept_at = began
-    rows, keys = np.fromiter(missing.values(), int), list(missing)
-
-    def keep():
-        both = np.concatenate([*filter(len, [values]), *new])
-        if backend.is_chief():
-            with files.replacing(path) as file:
-                every = [*digests, *keys[: len(both) - len(digests)]]
-                np.savez(file, digests=every, features=both)
-        return both
-
+    known, wanted = _kept(path), _digests(images)
+    # Of equal images the first.
+    row_of = {key: row for row, key in reversed(list(enumerate(wanted)))}
+    rows = np.array(sorted(row_of[k] for k in row_of.keys() - known), int)
+    began = first = kept_at = time.monotonic()
     for start in range(0, len(rows), _BATCH):
         part = rows[start : start + _BATCH]
-        new.append(_mean_over_views(backbone, images, part, num_views))
-        show_progress(start + len(part), len(rows))
-        if time.monotonic() - kept_at > _KEEP:
-            keep()
-            kept_at = time.monotonic()
-    if new:
-        values = keep()
-        row_of |= dict(zip(keys, range(len(digests), len(values))))
+        vectors = _mean_over_views(backbone, images, part, num_views)
+        known |= zip((wanted[row] for row in part), vectors)
+        now, done = time.monotonic(), start + len(part)
+        show_progress(done, len(rows))
+        if not start:
+            # It compiles.
+            first = now
+        elif start == _BATCH and backend.is_chief():
+            left = duration((now - first) * (len(rows) - done) / len(part))
+            text = f"{len(rows):,} images: about {left}"
+            print(f"Computing the features of {text}", flush=True)
+        is_due = done == len(rows) or now - kept_at > _KEEP
+        if is_due and backend.is_chief():
+            kept_at = now
+            with files.replacing(path) as file:
+                features = np.stack(list(known.values()))
+                np.savez(file, digests=list(known), features=features)
     if backend.is_chief():
         views = f"mean of {num_views} views" if num_views > 1 else "test"
         print(
-            f"Features of {len(wanted):,} images by {backbone.name} "
-            f"({backbone.size} px, {views}): {len(rows):,} computed in "
+            f"Features by {backbone.name} ({backbone.size} px, {views}), of "
+            f"images: {len(rows):,} computed in "
             f"{time.monotonic() - began:.0f} s, {len(wanted) - len(rows):,} "
             f"read from {path}",
             flush=True,
         )
-    return values[[row_of[key] for key in wanted]].astype("float32")
+    return np.stack([known[key] for key in wanted]).astype("float32")
 
 
 def _kept(path):
-    """Returns digests and float16 features of a file, or none."""
-    if os.path.isfile(path):
-        try:
-            content = checks.read_npz(path)
-            return content["digests"].tolist(), content["features"]
-        except (DataError, KeyError) as error:
-            print(f"{path} is damaged, and is written again: {error}")
-    return [], np.zeros((0, 0), np.float16)
+    """Returns a dict from digest to float16 features, of a file if any."""
+    if not os.path.isfile(path):
+        return {}
+    try:
+        content = checks.read_npz(path)
+        return dict(zip(content["digests"].tolist(), content["features"]))
+    except (DataError, KeyError) as error:
+        print(f"{path} is damaged, and is written again: {error}")
+        return {}
 
 
 def _digests(images):
@@ -217,11 +203,9 @@ def _mean_over_views(backbone, images, rows, num_views):
 def served(model, training):
     """Returns the classifier from images to probabilities, and its input.
 
-    Of a frozen backbone it holds the backbone, the normalisation of its
+    They are a `keras.Model` and the shape `(H, W, channels)` of an image. Of
+    a frozen backbone the model holds the backbone, the normalisation of its
     features and the head.
-
-    Returns:
-        A `keras.Model` and the shape `(H, W, channels)` of the images.
     """
     network, backbone = model.inference_network(), training.backbone
     if backbone is None:

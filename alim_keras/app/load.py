@@ -31,18 +31,13 @@ _OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()
 def training_set(config, folder=None, reopen=False, table=None):
     """Loads images, and makes or reads candidate sets.
 
-    Args:
-        config: The `Config`.
-        folder: The `RunFolder` of a run that goes on. What it learnt goes by
-            row and by the deviation of its images, so items keep their order,
-            and normalisation its values, whatever became of the data.
-        reopen: Whether the candidate sets are those of the folder, not those
-            that the settings ask for. A table must still hold them.
-        table: What `table_set` returned, if it was called already.
+    A run that goes on in a `RunFolder` goes by row and by the deviation of
+    its images, so items keep their order, and normalisation its values,
+    whatever became of the data. With `reopen` the candidate sets are those of
+    the folder; a table must still hold them. `table` is what `table_set`
+    returned, if it was called already.
 
-    Returns:
-        A `TrainingSet` with candidate sets; `defaults.arranged` holds a part
-        out.
+    Returns a `TrainingSet`; `defaults.arranged` holds a part out.
     """
     before = None
     if folder is not None and folder.checkpoint.exists():
@@ -138,7 +133,9 @@ def reading(table):
             f"--columns=id,label. Received: --header={table.header}, "
             f"--columns={table.columns}"
         )
-    names = table.class_names
+    ids, names = table.ids or "", table.class_names
+    if ids.lower().endswith((".txt", ".csv")) and not os.path.isfile(ids):
+        raise DataError(f"There is no such file. Received: --ids={ids}")
     options["class_names"] = read_class_names(names) if names else None
     return options
 
@@ -170,9 +167,9 @@ def _rows_of_run(training, ids):
     missing = ids[~np.isin(ids, training.ids)]
     if len(missing):
         raise DataError(
-            f"{training.name}: {len(missing)} of {len(ids)} items of the run "
-            f"are no longer there, {first_five(missing)}; restore the table "
-            "and its images as they were, or train again"
+            f"{training.name}: items of the run that are no longer there: "
+            f"{len(missing)} of {len(ids)}, {first_five(missing)}; restore the "
+            "table and its images as they were, or train again"
         )
     return training.rows_of(ids)
 

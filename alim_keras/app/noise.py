@@ -5,6 +5,7 @@ stands in the run folder, so that a continued run finds it.
 """
 
 import dataclasses
+import itertools
 
 import keras
 import numpy as np
@@ -20,7 +21,6 @@ from alim_keras.data import annotators
 from alim_keras.data import checks
 from alim_keras.data import known_data
 from alim_keras.data import tables
-from alim_keras.data import train_dataset
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
@@ -180,66 +180,52 @@ def _annotations(path, training):
     strange = ids[~np.isin(ids, training.listed)]
     if len(strange):
         raise DataError(
-            f"{path}: {len(strange)} of {len(ids)} ids are not in "
-            f"{training.name}: {first_five(strange)}"
+            f"{path}: ids that are not in {training.name}: {len(strange)} of "
+            f"{len(ids)}, {first_five(strange)}"
         )
     # A run may train on a part of the items.
     kept = np.isin(ids, training.ids)
     return training.rows_of(ids[kept]), np.asarray(labels)[kept]
 
 
-class CrossFit:
-    """`fit_predict` of `noise_rate.out_of_fold`, from the run's settings.
+def cross_fit(config, training, epochs):
+    """Returns the `fit_predict` of `noise_rate.out_of_fold` for a run.
 
     The method is the plain `PartialLabelModel` with lambda 0 and Eq. 5, which
     every network can be trained with; the rest is the run's. One model serves
     all folds, from the same initial weights.
-
-    Rows count within `training.trained`.
     """
+    backend.set_random_seed(config.run.seed)
+    arguments, options = build.common_arguments(config, training)
+    # Labels of the last few epochs: the training is short.
+    options |= {"pseudo_label_momentum": (0.5, 0.5), "name": "cross_fit"}
+    model = methods.PartialLabelModel(*arguments, **options)
+    model.pseudo_label_table.use_onehot.assign(0.0)
+    build.compile_model(config, model)
+    variables = (*model.variables, *model.optimizer.variables)
+    start = [(v, v.numpy()) for v in variables]
+    infer, count = noise_rate.inference(model), itertools.count(1)
 
-    def __init__(self, config, training, epochs):
-        self.config, self.training, self.epochs = config, training, epochs
-        self._fold = 0
-        backend.set_random_seed(config.run.seed)
-        arguments, options = build.common_arguments(config, training)
-        # Labels of the last few epochs: the training is short.
-        options["pseudo_label_momentum"] = (0.5, 0.5)
-        options["name"] = "cross_fit"
-        self._model = methods.PartialLabelModel(*arguments, **options)
-        self._model.pseudo_label_table.use_onehot.assign(0.0)
-        build.compile_model(config, self._model)
-        variables = (*self._model.variables, *self._model.optimizer.variables)
-        self._start = [(v, v.numpy()) for v in variables]
-        self._infer = noise_rate.inference(self._model)
-
-    def __call__(self, train_rows, predict_rows):
-        """Returns the logits of `predict_rows`, float32 `(n, C)`."""
-        config, training = self.config, self.training
-        for variable, value in self._start:
+    def fit_predict(rows, predicted, training=training):
+        for variable, value in start:
             variable.assign(value)
-        rows = training.trained[train_rows]
         # The run fills a batch, and a part of its items may not.
-        batch_size = min(config.train.batch_size, len(rows))
-        batches = train_dataset(
-            training.images[rows],
-            training.sets.take(rows),
-            batch_size=batch_size,
-            seed=config.run.seed,
-        )
-        self._fold += 1
+        size = min(config.train.batch_size, len(rows))
+        part = dataclasses.replace(training, trained=rows)
         _tell(
-            f"Out-of-fold network {self._fold}: {self.epochs} epochs on "
-            f"{len(rows):,} items"
+            f"Out-of-fold network {next(count)}, epochs: {epochs}, items: "
+            f"{len(rows):,}"
         )
-        rate = build.learning_rate(config, self.epochs)
-        schedule = keras.callbacks.LearningRateScheduler(rate)
-        self._model.fit(
-            batches, epochs=self.epochs, verbose=0, callbacks=[schedule]
+        rate = build.learning_rate(config, epochs)
+        model.fit(
+            build.train_batches(config.replace(batch_size=size), part),
+            epochs=epochs,
+            verbose=0,
+            callbacks=[keras.callbacks.LearningRateScheduler(rate)],
         )
-        batches = build.eval_batches(training, training.trained[predict_rows])
-        logits = [self._infer(x) for x, _ in batches]
-        return np.concatenate(list(map(keras.ops.convert_to_numpy, logits)))
+        return infer(build.eval_batches(training, predicted))[0]
+
+    return fit_predict
 
 
 def fold_probabilities(run, folds, epochs=None):
@@ -254,17 +240,16 @@ def fold_probabilities(run, folds, epochs=None):
     made_for = [*_made_for(run.config, training), wish]
     logits = _stored(folder, made_for)
     if logits is None:
+        copies = training.copies
+        twins = 0 if copies is None else len(copies) - len(np.unique(copies))
+        if twins:
+            _tell(f"Copies of other items, in one fold with them: {twins:,}")
         # The part that the run holds out is to be judged too.
-        everything = dataclasses.replace(
-            training, trained=np.arange(count), held_out=np.arange(0)
-        )
+        everything = dataclasses.replace(training, trained=np.arange(count))
+        fit_predict = cross_fit(run.config, everything, epochs)
         logits = noise_rate.out_of_fold(
-            CrossFit(run.config, everything, epochs),
-            count,
-            folds,
-            run.config.run.seed,
-            _groups_of(training, np.arange(count)),
-        ).astype("float32", copy=False)
+            fit_predict, count, folds, run.config.run.seed, copies
+        )
         path = folder.file(FOLDS_FILE)
         try:
             with files.replacing(path) as file:
@@ -285,16 +270,3 @@ def _stored(folder, made_for):
     except (CheckpointError, DataError, KeyError):
         print(f"{FOLDS_FILE} cannot be read: its networks are trained again")
         return None
-
-
-def _groups_of(training, rows):
-    """Returns the groups of copies that folds must not split, int64 `(n,)`."""
-    if training.copies is None:
-        return None
-    groups = np.unique(training.copies[rows], return_inverse=True)[1]
-    twins = int((np.bincount(groups)[groups] > 1).sum())
-    if twins:
-        _tell(
-            f"{twins:,} items are identical to another one; one fold has both"
-        )
-    return groups

@@ -6,14 +6,13 @@ import itertools
 import json
 import os
 import pathlib
-import zipfile
 from collections.abc import Callable
 
 import keras
 import numpy as np
 
 from alim_keras import methods
-from alim_keras.backend import serving
+from alim_keras.backend.tensorflow import load_served_model
 from alim_keras.data import checks
 from alim_keras.data.checks import check_ids
 from alim_keras.data.images import DiskImages
@@ -27,11 +26,6 @@ _GRAPH = "saved_model.pb"
 _ADVICE = (
     "Give the folder of a finished run, its model.keras or its saved_model "
     "folder; python -m alim_keras.export RUN_FOLDER makes both."
-)
-# How a damaged model, or one of classes that are not here, fails to load.
-_UNREADABLE = (
-    *(OSError, ValueError, TypeError, KeyError, IndexError, ImportError),
-    *(RuntimeError, EOFError, zipfile.BadZipFile),
 )
 
 
@@ -61,21 +55,15 @@ class Predictor:
 
 
 def load_predictor(path):
-    """Loads a model for prediction.
+    """Returns the `Predictor` of a run folder, a .keras file or a SavedModel.
 
     Of a run folder it takes `saved_model/`, which needs no classes of the
-    user's own, or, on Keras's JAX backend, `model.keras`.
-
-    Args:
-        path: A run folder, a `.keras` file or the folder of a SavedModel.
-
-    Returns:
-        A `Predictor`, its classes named as the model or its run has it, or
-        else by their numbers.
+    user's own, or, on Keras's JAX backend, `model.keras`. Classes are named as
+    the model or its run has it, or else by their numbers.
     """
     path = _find(os.path.abspath(os.path.expanduser(path)))
     is_graph = os.path.isdir(path)
-    load = serving.load_served_model if is_graph else _load_keras
+    load = load_served_model if is_graph else _load_keras
     kept, trained_on = _of_run(path)
     try:
         function, shape = load(path)
@@ -85,7 +73,8 @@ def load_predictor(path):
         num_classes = function(np.zeros((1, *shape), "float32")).shape[1]
     except CheckpointError:
         raise
-    except _UNREADABLE as error:
+    except Exception as error:
+        # Damaged files, and classes that are not here, fail in many ways.
         raise CheckpointError(
             f"{path} cannot be loaded; it may be damaged: {one_line(error)}. "
             f"{_ADVICE} A saved_model needs no classes of your own."
@@ -206,37 +195,24 @@ def _files(path, predictor):
 
 
 def _of_array(path, predictor):
-    """Reads an .npy file, or an .npz file with values and perhaps ids."""
-    name, content = "features" if predictor.takes_features else "images", {}
-    if path.lower().endswith(".npz"):
-        content = checks.read_npz(path, (name, "ids"))
-    else:
-        try:
-            content[name] = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"{path}: cannot be read: {error}") from error
+    """Returns the `Inputs` in an .npy file, or in an .npz file with ids."""
+    name = "features" if predictor.takes_features else "images"
+    content = checks.read_npz(path, (name, "ids"), name)
     if name not in content:
         raise DataError(f"{path}: there is no array {name!r}")
     values = content[name]
     count = len(values) if values.ndim else 0
     ids = check_ids(path, content.get("ids", np.arange(count)), count)
-    return Inputs(ids, _checked(values, ids, predictor, path))
-
-
-def _checked(values, ids, predictor, path):
-    """Returns values if they have the form that the model takes."""
-    try:
+    with checks.in_file(path):
         if predictor.takes_features:
             unit, values = "features", checks.validate_features(values, ids)
             values = values.reshape(len(values), -1)
         else:
             values = values[..., None] if values.ndim == 3 else values
             unit, values = "channels", checks.validate_images(values, ids)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
     size, wanted = values.shape[-1], predictor.input_shape[-1]
     if size != wanted:
         raise DataError(
             f"{path}: the model takes {wanted} {unit}. Received: {size} {unit}"
         )
-    return values
+    return Inputs(ids, values)

@@ -70,6 +70,8 @@ def run(command, main, arguments=None, keras=True):
         return 0
     except (Exception, KeyboardInterrupt) as error:
         code, message = explain(error, verbose)
+        if code == _INTERRUPTED and command.continues:
+            message += "; the same command continues the work."
         if verbose:
             traceback.print_exception(error)
         report(name, message)
@@ -79,7 +81,7 @@ def run(command, main, arguments=None, keras=True):
 def explain(error, verbose=False):
     """Returns the exit code and the one line for an exception."""
     if isinstance(error, KeyboardInterrupt):
-        return _INTERRUPTED, "interrupted; the same command continues the work."
+        return _INTERRUPTED, "interrupted"
     if not isinstance(error, AlimError):
         # tf.data hands on the text of an error only.
         error = original(error) or error

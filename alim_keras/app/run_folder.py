@@ -178,8 +178,7 @@ class RunFolder:
                 self._refuse(f"was started with {was}", f" Received: {now}")
         digests, now = run["files"], _digests_of_files(settings)
         names = {*now, *digests} if self.finished() else {"network"}
-        # An older version did not note it.
-        for name in sorted(names - ({"network"} - digests.keys())):
+        for name in sorted(names):
             # A file that is no longer there shows no change.
             is_lost = name not in now and settings[name] is not None
             if now.get(name) != digests.get(name) and not is_lost:
@@ -270,7 +269,8 @@ def _identity(training):
 
 def _record(config, training):
     """Returns the content of run.json."""
-    settings = config.as_dict()
+    settings, everything = config.as_dict(), importlib.metadata.distributions()
+    installed = {package.name: package.version for package in everything}
     return {
         "command": shlex.join(sys.orig_argv),
         "settings": settings,
@@ -288,31 +288,18 @@ def _record(config, training):
             "image_shape": list(training.images.shape[1:]),
             "class_names": list(training.class_names),
         },
-        "versions": versions(),
-        "machine": machine(),
+        "versions": {
+            "python": platform.python_version(),
+            "alim_keras": alim_keras.__version__,
+            **{name: installed.get(name) for name in _PACKAGES},
+        },
+        "machine": {
+            "system": platform.platform(),
+            "processor": platform.machine(),
+            "cores": os.cpu_count(),
+            "gpus": backend.gpu_names(),
+        },
     }
-
-
-def machine():
-    """Returns what kind of machine this is."""
-    return {
-        "system": platform.platform(),
-        "processor": platform.machine(),
-        "cores": os.cpu_count(),
-        "gpus": backend.gpu_names(),
-    }
-
-
-def versions():
-    """Returns versions of Python, this package and those it stands on."""
-    versions = {"python": platform.python_version()}
-    versions["alim_keras"] = alim_keras.__version__
-    for package in _PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            versions[package] = None
-    return versions
 
 
 def _digests_of_files(settings):

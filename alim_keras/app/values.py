@@ -11,6 +11,7 @@ import os
 
 from absl import flags
 
+from alim_keras.data import known_data
 from alim_keras.errors import did_you_mean
 
 _WORDS = {
@@ -85,10 +86,6 @@ def _trained_part(text):
 
 
 def _dataset(text):
-    # Not at the top: data reads tables with pandas, which takes half a second
-    # that --help can do without.
-    from alim_keras.data import known_data
-
     name = known_data.plain_name(text)
     # Before a folder here, what everybody calls cifar10.
     is_here = os.path.exists(_absolute(text)) and name not in known_data.KNOWN

@@ -11,11 +11,8 @@ from alim_keras.errors import EnvironmentLacksError
 
 if keras.config.backend() == "tensorflow":
     from alim_keras.backend import tensorflow as framework
-
-    workers = framework
 elif keras.config.backend() == "jax":
     from alim_keras.backend import jax as framework
-    from alim_keras.backend import jax_workers as workers
 else:
     raise EnvironmentLacksError(
         "alim_keras runs on Keras's backends tensorflow and jax. Set "
@@ -30,7 +27,7 @@ check_shares = framework.check_shares
 compiled = framework.compiled
 device_memory = framework.device_memory
 first_row = framework.first_row
-gather_processes = workers.gather_processes
+gather_processes = framework.gather_processes
 gather_rows = framework.gather_rows
 gpu_names = framework.gpu_names
 make_strategy = framework.make_strategy

@@ -91,21 +91,18 @@ class ALIM(keras.callbacks.Callback):
             check_ranges(noise_rate=(noise_rate, "share"))
         if lam != "adaptive":
             check_ranges(lam=(lam, "share"))
-        for is_wrong, text in (
-            (
-                lam == "adaptive" and noise_rate is None,
-                "`lam='adaptive'` needs `noise_rate`, the share of candidate "
-                "sets that are wrong (eta); a guess such as 0.2 does, or give "
-                "a fixed `lam`. Received: noise_rate=None",
-            ),
-            (
-                update == "epoch" and data is None,
-                "`update='epoch'` needs `data`, the training set in inference "
-                "form (see alim_keras.data.eval_dataset). Received: data=None",
-            ),
-        ):
-            if is_wrong:
-                raise ConfigError(f"Argument {text}")
+        if lam == "adaptive" and noise_rate is None:
+            raise ConfigError(
+                "Argument `lam='adaptive'` needs `noise_rate`, the share of "
+                "candidate sets that are wrong (eta); a guess such as 0.2 "
+                "does, or give a fixed `lam`. Received: noise_rate=None"
+            )
+        if update == "epoch" and data is None:
+            raise ConfigError(
+                "Argument `update='epoch'` needs `data`, the training set in "
+                "inference form (see alim_keras.data.eval_dataset). Received: "
+                "data=None"
+            )
         if np.isscalar(pseudo_label_momentum):
             pseudo_label_momentum = (pseudo_label_momentum,) * 2
         phi = pseudo_label_momentum

@@ -22,6 +22,14 @@ from alim_keras.files import write_atomically
 _WEIGHTS = ".weights.h5"
 
 
+def state_bytes(model):
+    """Returns the bytes that a model and its optimizer take."""
+    variables = (*model.variables, *model.optimizer.variables)
+    return sum(
+        math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in variables
+    )
+
+
 class RunCheckpoint(keras.callbacks.Callback):
     """Saves model and optimizer after each epoch, and restores them.
 
@@ -40,16 +48,16 @@ class RunCheckpoint(keras.callbacks.Callback):
             The test set selects nothing: give a log of held-out candidate
             sets. Defaults to None, the last epoch.
         state: Dict saved beside the weights: `epochs` (finished so far),
-            `weights` (file name), `seconds` (of training), `best` (epoch,
-            value, logs and file of the selected weights), `digests` (by file
-            name) and `previous`, the first four of the epoch before.
+            `weights` (file name) and its `digest`, `seconds` (of training),
+            `best` (epoch, value, logs, weights and digest of the selected
+            epoch), and `previous`, all this of the epoch before.
     """
 
     def __init__(self, folder):
         super().__init__()
         self.folder = folder
         self.state_file = os.path.join(folder, "state.json")
-        self.state = {"epochs": 0, "seconds": 0.0, "digests": {}}
+        self.state = {"epochs": 0, "seconds": 0.0}
         self.criterion = None
 
     def exists(self):
@@ -66,26 +74,21 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     def read_state(self):
         """Reads `state.json` into `state`; raises if no checkpoint is sound."""
-        state = self._read()
-        digests = state["digests"]
-        damage = []
-        for candidate in (state, state.get("previous")):
-            if candidate is None or "weights" not in candidate:
-                continue
-            problem = self._problem(candidate["weights"], digests)
-            if problem is None:
-                self.state = {**candidate, "digests": digests}
-                if damage:
-                    warnings.warn(
-                        f"{damage[0]}; training goes on from the checkpoint "
-                        f"before it, of epoch {candidate['epochs']}.",
-                        stacklevel=2,
-                    )
-                return
-            damage.append(problem)
-        raise CheckpointError(
-            f"{'; '.join(damage) or self.folder + ' holds no checkpoint'}. "
-            "Bring the file back from a copy, or use another run folder."
+        self.state = self._read()
+        damage = self._problem(self.state)
+        if damage is None:
+            return
+        self.state = self.state.get("previous", {})
+        problem = self._problem(self.state)
+        if problem is not None:
+            raise CheckpointError(
+                f"{damage}; {problem}. Bring the file back from a copy, or use "
+                "another run folder."
+            )
+        warnings.warn(
+            f"{damage}; training goes on from the checkpoint before it, of "
+            f"epoch {self.state['epochs']}.",
+            stacklevel=2,
         )
 
     def restore(self, model, which="last"):
@@ -95,16 +98,14 @@ class RunCheckpoint(keras.callbacks.Callback):
         file is sound, or it does not fit.
         """
         self.read_state()
-        name = self.state["weights"]
-        if which == "best":
-            name = self.state["best"]["weights"]
-            problem = self._problem(name, self.state["digests"])
-            if problem is not None:
-                raise CheckpointError(
-                    f"{problem}; it holds the selected weights. Bring it back "
-                    "from a copy, or train again in another run folder."
-                )
-        path = os.path.join(self.folder, name)
+        chosen = self.state["best"] if which == "best" else self.state
+        problem = self._problem(chosen)
+        if problem is not None:
+            raise CheckpointError(
+                f"{problem}; it holds the selected weights. Bring it back from "
+                "a copy, or train again in another run folder."
+            )
+        path = os.path.join(self.folder, chosen["weights"])
         try:
             model.load_weights(path)
         except (OSError, ValueError, KeyError) as error:
@@ -127,34 +128,24 @@ class RunCheckpoint(keras.callbacks.Callback):
         # Keras wants this ending.
         partial = os.path.join(self.folder, PARTIAL + _WEIGHTS)
         self.model.save_weights(partial, overwrite=True)
-        digests = {**self.state["digests"], name: digest(partial)}
+        file = {"weights": name, "digest": digest(partial)}
         move_written(partial, os.path.join(self.folder, name))
 
         logs = {key: float(value) for key, value in (logs or {}).items()}
-        previous = {
-            key: value
-            for key, value in self.state.items()
-            if key not in ("digests", "previous")
-        }
-        state = {**previous, "epochs": epoch + 1, "weights": name}
+        previous = {k: v for k, v in self.state.items() if k != "previous"}
+        state = {**previous, **file, "epochs": epoch + 1, "previous": previous}
         state["seconds"] += logs.get("seconds", 0.0)
         value = logs[self.criterion] if self.criterion else float(epoch)
         largest = state["best"]["value"] if "best" in state else -math.inf
         # A comparison with NaN is False.
         if value > largest:
-            best = {"epoch": epoch + 1, "value": value, "weights": name}
-            state["best"] = {**best, "logs": logs}
-        if "weights" in previous:
-            state["previous"] = previous
-        wanted = {
-            part["weights"]
-            for each in (state, previous)
-            for part in (each, each.get("best", {}))
-            if "weights" in part
-        }
-        state["digests"] = {n: d for n, d in digests.items() if n in wanted}
+            best = {"epoch": epoch + 1, "value": value, "logs": logs}
+            state["best"] = {**best, **file}
         self._write(state)
         self.state = state
+        kept = [state, state.get("best", {}), previous]
+        kept.append(previous.get("best", {}))
+        wanted = {part.get("weights") for part in kept}
         for unwanted in set(self._weight_files()) - wanted:
             os.remove(os.path.join(self.folder, unwanted))
 
@@ -164,7 +155,7 @@ class RunCheckpoint(keras.callbacks.Callback):
                 state = json.load(file)
             if not isinstance(state["epochs"], int):
                 raise ValueError("epochs is no number")
-            return {"digests": {}, **state}
+            return state
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"{self.state_file} is not a readable checkpoint state "
@@ -174,12 +165,15 @@ class RunCheckpoint(keras.callbacks.Callback):
     def _write(self, state):
         write_atomically(self.state_file, json.dumps(state, indent=1))
 
-    def _problem(self, name, digests):
-        """Returns what is wrong with a file of weights, or None."""
-        path = os.path.join(self.folder, name)
+    def _problem(self, state):
+        """Returns what is wrong with a state's file of weights, or None."""
+        if "weights" not in state:
+            return f"{self.folder} holds no other checkpoint"
+        path = os.path.join(self.folder, state["weights"])
         if not os.path.exists(path):
             return f"Checkpoint {path} is missing"
-        if name in digests and digest(path) != digests[name]:
+        # An earlier version kept them elsewhere.
+        if "digest" in state and digest(path) != state["digest"]:
             return f"Checkpoint {path} is damaged: its content has changed"
         return None
 
@@ -189,10 +183,7 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     def _check_space(self):
         """Raises where the disk is too full: HDF5 may end the process there."""
-        variables = self.model.variables + self.model.optimizer.variables
-        needed = sum(
-            math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in variables
-        )
+        needed = state_bytes(self.model)
         free = shutil.disk_usage(self.folder).free
         if free < needed:
             raise EnvironmentLacksError(

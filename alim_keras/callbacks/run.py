@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import io
 import math
 import sys
 import time
@@ -10,6 +9,7 @@ import warnings
 
 import keras
 import numpy as np
+import pandas as pd
 
 from alim_keras.errors import NonFiniteError
 from alim_keras.files import write_atomically
@@ -62,27 +62,21 @@ class NonFiniteGuard(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         # The parts of the loss before their sum.
-        for name in (*sorted(self.model.training_logs), "loss"):
-            if not math.isfinite(logs.get(name, 0.0)):
-                self._stop(f"Loss {name}", epoch)
+        names = (*sorted(self.model.training_logs), "loss")
+        numbers = {f"Loss {name}": logs.get(name, 0.0) for name in names}
         # Pooling and ReLU may swallow a NaN on its way to the loss; the
         # averages of batch normalisation keep it.
-        for variable in (
-            *self.model.trainable_variables,
-            *self.model.backbone.non_trainable_variables,
-        ):
-            if not np.isfinite(variable.numpy()).all():
-                self._stop(f"Weight {variable.path}", epoch)
-
-    def _stop(self, what, epoch):
-        intact = ""
-        if epoch:
-            intact = f" The checkpoint of epoch {epoch}, if any, is intact."
-        raise NonFiniteError(
-            f"{what} became NaN or infinite in epoch {epoch + 1}. Look for "
-            "images that are not numbers, or use a smaller learning rate in a "
-            f"new run.{intact}"
-        )
+        averages = self.model.backbone.non_trainable_variables
+        for variable in (*self.model.trainable_variables, *averages):
+            numbers[f"Weight {variable.path}"] = variable.numpy()
+        for name, values in numbers.items():
+            if not np.isfinite(values).all():
+                intact = f" The checkpoint of epoch {epoch}, if any, is intact."
+                raise NonFiniteError(
+                    f"{name} became NaN or infinite in epoch {epoch + 1}. Look "
+                    "for images that are not numbers, or use a smaller "
+                    f"learning rate in a new run.{intact if epoch else ''}"
+                )
 
 
 class Evaluation(keras.callbacks.Callback):
@@ -127,21 +121,17 @@ class Progress(keras.callbacks.Callback):
         self.live = style == "bar" and self.file.isatty()
 
     def on_train_begin(self, logs=None):
-        # Seconds of compiling, in the first epoch; and when it began.
-        self._compiling, self._first = 0.0, None
         if self.style != "none":
             print(_NOTE, file=self.file)
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._began = self._drawn = time.monotonic()
-        if self._first is None:
-            self._first = (epoch, self._began)
+        self._began = self._stepped = self._drawn = time.monotonic()
 
     def on_train_batch_end(self, batch, logs=None):
         now = time.monotonic()
-        if not batch and not self._compiling:
-            # It says nothing of the steps to come.
-            self._compiling = now - self._began
+        if not batch:
+            # Compiling, before it, says nothing of the epochs to come.
+            self._stepped = now
         if self.live and now - self._drawn > 0.5:
             self._drawn = now
             share = (batch + 1) / (self.params["steps"] or batch + 1)
@@ -149,16 +139,13 @@ class Progress(keras.callbacks.Callback):
             self.file.flush()
 
     def on_epoch_end(self, epoch, logs=None):
-        seconds = time.monotonic() - self._began
+        now, epochs = time.monotonic(), self.params["epochs"]
         optimizer = self.model.optimizer
         logs["learning_rate"] = float(optimizer.learning_rate.numpy())
-        logs["seconds"] = seconds
+        logs["seconds"] = now - self._began
         if self.style == "none":
             return
-        first, began = self._first
-        epochs = self.params["epochs"]
-        passed = time.monotonic() - began - self._compiling
-        left = passed / (epoch + 1 - first) * (epochs - epoch - 1)
+        left = (now - self._stepped) * (epochs - epoch - 1)
         parts = [f"epoch {epoch + 1}/{epochs}"]
         parts += [
             f"{label} {form.format(logs[name])}".strip()
@@ -208,21 +195,10 @@ class MetricsLog(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
-        logs = {
-            name: "" if math.isnan(value) else float(value)
-            for name, value in sorted(logs.items())
-        }
+        logs = {name: float(value) for name, value in sorted(logs.items())}
         self.rows.append({"epoch": epoch + 1, "step": step, **logs})
-        text = io.StringIO()
-        writer = csv.DictWriter(
-            text,
-            list(self.rows[-1]),
-            extrasaction="ignore",
-            lineterminator="\n",
-        )
-        writer.writeheader()
-        writer.writerows(self.rows)
-        write_atomically(self.path, text.getvalue())
+        frame = pd.DataFrame(self.rows, columns=list(self.rows[-1]))
+        write_atomically(self.path, frame.to_csv(index=False))
 
 
 def read_metrics(path):

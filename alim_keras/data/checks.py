@@ -252,17 +252,17 @@ def validate_features(features, ids=None):
     return result
 
 
-def read_npz(path, names=None):
+def read_npz(path, names=None, alone="candidates"):
     """Returns the arrays of an .npz file by name, those of `names` if given.
 
-    An .npy file is one array, called `"candidates"`. Pickles are refused.
+    An .npy file is one array, which `alone` names. Pickles are refused.
     """
     try:
         # numpy does not close a file that it fails to read.
         with open(path, "rb") as file:
             arrays = np.load(file, allow_pickle=False)
             if isinstance(arrays, np.ndarray):
-                return {"candidates": arrays}
+                return {alone: arrays}
             names = arrays.files if names is None else names
             return {
                 name: arrays[name] for name in arrays.files if name in names

@@ -219,11 +219,15 @@ def _label_studio(cells, given, predicted=False):
             f"Received: {first_five(sorted(questions))}"
         )
     frame = _votes(votes, "task item annotator label confidence truth")
-    said = ", ".join(f"{count} {name}" for name, count in counts.items())
+    people = frame["annotator"].nunique()
+    nouns = {"tasks": len(cells), "annotators": people, **counts}
+    said = ", ".join(
+        f"{count} {noun.removesuffix('s') if count == 1 else noun}"
+        for noun, count in nouns.items()
+    )
     if counts["predictions"] and not predicted:
         said += "; predictions count with --format=label_studio_predictions"
-    people = frame["annotator"].nunique()
-    frame.attrs["notes"] = [f"{len(cells)} tasks, {people} annotators, {said}"]
+    frame.attrs["notes"] = [said]
     return frame.set_index("task")
 
 
@@ -358,5 +362,7 @@ def cvat(text):
     ]
     shapes = sum(tag.tag != "tag" for image in images for tag in image)
     frame = _votes(rows, "item label", "cvat")
-    frame.attrs["notes"] += [f"{len(images)} images; {shapes} shapes left out"]
+    frame.attrs["notes"] += [
+        f"images: {len(images)}, shapes left out: {shapes}"
+    ]
     return frame

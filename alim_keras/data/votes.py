@@ -90,8 +90,8 @@ def checked_votes(votes, notes):
     if "verdict" in votes:
         votes.loc[votes["verdict"] == "reject", "confidence"] = 0.0
         votes.loc[votes["verdict"] == "ignore", "label"] = None
-        counts = votes["verdict"].value_counts().to_dict()
-        notes.append(f"answers that were accepted, rejected, ignored: {counts}")
+        each = votes["verdict"].value_counts().astype(str)
+        notes.append(f"the answers: {', '.join(each.index + ' ' + each)}")
     for name in more:
         first = votes.groupby("item", sort=False)[name].transform("first")
         differs = votes[name].notna() & (votes[name] != first)
@@ -263,7 +263,7 @@ def sets_of_votes(
     counted["label"] = np.array(names, object)[counted["kind"]]
     candidates = _graded(candidates, counted, grades, attrs, notes)
     if counted["annotator"].notna().any():
-        notes.append(f"{counted['annotator'].nunique()} annotators")
+        notes.append(f"annotators: {counted['annotator'].nunique()}")
         counted["annotator"] = counted["annotator"].fillna("unknown")
     counted = counted[VOTES]
     counted.attrs = {**attrs, "class_names": names, "notes": notes}

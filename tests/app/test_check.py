@@ -48,12 +48,12 @@ def spoil(pictures):
 def test_bad_images_are_named_at_once(pictures, table):
     spoil(pictures)
     code, text = run(table, f"--images={pictures}")
-    assert code == 3 and "Not sound: 3 images" in text
+    assert code == 3 and "images that cannot be read: 3" in text
     listed = [line for line in text.splitlines() if line.startswith("  ")]
     names = [line.split(":")[0] for line in listed]
     assert names == ["  3.png", "  7.png", "  9.png"]
     code, text = run(table, f"--images={pictures}", "--on_bad_image=skip")
-    assert code == 0 and "3 images cannot be read and are left out" in text
+    assert code == 0 and "Left out: images that cannot be read: 3" in text
     assert all(line in text.splitlines() for line in listed)
 
 
@@ -69,8 +69,9 @@ def test_what_will_happen(pictures, table):
     code, text = run(table, f"--images={pictures}")
     assert code == 0
     # 12 items, of which one in ten is held out: 11 in steps of 4.
-    assert "2 steps of 4; 11 items train, 1 are held out, 0 test" in text
-    assert "images of 8 x 8 x 1" in text and "realised noise  not known" in text
+    assert "steps in each: 2, images in each: 4; items that" in text
+    assert "items that train: 11, held out: 1, that test: 0" in text
+    assert "images of 8 x 8 x 1" in text and "realised not known" in text
     code, text = run(table, f"--images={pictures}", "--batch_size=64")
     assert code == 2 and "--batch_size=64" in text
 
@@ -86,6 +87,11 @@ def test_truth_outside_sets_that_are_said_to_be_clean(
     assert "1 of 2 candidate sets leave out the true class" in text
     code, text = run(table, *flags)
     assert "although the noise rate" not in text
+
+
+def test_ids_of_a_file_that_is_not_there(pictures, table):
+    code, text = run(table, f"--images={pictures}", "--ids=none.txt")
+    assert code == 3 and "no such file. Received: --ids=none.txt" in text
 
 
 def test_simulation_of_given_sets_is_refused(pictures, table):

@@ -80,7 +80,7 @@ def test_few_photos_without_weights():
     }
     assert expected.items() <= values.items()
     assert "no pretrained weights" in text and "--network=FILE.keras" in text
-    assert "234 photos" in text and "29 steps" in text
+    assert "234 photos" in text and "steps an epoch: 29" in text
 
 
 def test_a_held_out_part_is_there_for_those_who_look():
@@ -179,7 +179,7 @@ def test_a_run_whose_alim_never_acts_says_so(photos, tmp_path):
     ]
     code, out, err = commands.train_own(place, table, *flags)
     assert code == 0, err
-    why = "never acted: --warmup_epochs=2 took all 2 epochs"
+    why = "never acted: lambda stayed 0, with --warmup_epochs=2 of --epochs=2"
     assert f"ALIM {why}." in out
     assert json.loads((place / "results.json").read_text())["alim"] == why
     run = json.loads((place / "run.json").read_text())

@@ -24,7 +24,7 @@ def audited(own_run):
     flags = (*FOLDS, "--review=7", f"--out={place}")
     code, out, err = commands.call("audit", own_run, *flags)
     assert code == 0, err
-    assert "network 1: 1 epochs on 48 items" in out
+    assert "network 1, epochs: 1, items: 48" in out
     return place
 
 
@@ -133,7 +133,7 @@ def test_a_table_that_changed_since_the_run(own_run, photos, tmp_path):
     out = f"--out={tmp_path / 'out'}"
     table.write_text("".join([head, *(r for r in rows if gone not in r)]))
     code, line = commands.fails("audit", run_dir, out)
-    assert code == 3 and "1 of 96 items of the run are no longer there" in line
+    assert code == 3 and "no longer there: 1 of 96, " in line
     every = "".join(f"{gone},eve,{name}\n" for name in own.NAMES)
     table.write_text(text + every)
     code, line = commands.fails("audit", run_dir, out)
@@ -247,5 +247,5 @@ def test_copies_stay_in_one_fold(photos, tmp_path, monkeypatch):
     monkeypatch.setattr(noise_rate, "out_of_fold", spy)
     code, out, err = commands.call("audit", run_dir, *FOLDS)
     assert code == 0, err
-    assert "2 items are identical to another one" in out
+    assert "Copies of other items, in one fold with them: 1" in out
     assert (seen[0] == 2).sum() == 2

@@ -5,6 +5,8 @@ import pytest
 from alim_keras import train
 from alim_keras.app import cli
 
+PUBLISHED = ("cifar10", "cifar100", "cifar100h", "cub200")
+
 
 @pytest.mark.parametrize("name", cli.preset_names())
 def test_a_preset_sets_what_its_name_says(name):
@@ -17,9 +19,9 @@ def test_a_preset_sets_what_its_name_says(name):
         )
 
 
-@pytest.mark.parametrize("dataset", [*cli.PUBLISHED, "digits", "mnist"])
+@pytest.mark.parametrize("dataset", [*PUBLISHED, "digits", "mnist"])
 def test_a_data_set_alone_means_its_published_setting(dataset):
     line = train.COMMAND.parse([f"--dataset={dataset}"])
-    is_published = dataset in cli.PUBLISHED
+    is_published = dataset in PUBLISHED
     assert line.values["preset"] == (dataset if is_published else None)
     assert line.config.data.dataset == dataset

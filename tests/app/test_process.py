@@ -8,6 +8,7 @@ import warnings
 
 import pytest
 
+from alim_keras import check
 from alim_keras import errors
 from alim_keras import train
 from alim_keras.app import process
@@ -66,6 +67,12 @@ def test_every_error_has_its_code_and_line(capsys, error, code, expected):
     out, err = capsys.readouterr()
     assert not out and err.count("\n") == 1
     assert err.startswith(f"alim_keras.train: {expected}")
+
+
+def test_check_has_nothing_to_continue(capsys):
+    code = process.run(check.COMMAND, raiser(KeyboardInterrupt()), [])
+    line = "alim_keras.check: interrupted\n"
+    assert (code, capsys.readouterr().err) == (130, line)
 
 
 def test_messages_of_frameworks_are_cut_and_ours_are_not():

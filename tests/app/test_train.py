@@ -122,7 +122,7 @@ def test_sentences_leave_out_what_is_not_known():
     numbers = dict.fromkeys(names.split())
     numbers |= {"selected_by": "last", "selected_epoch": 3, "epochs": 3}
     assert artefacts.describe(numbers) == (
-        "3 epochs; no true labels to measure accuracy by."
+        "Epochs: 3; no true labels to measure accuracy by."
     )
     numbers |= {"selected_by": "cr", "selected_epoch": 2}
     assert artefacts.describe(numbers) == "Selected by cr: epoch 2."
@@ -208,6 +208,7 @@ def test_other_methods_train(flags, tmp_path):
     flags = [f"--run_dir={tmp_path / 'run'}", "--epochs=1", *flags.split()]
     code, out, err = commands.call("train", *commands.SMOKE, *flags)
     assert code == 0, err
+    assert "Writing the models and the labels" in out
     # The smoke preset warms up for one epoch.
     is_off = "ALIM stays off: --warmup_epochs=1 is as long" in out
     assert is_off == ("--lam=0" not in flags)

@@ -82,7 +82,7 @@ def test_held_out_predicts_in_inference_mode(monkeypatch):
         seen.append((logits, sets))
         return noise_rate.Estimate(0.1, 0.0, 1.0, "stub", "it was told so.")
 
-    monkeypatch.setattr(noise_rate.estimators, "cautious", estimator)
+    monkeypatch.setattr(noise_rate, "cautious", estimator)
     held_out = noise_rate.HeldOut(data)
     model, history = fit(held_out, 3, 2)
     assert len(seen) == 2

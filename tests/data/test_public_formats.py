@@ -400,7 +400,7 @@ def test_blank_annotators_are_not_one_person(tmp_path):
     found = read(path, min_votes=2, empty_set="drop")
     assert found.sets == {"a": {"dog"}}
     note = "3 answers name no annotator: each counts as one person's"
-    assert note in found.notes and "1 annotators" in found.notes
+    assert note in found.notes and "annotators: 1" in found.notes
 
 
 def test_files_of_peerannot_are_found_by_their_number(tmp_path):

@@ -242,7 +242,7 @@ def test_arguments_out_of_range(write, text, options):
     "text, options, note",
     [
         (LIST, {}, "layout list, from the columns candidates"),
-        (VOTED, {}, "6 annotators"),
+        (VOTED, {}, "annotators: 6"),
         (VOTED, {}, "1 answers are repeated within an item and count once"),
         (VOTED, {"min_confidence": 0.7}, "6 votes are weaker than 0.7"),
         (BLANKS, {**NONE, "empty_set": "drop"}, "1 candidate sets are empty"),
@@ -255,7 +255,7 @@ def test_arguments_out_of_range(write, text, options):
             {**OPEN_COLUMNS, "empty_set": "drop"},
             "2 answers of confidence 0",
         ),
-        (PRODIGY, {}, "'ignore': 1"),
+        (PRODIGY, {}, "the answers: accept 2, reject 1, ignore 1"),
         (STATUS, {"where": "status=APPROVED"}, "not used: n"),
     ],
 )

@@ -6,7 +6,7 @@ from scipy.special import softmax
 from alim_keras import noise_rate
 from alim_keras.data import simulate_candidates
 from alim_keras.errors import DataError
-from alim_keras.noise_rate.em import inside_mass
+from alim_keras.noise_rate import inside_mass
 
 
 def certain(right, wrong):
