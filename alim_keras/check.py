@@ -70,10 +70,10 @@ def _check(line):
         print(findings.describe(training))
         print(
             f"training       {config.method.method} on images of {shape}; "
-            f"epochs: {config.train.epochs}, steps in each: {steps}, images in "
-            f"each: {config.train.batch_size}; items that train: "
-            f"{len(training.trained):,}, held out: {len(training.held_out):,}, "
-            f"that test: {len(training.test_images):,}",
+            f"epochs: {config.train.epochs}, steps an epoch: {steps}, batch: "
+            f"{config.train.batch_size}; items: {len(training.trained):,} to "
+            f"train on, {len(training.held_out):,} held out, "
+            f"{len(training.test_images):,} to test on",
             flush=True,
         )
         if defaults.describe(chosen):

@@ -33,12 +33,13 @@ STANDARD = {
 # it is the other way round: 0.946 right against 0.934.
 HEAD_METHOD = "proden"
 HEAD_EPOCHS = 30
-HEAD_LEARNING_RATE = 2.0
-HEAD_FOLDS = 5
+HEAD_LEARNING_RATE = 4.0
+HEAD_FOLDS = 10
 HEAD_LAM = 0.1
-# Coupled weight decay of the head is this over the root of N: the best of a
-# grid was 5e-4 to 1e-3 for 234 photos, 1e-4 for 10,000.
-HEAD_DECAY = 0.01
+# Coupled weight decay of the head is this over N^(3/4): 6.7e-4 for 234 photos
+# and 4e-5 for 10,000, both amid what was best. Ten folds have 0.8 points more
+# labels right than five on the photos, 0.1 on CIFAR-10.
+HEAD_DECAY = 0.04
 # After them, of the whole network: a tenth of the standard rate, for batches of
 # the standard size.
 TUNE_EPOCHS, TUNE_LEARNING_RATE = 5, 0.1 * STANDARD["learning_rate"]
@@ -220,8 +221,8 @@ class _Rules:
             self._choose("learning_rate", HEAD_LEARNING_RATE, "a linear head's")
             self._choose(
                 "weight_decay",
-                float(f"{HEAD_DECAY / math.sqrt(trained):.1e}"),
-                f"{HEAD_DECAY} / sqrt({trained:,}): with less, pseudo labels "
+                float(f"{HEAD_DECAY / trained**0.75:.1e}"),
+                f"{HEAD_DECAY} / {trained:,}^0.75: with less, pseudo labels "
                 "fit their own set",
             )
         for name, value in STANDARD.items():

@@ -131,8 +131,8 @@ def _features(backbone, images, num_views, place):
     if backend.is_chief():
         views = f"mean of {num_views} views" if num_views > 1 else "test"
         print(
-            f"Features by {backbone.name} ({backbone.size} px, {views}), of "
-            f"images: {len(rows):,} computed in "
+            f"Features by {backbone.name} ({backbone.size} px, {views}): "
+            f"{len(rows):,} computed in "
             f"{time.monotonic() - began:.0f} s, {len(wanted) - len(rows):,} "
             f"read from {path}",
             flush=True,

@@ -62,16 +62,15 @@ def test_no_image_that_can_be_read(pictures, table):
         (pictures / f"{row}.png").write_bytes(b"")
     for flag in ("--on_bad_image=error", "--on_bad_image=skip"):
         code, text = run(table, f"--images={pictures}", flag)
-        assert code == 3 and "no item has an image that can be read" in text
+        assert code == 3 and "is --images the folder?" in text
 
 
 def test_what_will_happen(pictures, table):
     code, text = run(table, f"--images={pictures}")
     assert code == 0
     # 12 items, of which one in ten is held out: 11 in steps of 4.
-    assert "steps in each: 2, images in each: 4; items that" in text
-    assert "items that train: 11, held out: 1, that test: 0" in text
-    assert "images of 8 x 8 x 1" in text and "realised not known" in text
+    assert "steps an epoch: 2, batch: 4; items: 11 to train on, 1 held" in text
+    assert "images of 8 x 8 x 1" in text and "realised noise  not known" in text
     code, text = run(table, f"--images={pictures}", "--batch_size=64")
     assert code == 2 and "--batch_size=64" in text
 

@@ -82,8 +82,8 @@ def by_views(path, network):
 def test_features_are_the_mean_over_views(frozen_run, photos, backbone):
     folder, out = frozen_run
     assert "Computing the features of 96 images: about " in out
-    assert "by tiny (16 px, mean of 12 views), of images: 96 computed" in out
-    assert "by tiny (16 px, test), of images: 12 computed" in out
+    assert "by tiny (16 px, mean of 12 views): 96 computed" in out
+    assert "by tiny (16 px, test): 12 computed" in out
     network, content = keras.saving.load_model(backbone), kept(folder, 12)
     assert content["features"].dtype == np.float16
     assert content["features"].shape == (96, 5)
