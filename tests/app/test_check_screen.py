@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 from sample_report import vote_frame
 
+from alim_keras.check import describe
 from alim_keras.data import CandidateSets
-from alim_keras.report.findings import describe
 
 NAMES = ["ant", "bee", "cat"]
 
