@@ -186,10 +186,11 @@ class _Rules:
         """Chooses in an order in which rules find what they build on."""
         is_frozen = self.is_photo and self._network()
         values = self.values
+        rate, decay = HEAD_LEARNING_RATE, HEAD_DECAY
         if is_frozen:
             lam, why = HEAD_LAM, "on frozen features it beat the adaptive one"
             if shared_votes(self.training) is not None:
-                lam = STANDARD["lam"]
+                lam, rate, decay = STANDARD["lam"], 2 * rate, decay / 2
                 why = "the votes of several people give the noise rate"
             if values["noise_rate"] is None:
                 self._choose("lam", lam, why)
@@ -213,17 +214,17 @@ class _Rules:
             self._choose("epochs", TUNE_EPOCHS, why)
             self._choose("warmup_epochs", 0)
             share = values["batch_size"] / STANDARD["batch_size"]
-            rate = float(f"{TUNE_LEARNING_RATE * share:.1e}")
+            tenth = float(f"{TUNE_LEARNING_RATE * share:.1e}")
             why = "a tenth of a new network's with such batches"
-            self._choose("learning_rate", rate, why)
+            self._choose("learning_rate", tenth, why)
         self._epochs(is_frozen, steps)
         if is_frozen:
-            self._choose("learning_rate", HEAD_LEARNING_RATE, "a linear head's")
+            self._choose("learning_rate", rate, "a linear head's")
             self._choose(
                 "weight_decay",
-                float(f"{HEAD_DECAY / trained**0.75:.1e}"),
-                f"{HEAD_DECAY} / {trained:,}^0.75: with less, pseudo labels "
-                "fit their own set",
+                float(f"{decay / trained**0.75:.1e}"),
+                f"{decay} / {trained:,}^0.75: with less, pseudo labels fit "
+                "their own set",
             )
         for name, value in STANDARD.items():
             self._choose(name, value)

@@ -132,9 +132,8 @@ def _features(backbone, images, num_views, place):
         views = f"mean of {num_views} views" if num_views > 1 else "test"
         print(
             f"Features by {backbone.name} ({backbone.size} px, {views}): "
-            f"{len(rows):,} computed in "
-            f"{time.monotonic() - began:.0f} s, {len(wanted) - len(rows):,} "
-            f"read from {path}",
+            f"{len(rows):,} computed in {time.monotonic() - began:.0f} s, "
+            f"{len(wanted) - len(rows):,} read from {path}",
             flush=True,
         )
     return np.stack([known[key] for key in wanted]).astype("float32")

@@ -97,9 +97,12 @@ def test_votes_of_several_people_give_the_noise_rate():
     votes = pd.DataFrame({**votes, "label": "a"})
     values, text = chosen(dataclasses.replace(data, votes=votes))
     assert values["lam"] == "adaptive" and "votes of several people" in text
+    # 0.02 / 4^0.75 = 0.02 / 2.828
+    assert (values["learning_rate"], values["weight_decay"]) == (8.0, 0.0071)
     # One person's answers say nothing of each other.
-    own = dataclasses.replace(data, votes=votes[:4])
-    assert chosen(own)[0]["lam"] == 0.1
+    own, _ = chosen(dataclasses.replace(data, votes=votes[:4]))
+    assert own["lam"] == 0.1
+    assert (own["learning_rate"], own["weight_decay"]) == (4.0, 0.014)
 
 
 def test_many_photos_without_weights():
