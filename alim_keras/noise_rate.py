@@ -132,7 +132,7 @@ def em(logits, candidates):
     rate_by_size[fit.sizes] = fit.rates
     rate_by_size[num_classes] = 0.0
     reason = (
-        f"it fits the candidate sets, {count}, best, given the network's "
+        f"it fits the {count} candidate sets best, by the network's "
         "predictions for images it was not trained on; a lower bound where "
         "wrong labels resemble the image."
     )

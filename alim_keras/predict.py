@@ -64,7 +64,7 @@ def main(line):
     if skipped:
         reasons = [": ".join(pair) for pair in skipped.items()]
         warnings.warn(
-            f"images that cannot be read, left out: {len(skipped):,}: "
+            f"{len(skipped):,} of the images cannot be read and are left out: "
             f"{first_five(reasons)}",
             DataWarning,
             stacklevel=1,

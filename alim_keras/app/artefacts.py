@@ -223,8 +223,11 @@ def _what_alim_did(config, rows):
     if any(float(value or 0) > 0 for value in before[:-1]):
         return "acted"
     warmup, epochs = config.alim.warmup_epochs, config.train.epochs
-    why = f"--warmup_epochs={warmup} of --epochs={epochs}"
-    return f"never acted: lambda stayed 0, with {why}"
+    if warmup >= epochs:
+        return (
+            f"never acted: --warmup_epochs={warmup} took all --epochs={epochs}"
+        )
+    return "never acted: lambda stayed 0, as for a noise rate of 0"
 
 
 def describe(numbers):

@@ -157,10 +157,10 @@ class Command:
         fixed = [name for name in self.words if not name.startswith("[")]
         further, rest = self.words[len(fixed) :], words[len(fixed) :]
         if len(words) < len(fixed) or (rest and not further):
-            wanted = " ".join(self.words).upper() or "no words"
+            wanted = " ".join(self.words).upper() or "flags only"
             raise ConfigError(
-                f"Expected {wanted} after alim_keras.{self.name}, and flags "
-                "--name=value, switches --name or --noname. Received: "
+                f"Expected {wanted} after alim_keras.{self.name}; flags are "
+                "written --name=value, switches --name or --noname. Received: "
                 f"{' '.join(words) or 'nothing'}"
             )
         named = dict(zip(fixed, words))

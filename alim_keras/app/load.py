@@ -127,11 +127,9 @@ def reading(table):
     for name in ("where", "columns", "none_of_these"):
         parts = map(str.strip, (options[name] or "").split(","))
         options[name] = tuple(filter(None, parts))
-    if (options.pop("header") == "none") != bool(options["columns"]):
+    if options.pop("header") == "none" and not options["columns"]:
         raise ConfigError(
-            "A text without a header needs both --header=none and its columns, "
-            f"--columns=id,label. Received: --header={table.header}, "
-            f"--columns={table.columns}"
+            "--header=none needs the names of the columns: --columns=id,label"
         )
     ids, names = table.ids or "", table.class_names
     if ids.lower().endswith((".txt", ".csv")) and not os.path.isfile(ids):

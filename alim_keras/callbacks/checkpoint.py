@@ -30,6 +30,13 @@ def state_bytes(model):
     )
 
 
+def _parts(state):
+    """Returns the parts of a state that name a file of weights."""
+    previous = state.get("previous") or {}
+    parts = (state, state.get("best"), previous, previous.get("best"))
+    return [part for part in parts if part and "weights" in part]
+
+
 class RunCheckpoint(keras.callbacks.Callback):
     """Saves model and optimizer after each epoch, and restores them.
 
@@ -78,11 +85,12 @@ class RunCheckpoint(keras.callbacks.Callback):
         damage = self._problem(self.state)
         if damage is None:
             return
-        self.state = self.state.get("previous", {})
+        self.state = self.state.get("previous") or {}
         problem = self._problem(self.state)
         if problem is not None:
+            found = "; ".join(dict.fromkeys([damage, problem]))
             raise CheckpointError(
-                f"{damage}; {problem}. Bring the file back from a copy, or use "
+                f"{found}. Bring the file back from a copy, or use "
                 "another run folder."
             )
         warnings.warn(
@@ -143,9 +151,7 @@ class RunCheckpoint(keras.callbacks.Callback):
             state["best"] = {**best, **file}
         self._write(state)
         self.state = state
-        kept = [state, state.get("best", {}), previous]
-        kept.append(previous.get("best", {}))
-        wanted = {part.get("weights") for part in kept}
+        wanted = {part["weights"] for part in _parts(state)}
         for unwanted in set(self._weight_files()) - wanted:
             os.remove(os.path.join(self.folder, unwanted))
 
@@ -155,6 +161,10 @@ class RunCheckpoint(keras.callbacks.Callback):
                 state = json.load(file)
             if not isinstance(state["epochs"], int):
                 raise ValueError("epochs is no number")
+            # An earlier version kept the digests by file.
+            digests = state.pop("digests", {})
+            for part in _parts(state) if digests else ():
+                part["digest"] = digests.get(part["weights"])
             return state
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
@@ -172,8 +182,8 @@ class RunCheckpoint(keras.callbacks.Callback):
         path = os.path.join(self.folder, state["weights"])
         if not os.path.exists(path):
             return f"Checkpoint {path} is missing"
-        # An earlier version kept them elsewhere.
-        if "digest" in state and digest(path) != state["digest"]:
+        expected = state.get("digest")
+        if expected and digest(path) != expected:
             return f"Checkpoint {path} is damaged: its content has changed"
         return None
 

@@ -121,6 +121,7 @@ class Progress(keras.callbacks.Callback):
         self.live = style == "bar" and self.file.isatty()
 
     def on_train_begin(self, logs=None):
+        self._is_first = True
         if self.style != "none":
             print(_NOTE, file=self.file)
 
@@ -129,9 +130,9 @@ class Progress(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         now = time.monotonic()
-        if not batch:
+        if self._is_first:
             # Compiling, before it, says nothing of the epochs to come.
-            self._stepped = now
+            self._stepped, self._is_first = now, False
         if self.live and now - self._drawn > 0.5:
             self._drawn = now
             share = (batch + 1) / (self.params["steps"] or batch + 1)

@@ -1,6 +1,7 @@
 """Settings that nobody gave: which are chosen, why, and what wins over them."""
 
 import dataclasses
+import io
 import json
 
 import commands
@@ -8,11 +9,13 @@ import keras
 import numpy as np
 import pandas as pd
 import pytest
+import tiny
 
 from alim_keras import train
 from alim_keras.app import defaults
 from alim_keras.app.config import Config
 from alim_keras.app.run_folder import RunFolder
+from alim_keras.callbacks import run as running
 from alim_keras.callbacks.run import SHOWN
 from alim_keras.callbacks.run import duration
 from alim_keras.data.candidates import CandidateSets
@@ -182,7 +185,7 @@ def test_a_run_whose_alim_never_acts_says_so(photos, tmp_path):
     ]
     code, out, err = commands.train_own(place, table, *flags)
     assert code == 0, err
-    why = "never acted: lambda stayed 0, with --warmup_epochs=2 of --epochs=2"
+    why = "never acted: --warmup_epochs=2 took all --epochs=2"
     assert f"ALIM {why}." in out
     assert json.loads((place / "results.json").read_text())["alim"] == why
     run = json.loads((place / "run.json").read_text())
@@ -198,6 +201,23 @@ def test_how_long_is_said():
         "3 min",
         "2 h 13 min",
     ]
+
+
+def test_the_time_left_is_that_of_whole_epochs(monkeypatch):
+    # It begins, has done its only step, which compiles at first, and ends.
+    ticks = iter([0, 10, 11, 11, 13, 14])
+    monkeypatch.setattr(running.time, "monotonic", lambda: next(ticks))
+    progress = running.Progress("line", io.StringIO())
+    progress.set_params({"epochs": 4, "steps": 1})
+    progress.set_model(tiny.plain())
+    progress.on_train_begin()
+    for epoch in range(2):
+        progress.on_epoch_begin(epoch)
+        progress.on_train_batch_end(0)
+        progress.on_epoch_end(epoch, {"loss": 1.0})
+    lines = progress.file.getvalue().splitlines()[-2:]
+    # 11 - 10, three times; 14 - 11, twice.
+    assert "about 3 s left" in lines[0] and "about 6 s left" in lines[1]
 
 
 def test_the_line_of_an_epoch_is_short():

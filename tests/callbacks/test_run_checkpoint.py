@@ -70,6 +70,16 @@ def test_the_two_newest_and_the_best_are_kept(tmp_path, model):
         assert (part["weights"], part["digest"]) == (name, digest)
     assert restored(tmp_path, model) == (5, 5)
     assert restored(tmp_path, model, "best") == (5, 2)
+    # As the version before wrote it, with the digests by file.
+    every = (*parts, state["previous"]["best"])
+    state["digests"] = {part["weights"]: part.pop("digest") for part in every}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    again = RunCheckpoint(tmp_path)
+    again.read_state()
+    assert again.state == checkpoint.state
+    flip(tmp_path / kept[-1])
+    with pytest.warns(UserWarning, match="epoch-00005.*of epoch 4"):
+        assert restored(tmp_path, model) == (4, 4)
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
