@@ -8,6 +8,7 @@ any `annotator` and `confidence` (see `tables.read_votes`), and says so by
 """
 
 import collections
+import contextlib
 import csv
 import io
 import json
@@ -106,7 +107,14 @@ def _delimited(path, tabs, columns):
     if start is None:
         raise DataError(_EMPTY)
     unquoted = re.sub('"[^"]*"', "", lines[start])
-    delimiter = "\t" if tabs else max(",;\t", key=unquoted.count)
+    signs = "\t" if tabs and not columns else "\t;,"
+    signs = [sign for sign in signs if sign in unquoted] or signs
+    for delimiter in signs:
+        count, below = _widths(lines[start:], delimiter)
+        if count == len(columns) if columns else 1 < count == below:
+            break
+    else:
+        delimiter = max(signs, key=unquoted.count)
     if columns:
         more = len(columns) - 1
         if lines[start].count(delimiter) < more:
@@ -134,6 +142,18 @@ def _delimited(path, tabs, columns):
             )
     index = pd.Index(list(rows), name="line")
     return _cells(names, zip(*rows.values()), index)
+
+
+def _widths(lines, delimiter):
+    """Returns how many fields the first two rows have, 0 if unreadable."""
+    widths = []
+    with contextlib.suppress(csv.Error):
+        for cells in csv.reader(lines, delimiter=delimiter, strict=True):
+            if len(cells) > 1 or "".join(cells).strip():
+                widths.append(len(cells))
+            if len(widths) == 2:
+                break
+    return (*widths, 0, 0)[:2]
 
 
 def _is_header(line):
