@@ -205,9 +205,7 @@ class _Table:
         items = {name: name for name in ids if name in self.files}
         rest = [name for name in ids if name not in items]
         if rest and self.listing is not None:
-            owners = pd.Series(
-                self.files.keys(), self.files.values(), dtype=object
-            )
+            owners = pd.Series([*self.files], self.files.values(), dtype=object)
             owners = owners[~owners.index.duplicated(keep=False)]
             with contextlib.suppress(DataError):
                 files, _ = match_ids(rest, self.listing, keep_missing=True)
@@ -366,7 +364,10 @@ def _open(files, names, count, table, image_size, progress):
                 "--on_bad_image=skip"
             )
         if not len(pixels):
-            raise DataError(f"{table.path}: {text}; is --images the folder?")
+            raise DataError(
+                f"{table.path}: no item is left: {text}; mend them; is "
+                "--images the folder?"
+            )
         # A check says so even where training would refuse them.
         table.notes.append(
             f"{text}; --on_bad_image=skip leaves their items out"

@@ -135,7 +135,10 @@ def test_ids_of_a_test_are_matched_together(make, tmp_path):
     path = rows(tmp_path, "t.csv", *cells)
     for names, said in (
         (("img-1.png", "img-2.png", "9"), "1 of 3 ids have no image .*: 9"),
-        (("img-2", "img-2.png"), "1 of 2 ids have no image .*: img-2 .img-2.png"),
+        (
+            ("img-2", "img-2.png"),
+            "1 of 2 ids have no image .*: img-2 .img-2.png",
+        ),
         (("img-5.png", "img-99.png"), "1 of 2 .*--on_bad_image=skip"),
     ):
         test = labels(tmp_path, "v.csv", *((name, "cat") for name in names))
