@@ -8,7 +8,6 @@ any `annotator` and `confidence` (see `tables.read_votes`), and says so by
 """
 
 import collections
-import contextlib
 import csv
 import io
 import json
@@ -146,14 +145,12 @@ def _delimited(path, tabs, columns):
 
 def _widths(lines, delimiter):
     """Returns how many fields the first two rows have, 0 if unreadable."""
-    widths = []
-    with contextlib.suppress(csv.Error):
-        for cells in csv.reader(lines, delimiter=delimiter, strict=True):
-            if len(cells) > 1 or "".join(cells).strip():
-                widths.append(len(cells))
-            if len(widths) == 2:
-                break
-    return (*widths, 0, 0)[:2]
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    widths = (len(row) for row in rows if len(row) > 1 or "".join(row).strip())
+    try:
+        return next(widths, 0), next(widths, 0)
+    except csv.Error:
+        return 0, 0
 
 
 def _is_header(line):
