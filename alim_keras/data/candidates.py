@@ -314,6 +314,11 @@ class CandidateSets:
             "mean weight": f"{self.matrix.data.mean():.4f}",
             "content hash": self.content_hash,
         }
+        if "left_clean" in lines:
+            why = "sets of all classes, which cannot be made wrong"
+            lines["left_clean"] = f"{lines['left_clean']} ({why})"
+        if self.weights is None:
+            del lines["mean weight"]
         return "\n".join(
             f"{name.replace('_', ' '):<16}{value}"
             for name, value in lines.items()

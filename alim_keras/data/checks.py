@@ -143,7 +143,8 @@ def validate_labels(labels, num_classes, ids=None):
 def known_labels(labels, num_classes, ids):
     """Returns labels as int64, -1 where they are not known."""
     labels = np.asarray(labels)
-    known = np.where(labels == PADDING, 0, labels)
+    is_number = labels.dtype.kind in "iuf"
+    known = np.where(labels == PADDING, 0, labels) if is_number else labels
     validate_labels(known, num_classes, ids)
     return labels.astype(np.int64)
 
@@ -255,14 +256,16 @@ def validate_features(features, ids=None):
 def read_npz(path, names=None, alone="candidates"):
     """Returns the arrays of an .npz file by name, those of `names` if given.
 
-    An .npy file is one array, which `alone` names. Pickles are refused.
+    An .npy file is one array, which `alone` names; it stays on disk until it
+    is used. Pickles are refused.
     """
     try:
         # numpy does not close a file that it fails to read.
         with open(path, "rb") as file:
+            if file.read(6) == np.lib.format.MAGIC_PREFIX:
+                return {alone: np.lib.format.open_memmap(path, "r")}
+            file.seek(0)
             arrays = np.load(file, allow_pickle=False)
-            if isinstance(arrays, np.ndarray):
-                return {alone: arrays}
             names = arrays.files if names is None else names
             return {
                 name: arrays[name] for name in arrays.files if name in names

@@ -106,7 +106,14 @@ def _delimited(path, tabs, columns):
     if start is None:
         raise DataError(_EMPTY)
     unquoted = re.sub('"[^"]*"', "", lines[start])
-    delimiter = "\t" if tabs else max(",;\t", key=unquoted.count)
+    signs = "\t" if tabs and not columns else "\t;,"
+    signs = [sign for sign in signs if sign in unquoted] or signs
+    for delimiter in signs:
+        count, below = _widths(lines[start:], delimiter)
+        if count == len(columns) if columns else 1 < count == below:
+            break
+    else:
+        delimiter = max(signs, key=unquoted.count)
     if columns:
         more = len(columns) - 1
         if lines[start].count(delimiter) < more:
@@ -134,6 +141,16 @@ def _delimited(path, tabs, columns):
             )
     index = pd.Index(list(rows), name="line")
     return _cells(names, zip(*rows.values()), index)
+
+
+def _widths(lines, delimiter):
+    """Returns how many fields the first two rows have, 0 if unreadable."""
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    widths = (len(row) for row in rows if len(row) > 1 or "".join(row).strip())
+    try:
+        return next(widths, 0), next(widths, 0)
+    except csv.Error:
+        return 0, 0
 
 
 def _is_header(line):

@@ -1,5 +1,6 @@
 """Labels and images of one's own: a table beside a folder, or arrays."""
 
+import contextlib
 import dataclasses
 import os
 
@@ -190,28 +191,32 @@ class _Table:
 
         The table's names of the items come before those of the files.
         """
-        found = {name: self.files[name] for name in ids if name in self.files}
-        rest = [name for name in ids if name not in found]
+        rest = [name for name in ids if name not in self.files]
+        if not rest:
+            return [self.files[name] for name in ids]
         if self.listing is None:
-            what = f"ids are not in {self.path}, which holds the images itself"
-            refuse(rest, path, what)
-        if rest:
-            files, _ = match_ids(rest, self.listing, path, self.skip)
-            found |= zip(rest, files)
-        return [found[name] for name in ids]
+            holds = f"which holds the {self.kind} itself"
+            refuse(rest, path, f"ids are not in {self.path}, {holds}")
+        # One rule holds for all, so that no two ids mean one file.
+        return match_ids(ids, self.listing, path, self.skip)[0]
 
-    def items_of(self, ids, path):
+    def items_of(self, ids):
         """Returns the items that ids mean, None where it is not just one."""
-        owners = pd.Series(self.files.keys(), self.files.values(), dtype=object)
-        owners = owners[~owners.index.duplicated(keep=False)]
-        pairs = zip(ids, self.files_of(ids, path))
-        return [n if n in self.files else owners.get(f) for n, f in pairs]
+        items = {name: name for name in ids if name in self.files}
+        rest = [name for name in ids if name not in items]
+        if rest and self.listing is not None:
+            owners = pd.Series([*self.files], self.files.values(), dtype=object)
+            owners = owners[~owners.index.duplicated(keep=False)]
+            with contextlib.suppress(DataError):
+                files, _ = match_ids(rest, self.listing, keep_missing=True)
+                items |= zip(rest, map(owners.get, files))
+        return [items.get(name) for name in ids]
 
 
 def _known(table, path):
     """Returns the true labels in a file, `UNKNOWN` elsewhere, and a count."""
     ids, labels = tables.read_known_labels(path, table.sets.class_names)
-    items = pd.Series(table.items_of(ids.tolist(), path), dtype=object)
+    items = pd.Series(table.items_of(ids.tolist()), dtype=object)
     wrong = ids[items.isna() | items.duplicated()]
     refuse(
         wrong,
@@ -274,7 +279,7 @@ def _read_file(path, images, answered, reading, skip):
         cells = formats.read(answered)
         if "id" in cells:  # Otherwise refused as the labels are read.
             ids = cells["id"].astype(str).str.strip().tolist()
-            how["answered"] = table.items_of(ids, answered)
+            how["answered"] = table.items_of(ids)
     table.sets, counted = sets_of_votes(
         votes, class_names=reading.get("class_names"), source=path, **how
     )
@@ -359,7 +364,10 @@ def _open(files, names, count, table, image_size, progress):
                 "--on_bad_image=skip"
             )
         if not len(pixels):
-            raise DataError(f"{table.path}: {text}; is --images the folder?")
+            raise DataError(
+                f"{table.path}: no item is left: {text}; mend them; is "
+                "--images the folder?"
+            )
         # A check says so even where training would refuse them.
         table.notes.append(
             f"{text}; --on_bad_image=skip leaves their items out"

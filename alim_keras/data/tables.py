@@ -190,10 +190,11 @@ class _Header:
             names = [self.given[flag]]
             formats.check_column(*names, self.names, flag)
         elif len(names) > 1 or (needed and not names):
+            hint = f", or say which with --{flag}=NAME"
+            hint = "" if role == "image" else hint  # It has no flag.
             raise DataError(
-                f"one column was expected to be the {role}; keep one, or say "
-                f"which with --{flag}=NAME. Received: "
-                f"{first_five(names or self.names)}"
+                f"one column was expected to be the {role}; keep one{hint}. "
+                f"Received: {first_five(names or self.names)}"
             )
         self.use(names)
         return names[0] if names else None
@@ -275,9 +276,9 @@ def _layout(header, class_names):
         return "multi_hot"
     raise DataError(
         f"what are the columns {first_five([*labels, *others])}? Say "
-        "--layout=list (a set in a row), --layout=long (a label in a row, of "
-        "the --label_column=NAME), --layout=wide (a column for an annotator) "
-        "or --layout=multi_hot (a column for a class)"
+        "--layout=list (a set in a row), --layout=long (a label in a row; "
+        "--label_column=NAME says in which column), --layout=wide (a column "
+        "for an annotator) or --layout=multi_hot (a column for a class)"
     )
 
 
@@ -432,10 +433,13 @@ def read_known_labels(path, class_names):
         _, numbers = numbers_of(known, ["label"], class_names)
         classes = known["label"].map(numbers).fillna(checks.PADDING)
         classes = classes.to_numpy(np.int64)
-        wrong = (classes < 0) | known["item"].duplicated(keep=False)
+        twice, wrong = known["item"].duplicated(keep=False), classes < 0
+        if twice.any():
+            raise DataError(f"ids are there twice: {places(known, twice)}")
         if wrong.any():
+            label = known["label"].fillna("")[wrong].iloc[0]
             raise DataError(
-                "ids are there twice or without a class of "
-                f"{first_five(class_names)}: {places(known, wrong)}"
+                f"ids are without a class of {first_five(class_names)}: "
+                f"{places(known, wrong)}; the first has {shown(label)}"
             )
     return known["item"].to_numpy(str), classes

@@ -329,9 +329,11 @@ def _check_rules(votes, rules):
     if is_set and rules["min_votes"] > 1:
         unmet.append("min_votes")
     if unmet:
+        needs = ["a row or a column for each vote", "confidences or scores"]
+        kinds = {"min_votes": needs[:1], "min_confidence": needs[1:]}
         raise ConfigError(
-            f"--{unmet[0]} needs a row or a column for each vote, or "
-            f"confidences or scores. Received: a table of the layout {layout}"
+            f"--{unmet[0]} needs {', or '.join(kinds.get(unmet[0], needs))}. "
+            f"Received: a table of the layout {layout}"
         )
 
 

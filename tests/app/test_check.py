@@ -63,6 +63,7 @@ def test_no_image_that_can_be_read(pictures, table):
     for flag in ("--on_bad_image=error", "--on_bad_image=skip"):
         code, text = run(table, f"--images={pictures}", flag)
         assert code == 3 and "is --images the folder?" in text
+    assert "no item is left: 12 of 12 images" in text and "mend them" in text
 
 
 def test_what_will_happen(pictures, table):

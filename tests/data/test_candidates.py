@@ -99,10 +99,11 @@ def test_description_by_hand():
         "set size        min 2, mean 2.000, max 2",
         "all classes     100.00% (they say nothing)",
         "realised noise  0.0000",
-        "left clean      10",
+        "left clean      10 (sets of all classes, which cannot be made wrong)",
         f"content hash    {sets.content_hash}",
     ):
         assert line in text
+    assert "mean weight" not in text
     assert "realised noise  not known" in small().describe()
 
 

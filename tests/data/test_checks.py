@@ -82,6 +82,25 @@ def test_labels():
     ):
         with pytest.raises(DataError, match=text):
             validate_labels(labels, 3, ids=["a"])
+    assert checks.known_labels([2, -1], 3, ["a", "b"]).tolist() == [2, -1]
+    text = "Class numbers must be whole numbers. Received: <U1$"
+    with pytest.raises(DataError, match=text):
+        checks.known_labels(np.array(["0", "1"]), 2, ["a", "b"])
+
+
+def test_an_npy_file_stays_on_disk(tmp_path):
+    path = str(tmp_path / "a.npy")
+    np.save(path, np.arange(6).reshape(3, 2))
+    values = checks.read_npz(path, alone="images")["images"]
+    assert isinstance(values, np.memmap)
+    assert values.tolist() == [[0, 1], [2, 3], [4, 5]]
+    for content in (np.array([{}]), np.arange(6)):
+        np.save(path, content)
+        if content.dtype != object:
+            with open(path, "r+b") as file:
+                file.truncate(150)
+        with pytest.raises(DataError, match="a.npy: cannot be read as arrays"):
+            checks.read_npz(path)
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,34 @@ def test_label_studio_with_flat_columns(write):
     assert found.sets == {"7": {"cat", "dog"}}
 
 
+WIDE = {"layout": "wide"}
+NAMED = {"columns": ("id", "label")}
+
+
+@pytest.mark.parametrize(
+    "text, name, options, answers",
+    [
+        ("id\tDoe, J.\tRoe, R.\na\tcat\tdog\n", "t.csv", WIDE, "cat dog"),
+        ("id;Doe, J.;Roe, R.\na;cat;dog\n", "t.csv", WIDE, "cat dog"),
+        ("image\tlabel, final\na\tcat\n", "t.txt", WIDE, "cat"),
+        ('id,"x;y"\n\na,cat;dog\n', "t.csv", WIDE, "cat;dog"),
+        ('"id\n",label\na,cat\n', "t.csv", {"layout": "long"}, "cat"),
+        ("id,label\na,b;c\nd,e\n", "t.csv", {"layout": "list"}, "b c e"),
+        ("a,b.jpg\tcat\n", "t.txt", NAMED, "cat"),
+        ("a;1,cat\nb;2,dog\n", "t.txt", NAMED, "1,cat 2,dog"),
+        ("a.jpg,cat\n", "t.tsv", NAMED, "cat"),
+        ("a,b.jpg\tcat\nc\tdog\n", "t.tsv", NAMED, "cat dog"),
+        ("a b.jpg cat\n", "t.txt", NAMED, "cat"),
+    ],
+)
+def test_the_delimiter(write, text, name, options, answers):
+    options = {"class_names": [*answers.split(), "x"], **options}
+    if options.get("layout") == "list":
+        options["candidates_column"] = "label"
+    votes = read_votes(write(text, name), **options)
+    assert votes["label"].tolist() == answers.split()
+
+
 @pytest.mark.parametrize(
     "text, name, why",
     [

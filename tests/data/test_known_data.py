@@ -90,6 +90,13 @@ def test_a_name_in_data_dir(name, tmp_path):
         ({"test_labels": None}, "test_labels are missing.*train_images"),
         ({"train_labels": np.arange(5)}, "6 images, 5 labels, 6 ids"),
         ({"train_ids": np.array(list("abcdea"))}, "more than once: a"),
+        (
+            {
+                "train_labels": np.array([*"010101"]),
+                "label_names": np.array(["a", "b"]),
+            },
+            "must be whole numbers. Received: <U1",
+        ),
         ({"test_labels": np.array([0, -1])}, "test.*outside 0.*test_00001"),
         (
             {"label_names": np.array(["a", "b"])},

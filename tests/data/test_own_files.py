@@ -117,7 +117,8 @@ def test_known_ids_are_items_and_each_once(make, tmp_path):
     path = rows(tmp_path, "t.csv", *((f"{n}.png", "cat|dog") for n in (1, 2)))
     for cells, said in (
         ([("3.png", "cat")], "1 ids are not .*: 3.png; .*1.png, 2.png"),
-        ([("9", "cat")], "k.csv: 1 of 1 ids have no image .*: 9"),
+        ([("9", "cat")], "k.csv: 1 ids are not .*: 9; .*such as 1.png, 2.png"),
+        ([("1", "cat"), ("zzz", "cat")], "1 ids are not .*: zzz; .*1.png"),
         (
             [("1.png", "cat"), ("./1.png", "dog")],
             "1 ids .*name an item again: ./1.png",
@@ -125,7 +126,28 @@ def test_known_ids_are_items_and_each_once(make, tmp_path):
     ):
         known = labels(tmp_path, "k.csv", *cells)
         with pytest.raises(DataError, match=said):
-            load_table(path, folder, known_labels=known)
+            load_table(path, folder, known_labels=known, on_bad_image="skip")
+
+
+def test_ids_of_a_test_are_matched_together(make, tmp_path):
+    folder = make(*(f"img-{n}.png" for n in range(12)))
+    cells = [(f"img-{n}.png", "cat|dog") for n in range(6)]
+    path = rows(tmp_path, "t.csv", *cells)
+    for names, said in (
+        (("img-1.png", "img-2.png", "9"), "1 of 3 ids have no image .*: 9"),
+        (
+            ("img-2", "img-2.png"),
+            "1 of 2 ids have no image .*: img-2 .img-2.png",
+        ),
+        (("img-5.png", "img-99.png"), "1 of 2 .*--on_bad_image=skip"),
+    ):
+        test = labels(tmp_path, "v.csv", *((name, "cat") for name in names))
+        with pytest.raises(DataError, match=f"v.csv: {said}"):
+            load_table(path, folder, test_labels=test)
+    data = load_table(path, folder, test_labels=test, on_bad_image="skip")
+    assert data.test_ids.tolist() == ["img-5.png"]
+    assert len(data.ids) == 5
+    assert "1 of 7 images cannot be read: img-99.png" in " ".join(data.notes)
 
 
 def test_labels_of_items_that_are_left_out_are_counted(make, tmp_path):
@@ -216,6 +238,6 @@ def test_items_of_the_table_are_tested_on(name, values, tmp_path):
     alone = values[[0, 2, 4]].astype("float64") / 255
     np.testing.assert_allclose(data.mean, alone.mean((0, 1, 2)), rtol=1e-6)
     test = labels(tmp_path, "v.csv", ("d", 2), ("x", 1))
-    text = "1 ids are not in .*t.npz, which holds the images .*: x$"
+    text = f"1 ids are not in .*t.npz, which holds the {name} itself: x$"
     with pytest.raises(DataError, match=text):
         load_table(table, test_labels=test)

@@ -92,7 +92,7 @@ def test_full_sets_are_left_clean_and_counted(stream):
     assert left == pytest.approx(0.3 * 0.729 * 50000, rel=0.03)
     noise = found.realised_noise(labels)
     assert noise == pytest.approx(0.3 * 0.271, abs=0.006)
-    assert f"left clean      {left}\n" in found.describe()
+    assert f"left clean      {left} (sets of all classes, " in found.describe()
 
 
 @pytest.mark.parametrize("stream", ["default", "legacy"])

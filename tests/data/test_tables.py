@@ -150,7 +150,7 @@ def test_sets(write, text, options, sets):
         ("id,0,1\na,1,0\nb,1,1\n", TWO_CLASSES, ["--layout=wide"]),
         ("id,ann\na,yes\nb,no\n", {}, ["--layout="]),
         ("id,label,width\na,cat,7\n", {}, ["--layout=", "width"]),
-        ("id,annotator,labels\na,x,cat\n", {}, ["--layout=", "--label_column"]),
+        ("id,annotator,labels\na,x,cat\n", {}, ["a row; --label_column="]),
         (WIDE.replace("cid", "label"), {}, ["--layout=long", "--layout=wide"]),
         (
             WIDE.replace("cid", "label"),
@@ -159,6 +159,11 @@ def test_sets(write, text, options, sets):
         ),
         # Columns that are not clear.
         ("id,item,candidates\nx,a,cat\n", {}, ["--id_column=", "id, item"]),
+        (
+            "id,image,file_name,label\na,x,y,cat\n",
+            {"layout": "long"},
+            ["to be the image; keep one. Received: image, file_name"],
+        ),
         (
             "who,candidates\na,cat\n",
             {"id_column": "whoo"},
@@ -236,6 +241,23 @@ def test_tables_that_are_refused(write, text, options, words):
 def test_arguments_out_of_range(write, text, options):
     with pytest.raises(ConfigError):
         read(write(text), **options)
+
+
+@pytest.mark.parametrize(
+    "text, options, needs",
+    [
+        (LIST, {"min_votes": 2}, "a row or a column for each vote."),
+        (LONG, {"min_confidence": 0.5}, "confidences or scores."),
+        (LIST, {"top_k": 1}, "each vote, or confidences or scores."),
+    ],
+)
+def test_what_rules_need(write, text, options, needs):
+    (rule,) = options
+    layout = "long" if text == LONG else "list"
+    said = f"--{rule} needs .*{needs} Received: a table of the layout {layout}"
+    with pytest.raises(ConfigError, match=said) as caught:
+        read(write(text), **options)
+    assert ("each vote" in str(caught.value)) == (rule != "min_confidence")
 
 
 @pytest.mark.parametrize(
@@ -375,8 +397,13 @@ def test_known_labels(write):
     [
         ("id,label\na1,cat\na1,dog\n", ["twice", "line 2", "line 3"]),
         ("id,label\na1,dgo\n", ["'dgo'", "line 2", "mean dog"]),
-        ("id,label\na1,-1\n", ["without a class", "line 2", "cat, dog"]),
-        ("id,label\na1,\n", ["without a class", "line 2", "cat, dog"]),
+        (
+            "id,label\na1,-1\n",
+            ["without a class", "line 2", "cat, dog", "'-1'"],
+        ),
+        ("id,label\na1,\n", ["without a class", "line 2", "cat, dog", "''"]),
+        ("id,label\na1,cat\na2,NA\n", ["a2 (line 3)", "'NA'", "cat, dog"]),
+        ("id,label\na1,?\n", ["a1 (line 2)", "'?'"]),
         ("id,label\n ,cat\n", ["item", "line 2"]),
         ("id,class\na1,cat\n", ["columns id and label", "'id', 'class'"]),
         ("id,label,suspicion\na1,cat,0.1\n", ["audit's"]),
