@@ -17,6 +17,9 @@ from alim_keras.app.build import eval_batches
 from alim_keras.app.build import keeps_pseudo_labels
 from alim_keras.app.build import test_batches
 from alim_keras.callbacks import read_metrics
+from alim_keras.data.annotators import by_votes_alone
+from alim_keras.data.annotators import doubted
+from alim_keras.data.annotators import shared_votes
 from alim_keras.files import PARTIAL
 from alim_keras.files import move_written
 from alim_keras.files import remove_partial
@@ -136,10 +139,17 @@ def put_known(training, rows, probabilities, kinds):
 def _write_labels(folder, model, training):
     """Writes labels.csv; returns the settled labels, int64 `(N,)`."""
     frames, names = [], training.class_names
+    votes = shared_votes(training)
+    voted = (
+        None if votes is None else by_votes_alone(votes, training.sets.shape)
+    )
     for part, weights, kinds in beliefs(model, training):
         ids, sets = training.ids[part], training.sets.rows(part)
         predicted = kinds == "prediction"
-        if training.votes is not None and predicted.any():
+        if voted is not None and predicted.any():
+            logs = doubted(weights[predicted])
+            weights[predicted] = voted.belief(part[predicted], logs)
+        elif training.votes is not None and predicted.any():
             # Eq. 3 with K = 1 and the lambda that an audit takes of an unknown
             # noise rate: what votes make of predictions.
             seen = sets[predicted]

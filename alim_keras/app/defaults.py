@@ -197,7 +197,7 @@ class _Rules:
             self._choose("method", HEAD_METHOD, "a head needs no contrast loss")
             folds, why = HEAD_FOLDS, "heads that did not see an item judge it"
             if values["network"] == STATISTICS:
-                folds = 0
+                folds, rate, decay = 0, HEAD_LEARNING_RATE / 2, HEAD_DECAY
                 why = "on so weak features folds lose more than they gain"
             self._choose("head_folds", folds, why)
         if self.is_colour and (self.is_tuned or not is_frozen):

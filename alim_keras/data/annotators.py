@@ -17,6 +17,8 @@ _STEPS = 6
 _SHRINKAGE = 20.0
 _COMMON = 2.0
 _START = 0.8
+# How often even a sure prediction is wrong, where votes speak beside it.
+_DOUBT = 0.02
 # Rows are worked through in blocks of about this many numbers.
 _BLOCK = 1 << 22
 # Most numbers in all confusion matrices.
@@ -158,18 +160,27 @@ def likelihood_of_members(votes, sets):
     Of `VoteArrays` and `CandidateSets`, one number for each of `sets.indices`:
     by Dawid and Skene's model, in which all classes are equally frequent.
     """
-    step = max(1, _BLOCK // sets.num_classes)
-    everything = np.arange(len(sets))
-    blocks = [everything[at : at + step] for at in everything[::step]]
-
-    def flat(rows):
-        return np.zeros((len(rows), sets.num_classes), "float32")
-
-    model, parts = VoteModel(votes, blocks, flat, sets.shape), []
-    for rows in blocks:
+    model, parts = by_votes_alone(votes, sets.shape), []
+    for rows in _blocks(sets.shape):
         owners, classes = sets.matrix[rows].nonzero()
-        parts.append(model.belief(rows, flat(rows))[owners, classes])
+        parts.append(model.belief(rows, 0.0)[owners, classes])
     return np.concatenate(parts)
+
+
+def by_votes_alone(votes, shape, logs=lambda rows: 0.0):
+    """Returns the `VoteModel` of `VoteArrays` on all examples, `(N, C)`."""
+    return VoteModel(votes, _blocks(shape), logs, shape)
+
+
+def doubted(probabilities):
+    """Returns log P of predictions that votes may outweigh, `(n, C)`."""
+    floor = _DOUBT / probabilities.shape[1]
+    return np.log((1 - _DOUBT) * probabilities + floor).astype("float32")
+
+
+def _blocks(shape):
+    step, everything = max(1, _BLOCK // shape[1]), np.arange(shape[0])
+    return [everything[at : at + step] for at in everything[::step]]
 
 
 def _diagonal(right, num_classes):

@@ -8,11 +8,11 @@ from scipy.special import logsumexp
 from scipy.special import softmax
 
 from alim_keras import ops
-from alim_keras.data.annotators import VoteModel
+from alim_keras.data.annotators import by_votes_alone
+from alim_keras.data.annotators import doubted
 from alim_keras.errors import DataError
 from alim_keras.noise_rate import GUESS
 from alim_keras.noise_rate import Estimate
-from alim_keras.report.labels import blocks
 
 # Beliefs that take the set in already, and predictions that do not.
 BELIEFS = ("known", "table")
@@ -93,12 +93,13 @@ class Settler:
                 " Examples with votes do without it: there the habits of "
                 "each annotator count."
             )
-            self._vote_model = VoteModel(
-                votes,
-                [rows[part] for part in blocks(len(rows), num_classes)],
-                lambda part: tempered(probabilities[part], self.temperature),
-                sets.shape,
-            )
+            is_predicted = np.isin(np.arange(len(sets)), rows)[:, None]
+
+            def logs(part):
+                found = self._doubted(probabilities[part])
+                return np.where(is_predicted[part], found, 0)
+
+            self._vote_model = by_votes_alone(votes, sets.shape, logs)
 
     def belief(self, rows, probabilities, weights):
         """Returns the belief in each class of some rows, `(n, C)`.
@@ -121,9 +122,12 @@ class Settler:
         if self._vote_model is not None:
             voted = self._vote_model.voted(rows)
             belief[voted] = self._vote_model.belief(
-                rows[voted], tempered(probabilities[voted], self.temperature)
+                rows[voted], self._doubted(probabilities[voted])
             )
         return belief
+
+    def _doubted(self, probabilities):
+        return doubted(np.exp(tempered(probabilities, self.temperature)))
 
 
 def _sample(rows, num_classes):

@@ -152,7 +152,7 @@ def test_a_bad_image_is_named_or_skipped(model_run, pictures, tmp_path):
     code, out, err = commands.call("predict", *arguments, skip)
     assert (
         code == 0
-        and "warning: images that cannot be read, left out: 2: " in err
+        and "warning: 2 of the images cannot be read and are left out: " in err
     )
     found = list(csv.DictReader(io.StringIO(out)))
     check(found, model_run.model.predict(pictures.pixels, verbose=0))
