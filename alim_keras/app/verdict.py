@@ -115,7 +115,7 @@ def _sentence(ours, compared):
         return ""
     advice = f"use {min(better)[1] if better else ours}"
     if close and not better:
-        advice = f"cannot be told from {' and '.join(close)}"
+        advice = f"cannot be told from {' or '.join(close)}"
         if "labels" not in compared[0]["by"]:
             advice += f"; {_ENOUGH} known labels would tell"
     by = f"by {compared[0]['by']} ({compared[0]['count']:,})"
