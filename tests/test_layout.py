@@ -39,7 +39,7 @@ FRAMEWORKS["tensorflow_datasets"] = FRAMEWORKS["tensorflow"]
 LONGEST_FILE = 500
 MOST_FILES = 90
 # The aims are 18,000 and 90: these numbers are to fall with each change.
-MOST_LINES = 20_461
+MOST_LINES = 20_455
 # Names of Keras with an underscore that the package relies on.
 MOST_PRIVATE_NAMES = 3
 

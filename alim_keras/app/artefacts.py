@@ -17,7 +17,7 @@ from alim_keras.app.build import eval_batches
 from alim_keras.app.build import keeps_pseudo_labels
 from alim_keras.app.build import test_batches
 from alim_keras.callbacks import read_metrics
-from alim_keras.data.annotators import by_votes_alone
+from alim_keras.data.annotators import VoteModel
 from alim_keras.data.annotators import doubted
 from alim_keras.data.annotators import shared_votes
 from alim_keras.files import PARTIAL
@@ -140,9 +140,7 @@ def _write_labels(folder, model, training):
     """Writes labels.csv; returns the settled labels, int64 `(N,)`."""
     frames, names = [], training.class_names
     votes = shared_votes(training)
-    voted = (
-        None if votes is None else by_votes_alone(votes, training.sets.shape)
-    )
+    voted = votes and VoteModel(votes, training.sets.shape)
     for part, weights, kinds in beliefs(model, training):
         ids, sets = training.ids[part], training.sets.rows(part)
         predicted = kinds == "prediction"

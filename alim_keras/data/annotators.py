@@ -98,15 +98,15 @@ class VoteModel:
     `P(y | x, votes) ~ P(y | x) prod pi_a[y, v]`, the M-step counts. The
     confusions of somebody who gave few votes are drawn to those of all.
 
-    It takes `VoteArrays`, the index arrays of the examples to learn from, a
-    function from such an array to log P(y | x), `(m, C)`, and (N, C).
+    It takes `VoteArrays`, (N, C), and a function from an index array to log
+    P(y | x), `(m, C)`; without it the votes alone speak.
 
     Attributes:
         confusions: Floats `(A, C, C)`, pi: from the true class to the vote,
             those of the annotators with most votes first.
     """
 
-    def __init__(self, votes, blocks, logs, shape):
+    def __init__(self, votes, shape, logs=lambda rows: 0.0):
         num_examples, num_classes = shape
         number = np.bincount(votes.annotators, minlength=len(votes.names))
         rank = np.argsort(np.argsort(-number, kind="stable"))
@@ -123,7 +123,7 @@ class VoteModel:
         self._set(np.tile(_diagonal(_START, num_classes), (count, 1, 1)))
         for _ in range(_STEPS):
             counts = np.zeros((count * num_classes, num_classes))
-            for rows in blocks:
+            for rows in _blocks(shape):
                 counts += self._given[rows].T @ self.belief(rows, logs(rows))
             self._learn(counts)
 
@@ -160,16 +160,11 @@ def likelihood_of_members(votes, sets):
     Of `VoteArrays` and `CandidateSets`, one number for each of `sets.indices`:
     by Dawid and Skene's model, in which all classes are equally frequent.
     """
-    model, parts = by_votes_alone(votes, sets.shape), []
+    model, parts = VoteModel(votes, sets.shape), []
     for rows in _blocks(sets.shape):
         owners, classes = sets.matrix[rows].nonzero()
         parts.append(model.belief(rows, 0.0)[owners, classes])
     return np.concatenate(parts)
-
-
-def by_votes_alone(votes, shape, logs=lambda rows: 0.0):
-    """Returns the `VoteModel` of `VoteArrays` on all examples, `(N, C)`."""
-    return VoteModel(votes, _blocks(shape), logs, shape)
 
 
 def doubted(probabilities):

@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from scipy.special import softmax
 
 from alim_keras import ops
-from alim_keras.data.annotators import by_votes_alone
+from alim_keras.data.annotators import VoteModel
 from alim_keras.data.annotators import doubted
 from alim_keras.errors import DataError
 from alim_keras.noise_rate import GUESS
@@ -99,7 +99,7 @@ class Settler:
                 found = self._doubted(probabilities[part])
                 return np.where(is_predicted[part], found, 0)
 
-            self._vote_model = by_votes_alone(votes, sets.shape, logs)
+            self._vote_model = VoteModel(votes, sets.shape, logs)
 
     def belief(self, rows, probabilities, weights):
         """Returns the belief in each class of some rows, `(n, C)`.

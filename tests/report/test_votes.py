@@ -103,11 +103,9 @@ def test_kappa_and_bias_are_what_loops_give():
         assert found["bias"][place].startswith(expected)
 
 
-def fitted(votes, probabilities, rows=None):
+def fitted(votes, probabilities):
     logs = np.log(probabilities)
-    rows = np.arange(len(logs)) if rows is None else rows
-    parts = np.array_split(rows, 2)
-    return VoteModel(votes, parts, lambda part: logs[part], logs.shape)
+    return VoteModel(votes, logs.shape, lambda part: logs[part])
 
 
 def crowd(count=1500, seed=0):
