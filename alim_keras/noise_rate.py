@@ -263,6 +263,16 @@ class _Fit:
         return tuple(ends)
 
 
+def shrunk_rates(wrong, count):
+    """Returns rates, each drawn to the common one, and that to `GUESS`.
+
+    Of expected numbers of wrong sets and numbers of sets, by size.
+    """
+    common = wrong.sum() + _GUESS_EXAMPLES * GUESS
+    common /= count.sum() + _GUESS_EXAMPLES
+    return (wrong + _SHRINKAGE * common) / (count + _SHRINKAGE)
+
+
 def annotated(labels, candidates):
     """Estimates eta as the share of looked-up labels outside their set.
 

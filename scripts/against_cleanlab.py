@@ -4,8 +4,8 @@
     python scripts/against_cleanlab.py FOLDER RUN
 
 FOLDER is what `scripts/cifar10n.py folder` wrote; RUN was trained on its
-labels.csv, and `python -m alim_keras.audit RUN --folds=3` left folds.npz
-there: predictions of networks that did not see the example. Prints, of the
+labels.csv. Trains three networks, which predict what they did not see, as
+`python -m alim_keras.audit RUN --folds=3` does. Prints, of the
 single labels of the first person and of the union of all, the precision and
 recall of the most suspect 5 % and the average precision; then how the two
 tools' masks and their consensus labels compare.
@@ -19,9 +19,11 @@ import numpy as np
 from cleanlab.filter import find_label_issues
 from cleanlab.multiannotator import get_label_quality_multiannotator
 from cleanlab.rank import get_label_quality_scores
-from scipy.special import softmax
 from sklearn.metrics import average_precision_score
 
+from alim_keras.app import build
+from alim_keras.app import noise
+from alim_keras.audit import COMMAND
 from alim_keras.data import CandidateSets
 from alim_keras.data.tables import read_labels
 from alim_keras.report import examine
@@ -51,9 +53,9 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("run", type=pathlib.Path)
     given = parser.parse_args()
-    ids = CandidateSets.load(given.run / "candidates.npz").ids
-    with np.load(given.run / "folds.npz") as file:
-        probabilities = softmax(file["logits"].astype("float64"), axis=1)
+    with build.open_run(COMMAND.parse([str(given.run)]), lock=False) as opened:
+        ids = opened.training.ids
+        probabilities = noise.fold_probabilities(opened, folds=3)
     candidates, votes, _ = read_labels(given.folder / "labels.csv")
     names = candidates.class_names
     sets = candidates.select(ids).dense()

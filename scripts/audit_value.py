@@ -1,14 +1,13 @@
 """What an audit is worth, measured where the truth is known.
 
     python scripts/audit_value.py AUDIT TRUTH.csv [--plain=RANKS.csv]
-        [--run=RUN] [--corrected=OUT.csv --budget=500 [--random]]
+        [--corrected=OUT.csv --budget=500 [--random]]
 
 AUDIT is a folder with labels.csv and review.csv. Prints, for the items ranked
 by suspicion, which share of the first 1, 2, 5 and 10 % truly lie outside their
 set (precision), and which share of all such items these are (recall); the same
 for --plain, a file of `alim_keras.predict --top_k=C`, ranked by the share of
-probability outside the set, which is the order of a plain classifier's loss;
-and, with --run, for the loss of the predictions in RUN/folds.npz.
+probability outside the set, which is the order of a plain classifier's loss.
 With --corrected it writes the sets as a list table, the first --budget items of
 review.csv (or as many at random) with their true label as the whole set: what
 a person would have made of them.
@@ -38,26 +37,11 @@ def report(name, score, wrong):
     print(f"| {name} | {' | '.join(cells)} |")
 
 
-def outside_folds(run, sets):
-    """Returns the probability outside each set, of a run's fold networks."""
-    names = (run / "class_names.txt").read_text(encoding="utf-8").split("\n")
-    with np.load(run / "folds.npz") as file:
-        logits = file["logits"]
-    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
-    inside = [
-        sum(row[names.index(name)] for name in members)
-        for row, members in zip(weights, sets)
-    ]
-    return 1.0 - np.array(inside)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("audit", type=pathlib.Path)
     parser.add_argument("truth", type=pathlib.Path)
     parser.add_argument("--plain", type=pathlib.Path)
-    parser.add_argument("--run", type=pathlib.Path)
     parser.add_argument("--corrected", type=pathlib.Path)
     parser.add_argument("--budget", type=int, default=500)
     parser.add_argument("--random", action="store_true")
@@ -90,8 +74,6 @@ def main():
             loss.append(1.0 - inside)
         loss = np.array(loss)
         report("plain loss", loss, wrong)
-    if given.run:
-        report("out-of-fold loss", outside_folds(given.run, sets), wrong)
     review = [row["id"] for row in read(given.audit / "review.csv")]
     ranks = [int(row["rank"]) for row in read(given.audit / "review.csv")]
     review = [one for _, one in sorted(zip(ranks, review))]

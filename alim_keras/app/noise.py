@@ -12,24 +12,19 @@ import numpy as np
 from scipy.special import softmax
 
 from alim_keras import backend
-from alim_keras import files
 from alim_keras import methods
 from alim_keras import noise_rate
 from alim_keras.app import build
 from alim_keras.app.run_folder import fingerprint
 from alim_keras.data import annotators
-from alim_keras.data import checks
 from alim_keras.data import known_data
 from alim_keras.data import tables
-from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
 
-# In the run folder: the estimate, and what it was made for; and predictions of
-# networks that did not see the labels.
+# In the run folder: the estimate, and what it was made for.
 FILE = "noise_rate.json"
-FOLDS_FILE = "folds.npz"
 
 
 def prepare(config, folder, training):
@@ -229,44 +224,19 @@ def cross_fit(config, training, epochs):
 
 
 def fold_probabilities(run, folds, epochs=None):
-    """Returns what networks that saw neither item nor copy predict.
+    """Returns what networks that saw neither item nor copy predict, `(N, C)`.
 
-    Their predictions, float32 `(N, C)`, are kept in the run folder, if it can
-    be written to. `epochs` defaults to the run's.
+    They train for so many `epochs`, as many as the run's by default.
     """
-    folder, training, count = run.folder, run.training, len(run.training)
-    epochs = epochs or run.config.train.epochs
-    wish = f"{folds} folds of {epochs} epochs, identical items in one"
-    made_for = [*_made_for(run.config, training), wish]
-    logits = _stored(folder, made_for)
-    if logits is None:
-        copies = training.copies
-        twins = 0 if copies is None else len(copies) - len(np.unique(copies))
-        if twins:
-            _tell(f"Copies of other items, in one fold with them: {twins:,}")
-        # The part that the run holds out is to be judged too.
-        everything = dataclasses.replace(training, trained=np.arange(count))
-        fit_predict = cross_fit(run.config, everything, epochs)
-        logits = noise_rate.out_of_fold(
-            fit_predict, count, folds, run.config.run.seed, copies
-        )
-        path = folder.file(FOLDS_FILE)
-        try:
-            with files.replacing(path) as file:
-                np.savez(file, logits=logits, made_for=made_for)
-        except OSError as error:
-            print(f"{path} cannot be kept for another audit: {error.strerror}")
+    training, config = run.training, run.config
+    count, copies = len(training), training.copies
+    twins = 0 if copies is None else count - len(np.unique(copies))
+    if twins:
+        _tell(f"Copies of other items, in one fold with them: {twins:,}")
+    # The part that the run holds out is to be judged too.
+    everything = dataclasses.replace(training, trained=np.arange(count))
+    fit_predict = cross_fit(config, everything, epochs or config.train.epochs)
+    logits = noise_rate.out_of_fold(
+        fit_predict, count, folds, config.run.seed, copies
+    )
     return softmax(logits, axis=1)
-
-
-def _stored(folder, made_for):
-    """Returns the logits of an earlier audit, if they are of this wish."""
-    try:
-        if folder.existing(FOLDS_FILE) is None:
-            return None
-        content = checks.read_npz(folder.file(FOLDS_FILE))
-        is_same = content["made_for"].tolist() == made_for
-        return content["logits"] if is_same else None
-    except (CheckpointError, DataError, KeyError):
-        print(f"{FOLDS_FILE} cannot be read: its networks are trained again")
-        return None

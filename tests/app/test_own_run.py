@@ -11,8 +11,6 @@ import pytest
 from alim_keras import data
 from alim_keras import draws
 from alim_keras import noise_rate
-from alim_keras.app import noise
-from alim_keras.app.run_folder import RunFolder
 
 FOLDS = ("--folds=2", "--fold_epochs=1")
 
@@ -80,18 +78,6 @@ def test_the_audit_of_folds(audited, photos):
     people = own.read_rows(audited / "annotators.csv")
     assert {row["annotator"] for row in people} == {"ann", "ben", "cat"}
     assert (audited / "report.html").stat().st_size > 10_000
-
-
-@pytest.mark.parametrize("content", [b"PK", b"", b"no archive"])
-def test_folds_that_cannot_be_used(content, tmp_path, capsys):
-    folder = RunFolder(tmp_path)
-    path = tmp_path / noise.FOLDS_FILE
-    np.savez(path, logits=np.zeros((40, 3), "float32"), made_for=["a"])
-    assert noise._stored(folder, ["a"]).shape == (40, 3)
-    assert noise._stored(folder, ["b"]) is None
-    path.write_bytes(content)
-    assert noise._stored(folder, ["a"]) is None
-    assert "cannot be read" in capsys.readouterr().out
 
 
 def test_the_audit_of_the_run_itself(own_run, tmp_path):
