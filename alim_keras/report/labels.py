@@ -11,8 +11,6 @@ from alim_keras.files import write_atomically
 # A set that holds less than this share of the belief is more likely wrong
 # than right, and a label that holds less is undecided.
 HALF = 0.5
-# Classes are in one of these groups by how often they are given.
-GROUPS = ("many", "medium", "few")
 # Rows are worked through in blocks of about this many numbers.
 _BLOCK = 1 << 22
 
@@ -176,26 +174,13 @@ def given_counts(candidates):
     )
 
 
-def mass_groups(mass):
-    """Returns for each class whether it has many, medium or few.
-
-    The classes are ranked by mass (the lower class first at a tie) and cut
-    into three parts, as equal as can be, the first parts the larger ones.
-    """
-    order = np.argsort(-np.asarray(mass), kind="stable")
-    groups = np.empty(len(order), object)
-    for name, part in zip(GROUPS, np.array_split(order, 3), strict=True):
-        groups[part] = name
-    return groups
-
-
 def write_classes(path, candidates, settled, labels, test):
     """Writes classes.csv, one row per class.
 
-    Columns: `class`; `group`, see `mass_groups`; `given` and `given_mass`, see
-    `given_counts`; `settled`, the number of rows of labels.csv that carry it;
-    and what uses true labels, empty where there are none: `training_images`,
-    `test_images`, `test_accuracy`.
+    Columns: `class`; `given` and `given_mass`, see `given_counts`; `settled`,
+    the number of rows of labels.csv that carry it; and what uses true labels,
+    empty where there are none: `training_images`, `test_images`,
+    `test_accuracy`.
 
     Args:
         path: File to write.
@@ -216,7 +201,6 @@ def write_classes(path, candidates, settled, labels, test):
     frame = pd.DataFrame(
         {
             "class": np.array(candidates.class_names, object),
-            "group": mass_groups(mass),
             "given": given,
             "given_mass": mass,
             "settled": count(settled),

@@ -25,8 +25,9 @@ _LARGE, _SMALL, _TINY = 384, 80, 64
 # Steps of a coordinate of the map.
 _MAP = 4095
 # Shares, which the page shows as percentages.
-_SHARES = "share outside_share given_wrong_share agreement expected_agreement "
-_SHARES = frozenset(f"{_SHARES} adds alone".split())
+_SHARES = frozenset(
+    "share outside_share given_wrong_share agreement expected_agreement".split()
+)
 _DATA = '<script type="application/json" id="data">'
 
 

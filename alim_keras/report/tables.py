@@ -26,11 +26,11 @@ def confusions(sets, label, outside):
     counts = (sets.shares, (sets.indices, settled))
     counts = sparse.csr_array(counts, shape=shape)
     frame = pd.DataFrame({"given": sets.indices, "settled": settled})
+    held = frame["given"].value_counts()
     wrong = frame[np.repeat(outside, sets.sizes)]
-    wrong = wrong.value_counts(sort=False).sort_index().reset_index()
+    wrong = wrong.groupby(["given", "settled"]).size().reset_index(name="count")
     wrong = wrong.sort_values("count", ascending=False, kind="stable")
-    held = np.bincount(sets.indices, minlength=sets.num_classes)
-    wrong["share"] = wrong["count"] / held[wrong["given"]]
+    wrong["share"] = wrong["count"] / wrong["given"].map(held)
     names = np.array(sets.class_names, object)
     for column in ("given", "settled"):
         wrong[column] = names[wrong[column]]
@@ -89,11 +89,8 @@ def annotators(votes, label, belief, class_names):
 
     Columns: `annotator`; `votes`; `agreement`, the share of its votes that
     are the settled label; `expected_agreement`, the mean probability of its
-    votes; `chance_corrected`, Cohen's kappa of its votes and the settled
-    labels; `bias`, the class that it gave most too often, and its most
-    frequent confusion; `adds`, the share of its votes that are the settled
-    label where nobody else gave it; `alone`, the share of its votes for a
-    class that nobody else gave there. What cannot be known is NaN.
+    votes; `bias`, the class that it gave most too often, and its most
+    frequent confusion. A share of no votes is NaN.
 
     `label`, int64 `(N,)`, are the settled labels; `belief`, floats `(V,)`, is
     the probability of each vote's class.
@@ -101,41 +98,38 @@ def annotators(votes, label, belief, class_names):
     frame = pd.DataFrame(
         {
             "who": votes.annotators,
-            "row": votes.rows,
             "given": votes.classes,
             "true": label[votes.rows],
             "belief": belief,
         }
     )
-    frame["right"] = frame.given == frame.true
-    # Repeated votes of one annotator count once.
-    supporters = frame.groupby(["row", "given"])["who"].transform("nunique")
-    frame["alone"] = supporters == 1
-    frame["adds"] = frame.alone & frame.right
-    people, by_annotator = [], dict(list(frame.groupby("who")))
-    for who, name in enumerate(votes.names):
-        own = by_annotator.get(who, frame[:0])
-        given, true = own["given"].value_counts(), own["true"].value_counts()
-        chance = (given * true).sum() / max(len(own), 1) ** 2
-        kappa = np.nan
-        if chance < 1:
-            kappa = (own["right"].mean() - chance) / (1 - chance)
-        excess = given.sub(true, fill_value=0)
-        excess = excess[excess > 0].nlargest(1)
-        bias = [f"{class_names[c]} +{n:.0f}" for c, n in excess.items()]
-        wrong = own[~own["right"]].groupby(["true", "given"]).size().nlargest(1)
-        bias += [
-            f"most often {class_names[given]} for {class_names[true]} ({count})"
-            for (true, given), count in wrong.items()
-        ]
-        means = own[["right", "belief"]].mean()
-        alone = own[["adds", "alone"]].mean()
-        people.append((name, len(own), *means, kappa, "; ".join(bias), *alone))
-    columns = (
-        "annotator votes agreement expected_agreement chance_corrected bias "
-        "adds alone"
+    frame["right"] = frame["given"] == frame["true"]
+    people = frame.groupby("who").agg(
+        votes=("right", "size"),
+        agreement=("right", "mean"),
+        expected_agreement=("belief", "mean"),
     )
-    return pd.DataFrame(people, columns=columns.split())
+    people = people.reindex(range(len(votes.names)))
+    people["votes"] = people["votes"].fillna(0).astype(int)
+    bias = {who: _bias(own, class_names) for who, own in frame.groupby("who")}
+    people["bias"] = [bias.get(who, "") for who in people.index]
+    people.insert(0, "annotator", votes.names)
+    return people
+
+
+def _bias(votes, class_names):
+    """Returns in words what a frame of one annotator's votes has too often."""
+    words = []
+    given, true = votes["given"].value_counts(), votes["true"].value_counts()
+    excess = given.sub(true, fill_value=0).nlargest(1)
+    for name, count in excess[excess > 0].items():
+        words.append(f"{class_names[name]} +{count:.0f}")
+    wrong = votes[~votes["right"]].groupby(["true", "given"]).size()
+    for (true, given), count in wrong.nlargest(1).items():
+        words.append(
+            f"most often {class_names[given]} for {class_names[true]} ({count})"
+        )
+    return "; ".join(words)
 
 
 def review(labels, label, budget, known=None):

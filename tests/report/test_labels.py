@@ -159,19 +159,6 @@ GIVEN = CandidateSets.from_lists(
 )
 
 
-@pytest.mark.parametrize(
-    "mass, expected",
-    [
-        ([5, 9, 1, 7], "medium many few many"),
-        ([2, 2, 2], "many medium few"),
-        ([1, 2], "medium many"),
-        (range(9), "few few few medium medium medium many many many"),
-    ],
-)
-def test_groups_are_thirds_by_mass(mass, expected):
-    assert module.mass_groups(mass).tolist() == expected.split()
-
-
 @pytest.mark.parametrize("truth", [True, False])
 def test_the_file_of_classes(tmp_path, truth):
     mean = write_classes(
@@ -186,18 +173,18 @@ def test_the_file_of_classes(tmp_path, truth):
     with open(tmp_path / "classes.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))
     assert ",".join(rows[0]) == (
-        "class,group,given,given_mass,settled,training_images,test_images,"
+        "class,given,given_mass,settled,training_images,test_images,"
         "test_accuracy"
     )
     expected = [
-        ["ant", "many", "4", "1.8333", "2", "1", "3", "0.6667"],
-        ["bee, small", "many", "3", "1.3333", "2", "2", "2", "0.5000"],
-        ["cat", "few", "2", "0.8333", "0", "1", "0", ""],
-        ["dog", "medium", "1", "1.0000", "1", "1", "0", ""],
+        ["ant", "4", "1.8333", "2", "1", "3", "0.6667"],
+        ["bee, small", "3", "1.3333", "2", "2", "2", "0.5000"],
+        ["cat", "2", "0.8333", "0", "1", "0", ""],
+        ["dog", "1", "1.0000", "1", "1", "0", ""],
     ]
     if truth:
         assert mean == pytest.approx((2 / 3 + 1 / 2) / 2)
     else:
         assert mean is None
-        expected = [[*row[:5], "", "", ""] for row in expected]
+        expected = [[*row[:4], "", "", ""] for row in expected]
     assert rows[1:] == expected
