@@ -76,23 +76,24 @@ def main(line):
         os.makedirs(out, exist_ok=True)
         # Fails now, and not after --folds has trained for hours.
         tempfile.TemporaryFile(dir=out).close()
-        rate = None
-        kinds = np.full(len(training), "folds", object)
+        rate = unseen = None
         if options.folds:
-            # `examine` finds the temperature and the noise rate by itself.
-            probabilities = noise.fold_probabilities(
-                run, options.folds, options.fold_epochs
-            )
+            # The part that the run holds out is to be judged, too.
             everything = np.arange(len(training))
-            artefacts.put_known(training, everything, probabilities, kinds)
+            training = dataclasses.replace(training, trained=everything)
+            unseen = noise.fold_probabilities(
+                run.config, training, options.folds, options.fold_epochs
+            )
+        elif run.model.folds:
+            unseen = artefacts.held_out_probabilities(run.model, training)
         else:
-            if not run.model.folds:
-                rate = noise.Kept(run.config, folder, training).in_force()
-            probabilities = np.zeros(training.sets.shape, np.float32)
-            for part, weights, kind in artefacts.beliefs(
-                run.model, training, out_of_fold=True
-            ):
-                probabilities[part], kinds[part] = weights, kind
+            rate = noise.Kept(run.config, folder, training).in_force()
+        probabilities = np.zeros(training.sets.shape, np.float32)
+        kinds = np.empty(len(training), object)
+        for part, weights, kind in artefacts.beliefs(
+            run.model, training, unseen
+        ):
+            probabilities[part], kinds[part] = weights, kind
         features, test = embedded(run.model, training.images), None
         if features is not None and len(training.test_images):
             names = np.array(training.class_names, object)

@@ -54,8 +54,9 @@ def main():
     parser.add_argument("run", type=pathlib.Path)
     given = parser.parse_args()
     with build.open_run(COMMAND.parse([str(given.run)]), lock=False) as opened:
-        ids = opened.training.ids
-        probabilities = noise.fold_probabilities(opened, folds=3)
+        config, training = opened.config, opened.training
+        ids = training.ids
+        probabilities = noise.fold_probabilities(config, training, folds=3)
     candidates, votes, _ = read_labels(given.folder / "labels.csv")
     names = candidates.class_names
     sets = candidates.select(ids).dense()

@@ -10,7 +10,6 @@ import pandas as pd
 from scipy.special import softmax
 
 from alim_keras import backend
-from alim_keras import ops
 from alim_keras import report
 from alim_keras.app import features
 from alim_keras.app.build import eval_batches
@@ -23,9 +22,9 @@ from alim_keras.data.annotators import shared_votes
 from alim_keras.files import PARTIAL
 from alim_keras.files import move_written
 from alim_keras.files import remove_partial
-from alim_keras.noise_rate import GUESS
 from alim_keras.noise_rate import Estimate
 from alim_keras.noise_rate import inference
+from alim_keras.report.beliefs import Settler
 
 
 def write(folder, model, training, labels=True):
@@ -86,37 +85,39 @@ def export_on_tensorflow(folder):
         )
 
 
-def beliefs(model, training, out_of_fold=False):
-    """Yields rows, what a model believes of them, and the kind of belief.
+def beliefs(model, training, unseen=None):
+    """Yields rows, what is believed of them, and the kind of belief.
 
     They are the pseudo labels of the examples it was trained on, kind
     "table", if it keeps some, predictions for all others, and known labels
-    that stand in place of sets, "known". With `out_of_fold` a model with
-    `folds` gives what heads predict that did not see the example, "folds".
+    that stand in place of sets, "known". `unseen`, `(n, C)`, what networks say
+    of the trained rows that did not see them, makes all of these "folds".
 
     Yields:
         In blocks, integers `(n,)`; float32 `(n, C)`, rows of zeros where no
         step has touched the table; and strings `(n,)`.
     """
-    out_of_fold = out_of_fold and model.folds
-    is_kept = out_of_fold or model.keeps_pseudo_labels
+    is_kept = unseen is not None or model.keeps_pseudo_labels
     kept = training.trained if is_kept else ()
     predicted = np.setdiff1d(np.arange(len(training)), kept)
-    names = ("folds", "folds") if out_of_fold else ("table", "prediction")
-    unseen = held_out_probabilities(model, training) if out_of_fold else None
+    names = ("table", "prediction") if unseen is None else ("folds", "folds")
     for kind, rows in zip(names, (kept, predicted)):
         for block in report.blocks(len(rows), training.num_classes):
             part = rows[block]
             if rows is predicted:
                 batches = eval_batches(training, part)
                 weights = model.predict(batches, verbose=0)
-            elif out_of_fold:
+            elif unseen is not None:
                 weights = unseen[block]
             else:
                 table = model.pseudo_label_table
                 weights = table.dense_rows(block[0], block[-1] + 1)
             weights, kinds = np.array(weights), np.full(len(part), kind, object)
-            put_known(training, part, weights, kinds)
+            if training.known_as_sets:
+                known = training.known[part]
+                told = known >= 0
+                weights[told] = np.eye(training.num_classes)[known[told]]
+                kinds[told] = "known"
             yield part, weights, kinds
 
 
@@ -126,41 +127,26 @@ def held_out_probabilities(model, training):
     return softmax(inference(model)(batches)[0].astype("float32"), axis=1)
 
 
-def put_known(training, rows, probabilities, kinds):
-    """Puts known labels that stand in place of sets in place of beliefs."""
-    if training.known_as_sets:
-        known = training.known[rows]
-        places = np.flatnonzero(known >= 0)
-        probabilities[places] = 0.0
-        probabilities[places, known[places]] = 1.0
-        kinds[places] = "known"
-
-
 def _write_labels(folder, model, training):
     """Writes labels.csv; returns the settled labels, int64 `(N,)`."""
-    frames, names = [], training.class_names
-    votes = shared_votes(training)
-    voted = votes and VoteModel(votes, training.sets.shape)
+    frames, sets, votes = [], training.sets, shared_votes(training)
+    voted = votes and VoteModel(votes, sets.shape)
     for part, weights, kinds in beliefs(model, training):
-        ids, sets = training.ids[part], training.sets.rows(part)
         predicted = kinds == "prediction"
-        if voted is not None and predicted.any():
+        rows = part[predicted]
+        if voted is not None and len(rows):
             logs = doubted(weights[predicted])
-            weights[predicted] = voted.belief(part[predicted], logs)
-        elif training.votes is not None and predicted.any():
-            # Eq. 3 with K = 1 and the lambda that an audit takes of an unknown
-            # noise rate: what votes make of predictions.
-            seen = sets[predicted]
-            sizes = (seen > 0).sum(axis=1, keepdims=True)
-            lam = ops.closed_form_lambda(GUESS, sizes, len(names))
-            met = ops.pseudo_labels(weights[predicted], seen, lam, "scale")
-            weights[predicted] = np.array(met)
-        found = ids, weights, sets, names, kinds
-        frame = report.label_rows(*found, training.sets.weights is not None)
+            weights[predicted] = voted.belief(rows, logs)
+        elif training.votes is not None and len(rows):
+            # What votes make of predictions, if the noise rate is not known.
+            kind, answers = np.full(len(rows), "prediction"), weights[predicted]
+            settler = Settler(None, answers, sets.take(rows), kind)
+            weights[predicted] = settler.belief(np.arange(len(rows)))
+        frame = report.label_rows(sets, part, weights, kinds)
         frames.append(frame.set_axis(part))
     frame = pd.concat(frames).sort_index()
     report.write_table(folder.file("labels.csv"), frame)
-    return pd.Index(names).get_indexer(frame["label"])
+    return pd.Index(sets.class_names).get_indexer(frame["label"])
 
 
 def _write_classes(folder, model, training, settled):

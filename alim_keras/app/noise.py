@@ -223,19 +223,16 @@ def cross_fit(config, training, epochs):
     return fit_predict
 
 
-def fold_probabilities(run, folds, epochs=None):
+def fold_probabilities(config, training, folds, epochs=None):
     """Returns what networks that saw neither item nor copy predict, `(N, C)`.
 
     They train for so many `epochs`, as many as the run's by default.
     """
-    training, config = run.training, run.config
     count, copies = len(training), training.copies
     twins = 0 if copies is None else count - len(np.unique(copies))
     if twins:
         _tell(f"Copies of other items, in one fold with them: {twins:,}")
-    # The part that the run holds out is to be judged too.
-    everything = dataclasses.replace(training, trained=np.arange(count))
-    fit_predict = cross_fit(config, everything, epochs or config.train.epochs)
+    fit_predict = cross_fit(config, training, epochs or config.train.epochs)
     logits = noise_rate.out_of_fold(
         fit_predict, count, folds, config.run.seed, copies
     )

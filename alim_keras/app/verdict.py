@@ -3,6 +3,8 @@
 import warnings
 
 import numpy as np
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
 
 from alim_keras import draws
 from alim_keras.app import artefacts
@@ -124,30 +126,27 @@ def _sentence(ours, compared):
 
 def _by_neighbours(training, features, rows):
     """Returns P(y | x, S) of rows, by their neighbours' sets, `(n, C)`."""
-    sets, votes, parts = training.sets, training.votes, []
+    sets, votes, names = training.sets, training.votes, training.class_names
     count = min(_NEIGHBOURS, len(features) - 1)
-    for part in np.array_split(rows, -(-len(rows) // 500)):
-        near = features[part] @ features.T
-        # Neither the item nor a copy of it.
-        near[near > 1 - 1e-5] = -1.0
-        place = np.argpartition(-near, count - 1, axis=1)[:, :count]
-        weight = np.exp(_SHARPNESS * np.take_along_axis(near, place, axis=1))
-        weight /= weight.mean(axis=1, keepdims=True)
-        given = sets.rows(place.ravel()) > 0
-        given = (given / given.sum(axis=1, keepdims=True)).reshape(
-            *place.shape, -1
-        )
-        # One more neighbour, who does not know.
-        sums = np.einsum("nk,nkc->nc", weight, given) + 1 / sets.num_classes
-        parts.append(sums / (count + 1))
-    answers, judged = np.concatenate(parts).astype("float32"), sets.take(rows)
+    # An item is among its own neighbours.
+    search = NearestNeighbors(n_neighbors=count + 1, metric="cosine")
+    near = search.fit(features).kneighbors_graph(
+        features[rows], mode="distance"
+    )
+    closeness = np.exp(-_SHARPNESS * near.data)
+    # Neither the item counts nor a copy of it.
+    near.data = np.where(near.data > 1e-5, closeness, 0)
+    given = normalize(sets.matrix.astype(bool).astype(float), "l1")
+    means = (normalize(near, "l1") @ given).toarray()
+    # One more neighbour, who does not know.
+    answers = (count * means + 1 / sets.num_classes) / (count + 1)
+    judged = sets.take(rows)
     if votes is not None:
-        names = training.class_names
         votes = votes[votes["item"].isin(judged.ids)]
         votes = VoteArrays.of(votes, judged.ids, names) if len(votes) else None
-    kinds, every = np.full(len(rows), "folds", object), np.arange(len(rows))
-    settler = Settler(None, answers, judged, kinds, votes)
-    return settler.belief(every, answers, judged.rows(every))
+    kinds = np.full(len(rows), "folds", object)
+    settler = Settler(None, answers.astype("float32"), judged, kinds, votes)
+    return settler.belief(np.arange(len(rows)))
 
 
 def _regression(training, features):

@@ -11,6 +11,7 @@ from alim_keras import ops
 from alim_keras.data.annotators import VoteModel
 from alim_keras.data.annotators import doubted
 from alim_keras.errors import DataError
+from alim_keras.report.labels import fill_untouched
 
 # Beliefs that take the set in already, and predictions that do not.
 BELIEFS = ("known", "table")
@@ -43,22 +44,24 @@ class Settler:
     Noise rates, T and r are learnt where none is given and all predictions
     are `"folds"`. Else T and r are 1, and the rate is the given one or `GUESS`.
 
-    The arguments are those of `examine`; `sources` are strings `(N,)`,
-    `votes` `VoteArrays` or None. `value` is the noise rate, `reason` a
+    The arguments are those of `examine`, `CandidateSets`, strings `(N,)` and
+    `VoteArrays` or None. `value` is the noise rate, `reason` a
     sentence on it, `learnt` whether the sets gave it, `temperature` is T and
     `popularity` r, floats `(C, C)`, or None for 1.
     """
 
     def __init__(self, noise_rate, probabilities, sets, sources, votes=None):
-        num_classes = sets.num_classes
-        rows = np.flatnonzero(~np.isin(sources, BELIEFS))
+        self._probabilities, self._sets = probabilities, sets
+        self._is_predicted = ~np.isin(sources, BELIEFS)
+        rows, num_classes = np.flatnonzero(self._is_predicted), sets.num_classes
         self.temperature, self.popularity = 1.0, None
-        self.value, self.reason = noise_rate, "a number that was given."
-        rate_by_size = None
+        self.value, self.reason, rate_by_size = noise_rate, None, None
         self.learnt = noise_rate is None and set(sources[rows]) == {"folds"}
         if self.learnt:
             sample = _sample(rows, num_classes)
-            self._learn(probabilities[sample], sets.rows(sample) > 0)
+            rate_by_size = self._learn(
+                probabilities[sample], sets.rows(sample) > 0
+            )
             self.reason = (
                 f"it fits {len(sample):,} candidate sets best, given "
                 "predictions of networks that were trained without them."
@@ -66,34 +69,45 @@ class Settler:
         elif isinstance(noise_rate, estimators.Estimate):
             self.value, self.reason = noise_rate.value, noise_rate.reason
             rate_by_size = noise_rate.details.get("rate_by_size")
-        elif noise_rate is None:
+        elif noise_rate is not None:
+            self.reason = "a number that was given."
+        elif len(rows):
             self.value = estimators.GUESS
             self.reason = "nothing is known about it: a guess."
-        if not 0 <= self.value < 1:
+        if self.value is not None and not 0 <= self.value < 1:
             raise DataError(
                 "The noise rate must lie in [0, 1). Received: "
                 f"noise_rate={noise_rate}"
             )
-        if not self.learnt:
-            if rate_by_size is None:
-                rate_by_size = np.full(num_classes + 1, self.value)
-            self._set_rates(rate_by_size)
+        if rate_by_size is None:
+            rate_by_size = np.full(num_classes + 1, self.value or 0.0)
+        self._log_lam_by_size = _log_lam(rate_by_size)
         self._vote_model = None
         if votes is not None and len(rows) and votes.overlap():
             self.reason += (
                 " Examples with votes do without it: there the habits of "
                 "each annotator count."
             )
-            is_predicted = np.isin(np.arange(len(sets)), rows)[:, None]
+            self._vote_model = VoteModel(votes, sets.shape, self._doubted)
 
-            def logs(part):
-                doubts = self._doubted(probabilities[part])
-                return np.where(is_predicted[part], doubts, 0)
+    def belief(self, rows):
+        """Returns the belief in each class of some rows, `(n, C)`."""
+        weights = self._sets.rows(rows)
+        belief = fill_untouched(self._probabilities[rows], weights)
+        predicted = self._is_predicted[rows]
+        if predicted.any():
+            belief[predicted] = self._settled(
+                belief[predicted], weights[predicted]
+            )
+        if self._vote_model is not None:
+            voted = predicted & self._vote_model.voted(rows)
+            belief[voted] = self._vote_model.belief(
+                rows[voted], self._doubted(rows[voted])
+            )
+        return belief
 
-            self._vote_model = VoteModel(votes, sets.shape, logs)
-
-    def belief(self, rows, probabilities, weights):
-        """Returns the belief in each class of some rows, `(n, C)`.
+    def _settled(self, probabilities, weights):
+        """Returns what follows from predictions and sets, `(n, C)`.
 
         Of graded sets, the most certain candidate counts as one of a plain
         set; what the others lack of its weight divides their belief.
@@ -105,23 +119,14 @@ class Settler:
             share = weights / weights.max(axis=1, keepdims=True)
             belief = belief * np.where(sets, share, 1)
             belief /= belief.sum(axis=1, keepdims=True)
-        if self._vote_model is not None:
-            voted = self._vote_model.voted(rows)
-            belief[voted] = self._vote_model.belief(
-                rows[voted], self._doubted(probabilities[voted])
-            )
         return belief
 
-    def _doubted(self, probabilities):
-        return doubted(np.exp(tempered(probabilities, self.temperature)))
-
-    def _set_rates(self, rate_by_size):
-        """Sets the noise rate of each size of set, floats `(C + 1,)`."""
-        rates = np.minimum(rate_by_size, 1 - 1e-6)
-        sizes = np.arange(len(rates))
-        lam = ops.closed_form_lambda(rates, sizes, len(rates) - 1)
-        with np.errstate(divide="ignore"):
-            self._log_lam_by_size = np.log(lam).astype("float32")
+    def _doubted(self, rows):
+        """Returns log P(y | x) beside votes, `(n, C)`, 0 without prediction."""
+        logs = tempered(self._probabilities[rows], self.temperature)
+        return np.where(
+            self._is_predicted[rows][:, None], doubted(np.exp(logs)), 0
+        )
 
     def _log_likelihood(self, sets):
         """Returns log P(S | y), up to a number for each set, `(n, C)`."""
@@ -135,9 +140,9 @@ class Settler:
         return likelihood
 
     def _learn(self, probabilities, sets):
-        """Learns noise rates, T and r by expectation-maximisation.
+        """Learns T and r; returns the noise rate of each size of set.
 
-        It starts with those of `noise_rate.em`, whose r is 1.
+        By expectation-maximisation, which starts where `noise_rate.em` ends.
         """
         num_examples, num_classes = sets.shape
         logits = np.log(np.maximum(probabilities, np.finfo("float32").tiny))
@@ -150,7 +155,7 @@ class Settler:
         sizes = sets.sum(axis=1)
         count = np.bincount(sizes, minlength=num_classes + 1)
         for _ in range(_STEPS):
-            self._set_rates(rates)
+            self._log_lam_by_size = _log_lam(rates)
             likelihood = self._log_likelihood(sets)
 
             def fit(temperature, likelihood=likelihood):
@@ -165,8 +170,17 @@ class Settler:
             rates = estimators.shrunk_rates(wrong, count)
             if num_classes <= _MOST_CLASSES:
                 self.popularity = _popularity(belief, sets)
-        self._set_rates(rates)
         self.value = float(rates @ count / num_examples)
+        return rates
+
+
+def _log_lam(rate_by_size):
+    """Returns the logarithm of lambda of each size of set, `(C + 1,)`."""
+    rates = np.minimum(rate_by_size, 1 - 1e-6)
+    sizes = np.arange(len(rates))
+    lam = ops.closed_form_lambda(rates, sizes, len(rates) - 1)
+    with np.errstate(divide="ignore"):
+        return np.log(lam).astype("float32")
 
 
 def _sample(rows, num_classes):
@@ -178,7 +192,7 @@ def _sample(rows, num_classes):
 
 
 def _popularity(belief, sets):
-    """Returns r, `(C, C)`: how often sets of y hold j, over the mean of all j."""
+    """Returns r, `(C, C)`: how often sets of y hold j, over the mean."""
     members = sparse.csr_array(sets, dtype="float32")
     counts = (members.T @ belief).T
     np.fill_diagonal(counts, 0)

@@ -1,7 +1,6 @@
 """The audit of candidate sets, from probabilities or from a model."""
 
 import dataclasses
-import functools
 
 import keras
 import numpy as np
@@ -12,6 +11,7 @@ from alim_keras.data import CandidateSets
 from alim_keras.data import eval_dataset
 from alim_keras.data import image_rows
 from alim_keras.data.annotators import VoteArrays
+from alim_keras.data.checks import known_labels
 from alim_keras.data.checks import row_ids
 from alim_keras.data.pipeline import examples_of
 from alim_keras.errors import DataError
@@ -24,7 +24,6 @@ from alim_keras.report.beliefs import Settler
 from alim_keras.report.embeddings import MOST
 from alim_keras.report.embeddings import survey
 from alim_keras.report.labels import blocks
-from alim_keras.report.labels import fill_untouched
 from alim_keras.report.labels import label_rows
 from alim_keras.report.results import Audit
 
@@ -106,49 +105,51 @@ def examine(
     (['cat', 'dog'], [False, True])
     """
     sets = _as_sets(candidates, ids, class_names)
+    given = sets
     if as_given is not None:
-        as_given = _as_sets(as_given, sets.ids, sets.class_names)
+        given = _as_sets(as_given, sets.ids, sets.class_names)
     probabilities = np.asarray(probabilities)
-    _check(sets, probabilities, kind, labels, known)
-    sources = np.empty(len(sets), object)
-    sources[:] = kind
+    kinds = [kind] * len(sets) if isinstance(kind, str) else kind
+    _check(sets, probabilities, kinds, labels, known)
+    if labels is not None:
+        labels = known_labels(labels, sets.num_classes, sets.ids)
+    sources = np.array(kinds, object)
     if votes is not None:
         votes = VoteArrays.of(votes, sets.ids, sets.class_names)
     settler = Settler(noise_rate, probabilities, sets, sources, votes)
-    believe = functools.partial(_believe, probabilities, sets, sources, settler)
-    frame, vote_beliefs = _settle(believe, sets, sources, votes)
+    frame = pd.concat(
+        [
+            label_rows(sets, rows, settler.belief(rows), sources[rows])
+            for rows in blocks(*sets.shape)
+        ],
+        ignore_index=True,
+    )
     label = pd.Index(sets.class_names).get_indexer(frame["label"])
     outside = frame["outside"].to_numpy()
     counts, pairs = tables.confusions(sets, label, outside)
-    summary = {"name": name, **_summary(sets, frame)}
-    summary["looked_at"] = 0 if known is None else int(np.sum(known))
-    if noise_rate is not None or not np.isin(sources, BELIEFS).all():
-        summary["noise_rate"] = settler.value
-        summary["noise_rate_reason"] = settler.reason
-        summary["temperature"] = settler.temperature
-        summary["noise_rate_learnt"] = settler.learnt
-    if labels is not None:
-        labels = np.asarray(labels)
-        summary.update(tables.count_known(labels, as_given or sets))
-        # Labels that the audit was told are no test of it.
-        compared = (labels >= 0) & (sources != "known")
-        if compared.any():
-            right = (label == labels)[compared]
-            summary["compared_labels"] = len(right)
-            summary["settled_accuracy"] = float(right.mean())
+    summary = {
+        "name": name,
+        "num_examples": len(sets),
+        "num_classes": sets.num_classes,
+        "outside": int(outside.sum()),
+        "undecided": int(frame["undecided"].sum()),
+        "suspect": float(frame["suspicion"].astype("float64").sum()),
+        "mean_set_size": float(sets.sizes.mean()),
+        "looked_at": 0 if known is None else int(np.sum(known)),
+        **_about_sources(sources, settler),
+        **tables.count_known(label, labels, given, sources == "known"),
+    }
     annotators = None
     if votes is not None:
-        annotators = tables.annotators(
-            votes, label, vote_beliefs, sets.class_names
-        )
+        annotators = tables.annotators(votes, label, sets.class_names)
     chosen = tables.review(frame, label, review, known)
     rows = pd.Index(frame["id"]).get_indexer(chosen["id"])
-    names, chances = [], []
+    choices = []
     for block in blocks(len(rows), sets.num_classes):
-        found = tables.choices(*believe(rows[block]), sets.class_names)
-        names += found[0]
-        chances += found[1]
-    chosen["choices"], chosen["chances"] = names, chances
+        part = rows[block]
+        choices += tables.choices(sets, part, settler.belief(part))
+    chosen["choices"] = [names for names, _ in choices]
+    chosen["chances"] = [shares for _, shares in choices]
     settled = frame["label"].to_numpy(object)
     surroundings = survey(features, sets.ids, settled, test)
     near = [[]] * len(rows)
@@ -171,91 +172,49 @@ def examine(
     )
 
 
-def _check(sets, probabilities, kind, labels, known):
+def _check(sets, probabilities, kinds, labels, known):
     """Raises `DataError` for arguments of `examine` that do not fit."""
     if probabilities.shape != sets.shape:
         raise DataError(
             f"`probabilities` must be {sets.shape}, a row for each example and "
             f"a column for each class. Received: {probabilities.shape}"
         )
-    one_each = {"labels": labels, "known": known}
-    if not isinstance(kind, str):
-        one_each["kind"] = kind
+    one_each = {"kind": kinds, "labels": labels, "known": known}
     for argument, values in one_each.items():
         if values is not None and np.shape(values) != (len(sets),):
             raise DataError(
                 f"Argument `{argument}` must be one value for each of "
                 f"{len(sets)} examples. Received: shape {np.shape(values)}"
             )
-    unknown = {kind} if isinstance(kind, str) else set(kind)
-    unknown -= set(KINDS)
+    unknown = set(kinds) - set(KINDS)
     if unknown:
         raise DataError(
             f"Argument `kind` must be one of {KINDS}, or one for each example. "
             f"Received: {sorted(map(str, unknown))}"
         )
-    if labels is not None:
-        labels = np.asarray(labels)
-        if labels.dtype.kind not in "iu" or not (
-            -1 <= labels.min() <= labels.max() < sets.num_classes
-        ):
-            raise DataError(
-                "True labels must be integers from 0 to "
-                f"{sets.num_classes - 1}, or -1 where the truth is not known. "
-                f"Received: {labels.dtype}, {labels.min()} to {labels.max()}"
-            )
+    sound = (np.isfinite(probabilities) & (probabilities >= 0)).all(axis=1)
+    # Pseudo labels may be rounded, or zero where no step has touched them.
+    off = np.abs(probabilities.sum(axis=1) - 1) > 0.01
+    wrong = np.flatnonzero(~sound | (off & ~np.isin(kinds, BELIEFS)))
+    if len(wrong):
+        raise DataError(
+            "Probabilities must be finite, not negative, and of a prediction "
+            "sum to 1: put a softmax behind logits. Received: others for "
+            f"{first_rows(wrong, sets.ids)}"
+        )
 
 
-def _believe(probabilities, sets, sources, settler, rows):
-    """Returns of some rows P(y | x, S) and S, `(n, C)`."""
-    weights = sets.rows(rows)
-    predicted = ~np.isin(sources[rows], BELIEFS)
-    belief = np.asarray(probabilities[rows], "float32")
-    _check_rows(belief, predicted, rows, sets.ids)
-    belief = fill_untouched(belief, weights)
-    if predicted.any():
-        settled = settler.belief(rows, belief, weights)
-        belief = np.where(predicted[:, None], settled, belief)
-    return belief, weights
-
-
-def _settle(believe, sets, sources, votes):
-    """Returns labels.csv as a frame, and the belief in each vote or None."""
-    frames, names = [], sets.class_names
-    vote_beliefs = None if votes is None else np.zeros(len(votes))
-    for rows in blocks(*sets.shape):
-        belief, weights = believe(rows)
-        found = sets.ids[rows], belief, weights, names, sources[rows]
-        frames.append(label_rows(*found, sets.weights is not None))
-        if votes is not None:
-            span = votes.of_rows(rows)
-            own = votes.rows[span] - rows[0]
-            shares = belief / np.maximum(belief.sum(axis=1), 1e-30)[:, None]
-            vote_beliefs[span] = shares[own, votes.classes[span]]
-    return pd.concat(frames, ignore_index=True), vote_beliefs
-
-
-def _summary(sets, labels):
-    """Returns `Audit.summary`, None where `examine` may know more."""
-    kinds = {kind: int((labels["source"] == kind).sum()) for kind in KINDS}
-    kinds = {kind: count for kind, count in kinds.items() if count}
-    suspicion = labels["suspicion"].astype("float64")
+def _about_sources(sources, settler):
+    """Returns what `Audit.summary` says of the beliefs and the noise rate."""
+    counts = {kind: int((sources == kind).sum()) for kind in KINDS}
+    counts = {kind: count for kind, count in counts.items() if count}
     return {
-        "num_examples": len(sets),
-        "num_classes": sets.num_classes,
-        "kind": "; ".join(_WORDS[kind] for kind in kinds),
-        "kinds": kinds,
-        "outside": int(labels["outside"].sum()),
-        "undecided": int(labels["undecided"].sum()),
-        "suspect": float(suspicion.sum()),
-        "mean_set_size": float(sets.sizes.mean()),
-        "known_labels": 0,
-        "compared_labels": 0,
-        **dict.fromkeys(
-            "noise_rate noise_rate_reason noise_rate_learnt temperature "
-            "settled_accuracy realised_noise realised_noise_low "
-            "realised_noise_high".split()
-        ),
+        "kind": "; ".join(_WORDS[kind] for kind in counts),
+        "kinds": counts,
+        "noise_rate": settler.value,
+        "noise_rate_reason": settler.reason,
+        "noise_rate_learnt": settler.learnt,
+        "temperature": settler.temperature,
     }
 
 
@@ -268,20 +227,6 @@ def _as_sets(sets, ids, class_names):
     names = {"ids": ids, "class_names": class_names}
     names = {name: value for name, value in names.items() if value is not None}
     return dataclasses.replace(sets, **names) if names else sets
-
-
-def _check_rows(probabilities, predicted, rows, ids):
-    """Raises `DataError` for rows that are no distribution."""
-    sound = (np.isfinite(probabilities) & (probabilities >= 0)).all(axis=1)
-    # Pseudo labels may be rounded.
-    off = np.abs(probabilities.sum(axis=1) - 1) > 0.01
-    wrong = ~sound | (predicted & off)
-    if wrong.any():
-        raise DataError(
-            "Probabilities must be finite, not negative, and of a prediction "
-            "sum to 1: put a softmax behind logits. Received: others for "
-            f"{first_rows(rows[wrong], ids)}"
-        )
 
 
 def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):

@@ -89,23 +89,25 @@ def _suggested(weights, candidates):
     return suggested
 
 
-def label_rows(ids, weights, candidates, class_names, source, is_graded=False):
+def label_rows(sets, rows, belief, source):
     """Returns rows of labels.csv as a data frame.
 
     Columns: `id`; `candidates`, the given set, and `suggested`, lists of class
-    names; `grades`, with `is_graded`, the weight of each candidate; those of
+    names; `grades`, of graded sets, the weight of each candidate; those of
     `settled_labels`; and `source`, one of `beliefs.KINDS`, for all rows or one
-    for each. Ids, weights and sets S are those of the rows, of weights the row
-    of an untouched example may be zero.
+    for each.
+
+    Of `CandidateSets`, the integers `rows`, and the belief in each class of
+    these, `(n, C)`; the row of an untouched example may be zero.
     """
-    sets = np.asarray(candidates, "float32")
-    weights, candidates = fill_untouched(weights, sets), sets > 0
+    weights = sets.rows(rows)
+    candidates = weights > 0
     grades = {}
-    if is_graded:
-        parts = zip(sets.astype("float64").round(4), candidates)
+    if sets.weights is not None:
+        parts = zip(weights.astype("float64").round(4), candidates)
         grades["grades"] = [row[given].tolist() for row, given in parts]
-    settled = settled_labels(weights, candidates)
-    names = np.array([*map(str, class_names), None], object)
+    settled = settled_labels(fill_untouched(belief, weights), candidates)
+    names = np.array([*sets.class_names, None], object)
 
     def listed(sets):
         lists = np.empty(len(sets), object)
@@ -115,7 +117,7 @@ def label_rows(ids, weights, candidates, class_names, source, is_graded=False):
     suggested, suspicion = settled.pop("suggested"), settled.pop("suspicion")
     return pd.DataFrame(
         {
-            "id": np.asarray(ids, object),
+            "id": sets.ids[rows].astype(object),
             "candidates": listed(candidates),
             **grades,
             **settled,

@@ -25,9 +25,7 @@ _LARGE, _SMALL, _TINY = 384, 80, 64
 # Steps of a coordinate of the map.
 _MAP = 4095
 # Shares, which the page shows as percentages.
-_SHARES = frozenset(
-    "share outside_share given_wrong_share agreement expected_agreement".split()
-)
+_SHARES = {"share", "outside_share", "given_wrong_share", "agreement"}
 _DATA = '<script type="application/json" id="data">'
 
 

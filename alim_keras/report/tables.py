@@ -84,37 +84,26 @@ def _lowest(part, whole):
     )
 
 
-def annotators(votes, label, belief, class_names):
+def annotators(votes, label, class_names):
     """Returns a row per annotator, in the order of `votes.names`.
 
     Columns: `annotator`; `votes`; `agreement`, the share of its votes that
-    are the settled label; `expected_agreement`, the mean probability of its
-    votes; `bias`, the class that it gave most too often, and its most
-    frequent confusion. A share of no votes is NaN.
+    are the settled label, NaN of none; `bias`, the class that it gave most
+    too often, and its most frequent confusion.
 
-    `label`, int64 `(N,)`, are the settled labels; `belief`, floats `(V,)`, is
-    the probability of each vote's class.
+    `label`, int64 `(N,)`, are the settled labels.
     """
-    frame = pd.DataFrame(
-        {
-            "who": votes.annotators,
-            "given": votes.classes,
-            "true": label[votes.rows],
-            "belief": belief,
-        }
-    )
+    true = label[votes.rows]
+    frame = pd.DataFrame({"given": votes.classes, "true": true})
     frame["right"] = frame["given"] == frame["true"]
-    people = frame.groupby("who").agg(
-        votes=("right", "size"),
-        agreement=("right", "mean"),
-        expected_agreement=("belief", "mean"),
-    )
-    people = people.reindex(range(len(votes.names)))
-    people["votes"] = people["votes"].fillna(0).astype(int)
-    bias = {who: _bias(own, class_names) for who, own in frame.groupby("who")}
-    people["bias"] = [bias.get(who, "") for who in people.index]
-    people.insert(0, "annotator", votes.names)
-    return people
+    by_annotator = dict(list(frame.groupby(votes.annotators)))
+    people = []
+    for who, name in enumerate(votes.names):
+        own = by_annotator.get(who, frame[:0])
+        bias = _bias(own, class_names)
+        people.append((name, len(own), own["right"].mean(), bias))
+    columns = ["annotator", "votes", "agreement", "bias"]
+    return pd.DataFrame(people, columns=columns)
 
 
 def _bias(votes, class_names):
@@ -165,24 +154,25 @@ def review(labels, label, budget, known=None):
     return chosen[columns.split()]
 
 
-def choices(belief, given, class_names):
+def choices(sets, rows, belief):
     """Returns what a person chooses from, the likeliest first, by item.
 
-    Of the belief and of sets S, floats `(n, C)`: two lists of n lists, at most
-    nine class names, for nine keys, and their shares of the belief. They are
-    candidates, the two likeliest classes, and others from 1 % on.
+    Of `CandidateSets`, rows and the belief in each class of these, `(n, C)`: n
+    pairs of lists, at most nine class names, for nine keys, and their shares
+    of the belief. They are candidates, the two likeliest classes, and others
+    from 1 % on.
     """
-    given = given > 0
+    given = sets.rows(rows) > 0
     shares = belief / np.maximum(belief.sum(axis=1, keepdims=True), 1e-30)
     order = np.lexsort((~given, -shares), axis=1)[:, :_KEYS]
-    names, chances = [], []
+    pairs, names = [], np.array(sets.class_names, object)
     for row, classes in enumerate(order):
         share = shares[row, classes]
         kept = given[row, classes] | (share >= _UNLIKELY)
         kept[:2] = True
-        names.append([class_names[c] for c in classes[kept]])
-        chances.append(share[kept].astype(float).round(4).tolist())
-    return names, chances
+        chances = share[kept].astype(float).round(4).tolist()
+        pairs.append((names[classes[kept]].tolist(), chances))
+    return pairs
 
 
 def _reason(row):
@@ -195,23 +185,34 @@ def _reason(row):
     return words
 
 
-def count_known(labels, sets):
-    """Counts the wrong sets among those whose true label is not -1.
+def count_known(label, labels, sets, is_told):
+    """Counts wrong sets and right settled labels, by true labels.
+
+    Of the settled labels, the true ones, -1 where not known, integers `(N,)`
+    or None, the `CandidateSets`, and which labels somebody told, bool `(N,)`:
+    these are no test of what was settled.
 
     Returns:
         Dict of `known_labels`, `realised_noise` and its 95 % interval (one
-        point, where all labels are known) `realised_noise_low` to `_high`.
+        point, where all labels are known) `realised_noise_low` to `_high`;
+        `compared_labels` and `settled_accuracy`. None where nothing is known.
     """
+    labels = np.full(len(sets), -1) if labels is None else labels
     rows = np.flatnonzero(labels >= 0)
-    if not len(rows):
-        return {}
-    wrong = int((~sets.contains(rows, labels[rows])).sum())
-    share = low = high = wrong / len(rows)
-    if len(rows) < len(labels):
-        low, high = wilson(wrong, len(rows))
+    compared = rows[~is_told[rows]]
+    share = low = high = accuracy = None
+    if len(rows):
+        wrong = int((~sets.contains(rows, labels[rows])).sum())
+        share = low = high = wrong / len(rows)
+        if len(rows) < len(labels):
+            low, high = wilson(wrong, len(rows))
+    if len(compared):
+        accuracy = float((label == labels)[compared].mean())
     return {
         "known_labels": len(rows),
         "realised_noise": share,
         "realised_noise_low": low,
         "realised_noise_high": high,
+        "compared_labels": len(compared),
+        "settled_accuracy": accuracy,
     }

@@ -40,10 +40,10 @@ def test_votes_and_prediction_settle_together(tmp_path, monkeypatch, has_votes):
         np.testing.assert_allclose(frame["probability"], [0.7, 0.6, 0.5])
         return
     # With a noise rate of .2 and two of three classes lambda is .25 * 2 / 1:
-    # 1 * .1, (.5 + .5 * .5) * .2, .5 * .7. With one of them .25 * 1 / 2: .125 *
-    # .6, 1 * .3, .125 * .1. The pseudo label is as it was.
+    # 1 * .1, .5 * .2, .5 * .7. With one of them .25 * 1 / 2: .125 * .6, 1 * .3,
+    # .125 * .1. The pseudo label is as it was.
     assert settled.tolist() == [2, 1, 1]
-    expected = [0.35 / 0.6, 0.3 / 0.3875, 0.5]
+    expected = [0.35 / 0.55, 0.3 / 0.3875, 0.5]
     np.testing.assert_allclose(frame["probability"], expected, atol=1e-4)
 
 

@@ -43,8 +43,7 @@ def settler(probabilities, sets, noise_rate=None):
     kinds = np.full(len(sets), "folds", object)
     candidates = CandidateSets.from_dense(sets, ids)
     made = Settler(noise_rate, probabilities, candidates, kinds)
-    belief = made.belief(np.arange(len(sets)), probabilities, sets * 1.0)
-    return made, belief
+    return made, made.belief(np.arange(len(sets)))
 
 
 def closed_form(probabilities, sets, estimate):

@@ -113,8 +113,6 @@ def test_votes_are_believed_more_than_their_union():
     label = together.labels["label"].str[1:].astype(int)
     shares = (said == label.to_numpy()[:, None]).mean(axis=0)
     np.testing.assert_allclose(people["agreement"], shares)
-    # What is expected is what is there, if the belief is honest.
-    np.testing.assert_allclose(people["expected_agreement"], shares, atol=0.02)
 
 
 def with_known(count, told=0):
@@ -192,8 +190,8 @@ def test_an_empty_review_list_says_why():
         ({"ids": ["a", "b"]}, r"2 ids"),
         ({"class_names": NAMES[:2]}, r"3 columns.* 2 classes"),
         ({"labels": [0]}, r"`labels` .* of 3 .* shape \(1,\)"),
-        ({"labels": [0, 3, -1]}, "from 0 to 2, .* int64, -1 to 3"),
-        ({"labels": [0.0, 1.0, -1.0]}, "must be integers.* float64"),
+        ({"labels": [0, 3, -1]}, r"outside 0\.\.2: .* b \(row 1\)"),
+        ({"labels": [0.5, 1.0, -1.0]}, "whole"),
         ({"known": [True]}, r"`known` must be .* shape \(1,\)"),
         ({"class_names": ["cat", "dog", "cat"]}, "cat"),
         ({"as_given": SETS[:2]}, "one id for each set"),

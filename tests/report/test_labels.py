@@ -99,7 +99,8 @@ def test_one_class_has_no_runner_up():
 
 def _frame(weights, sets, names):
     ids = [f"id {i}" for i in range(len(sets))]
-    return label_rows(ids, weights, sets, names, "folds")
+    sets = CandidateSets.from_dense(sets, ids, names)
+    return label_rows(sets, np.arange(len(ids)), weights, "folds")
 
 
 def test_the_file_is_read_back_as_the_same_sets_and_names(tmp_path):

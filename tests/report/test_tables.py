@@ -75,7 +75,8 @@ GIVEN = np.array(
 
 
 def listed(budget=200, **options):
-    frame = label_rows(list("abcdef"), WEIGHTS, GIVEN, PETS, "folds")
+    sets = CandidateSets.from_dense(GIVEN, list("abcdef"), PETS)
+    frame = label_rows(sets, np.arange(6), WEIGHTS, "folds")
     label = pd.Index(PETS).get_indexer(frame["label"])
     return tables.review(frame, label, budget, **options)
 
@@ -117,30 +118,37 @@ def test_choices_by_hand():
         [[0.5, 0.2, 0.29, 0.01, 0], [2, 2, 0, 0, 0], [0, 0, 0, 0.995, 0.005]]
     )
     given = np.array([[0, 1, 0, 0, 1], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0]], bool)
-    names, chances = tables.choices(belief, given, list("abcde"))
+    sets = CandidateSets.from_dense(given, list("xyz"), list("abcde"))
     # Two likeliest, candidates however unlikely, and all from 1 %; at a tie
     # the candidate is first.
-    assert names == [list("acbde"), list("ba"), list("de")]
-    assert chances == [
-        [0.5, 0.29, 0.2, 0.01, 0.0], [0.5, 0.5], [0.995, 0.005]
-    ]  # fmt: skip
-    many, _ = tables.choices(np.ones((1, 12)), np.full((1, 12), True), "x" * 12)
-    assert len(many[0]) == 9
+    assert tables.choices(sets, np.arange(3), belief) == [
+        (list("acbde"), [0.5, 0.29, 0.2, 0.01, 0.0]),
+        (list("ba"), [0.5, 0.5]),
+        (list("de"), [0.995, 0.005]),
+    ]
+    sets = CandidateSets.from_dense(np.ones((1, 12)), ["a"])
+    ((many, _),) = tables.choices(sets, np.arange(1), np.ones((1, 12)))
+    assert len(many) == 9
 
 
 def test_known_labels_are_counted():
     many = CandidateSets.from_lists([[0]] * 200, class_names=NAMES)
     labels = np.where(np.arange(200) < 5, 1, 0)
-    found = tables.count_known(labels, many)
-    assert found == {
+    label, is_told = np.zeros(200, int), np.arange(200) < 3
+    assert tables.count_known(label, labels, many, is_told) == {
         "known_labels": 200,
         "realised_noise": 0.025,
         "realised_noise_low": 0.025,
         "realised_noise_high": 0.025,
+        # Two of those that were not told are settled as another class.
+        "compared_labels": 197,
+        "settled_accuracy": 195 / 197,
     }
     labels[100:] = -1
-    found = tables.count_known(labels, many)
+    found = tables.count_known(label, labels, many, is_told)
     # Wilson's interval of 5 of 100.
     assert found["realised_noise_low"] == pytest.approx(0.0215, abs=1e-4)
     assert found["realised_noise_high"] == pytest.approx(0.1118, abs=1e-4)
-    assert tables.count_known(np.full(200, -1), many) == {}
+    found = tables.count_known(label, None, many, is_told)
+    assert found["known_labels"] == found["compared_labels"] == 0
+    assert found["realised_noise"] is found["settled_accuracy"] is None
