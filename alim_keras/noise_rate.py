@@ -14,6 +14,7 @@ import dataclasses
 
 import keras
 import numpy as np
+import pandas as pd
 from scipy.optimize import brentq
 from scipy.optimize import fminbound
 from scipy.special import expit
@@ -75,10 +76,6 @@ class Estimate:
             f"{self.high:.3f}) by {self.method}: {self.reason}"
         )
 
-    def as_dict(self):
-        """Returns plain values for JSON."""
-        return dataclasses.asdict(self)
-
 
 def em(logits, candidates):
     """Estimates eta from predictions for examples that were not trained on.
@@ -88,12 +85,9 @@ def em(logits, candidates):
         P(S | x) ~ (1 - eta_s) m + eta_s (1 - m) s / (C - s),
 
     m being the probability that the network gives to S. The temperature T of
-    `m = sum_S softmax(logits / T)` is fitted along, since networks are sure of
-    too much. Each size has a rate of its own, drawn to the common one where it
-    is rare. A weak prior, five examples of a rate of
-    0.2, helps where the network has learnt little. Where wrong labels resemble
-    the image, the network shares them, and the answer is a lower bound;
-    `cautious` takes that into account.
+    `m = sum_S softmax(logits / T)` is fitted along; rare sizes are drawn to
+    the common rate, and that weakly to 0.2, see docs/noise_rate.md. The answer
+    is a lower bound where wrong labels resemble the image, see `cautious`.
 
     Args:
         logits: Float array `(n, C)`, of examples that the network was *not*
@@ -106,7 +100,8 @@ def em(logits, candidates):
         `rate_by_size` (C + 1; the common rate for sizes that do not occur).
 
     Raises:
-        DataError: As `check_pairs`.
+        DataError: If shapes differ, there is no example, logits are not
+            finite or a set is empty.
 
     Example:
 
@@ -118,8 +113,7 @@ def em(logits, candidates):
     Reference:
     - [Guo et al., 2017](https://arxiv.org/abs/1706.04599) (temperature)
     """
-    logits, candidates = check_pairs(logits, candidates)
-    num_classes = logits.shape[1]
+    logits, candidates = _checked(logits, candidates)
     usable = ~candidates.all(axis=1)
     count, share = int(usable.sum()), float(usable.mean())
     if not count:
@@ -128,9 +122,9 @@ def em(logits, candidates):
     fit = _Fit(logits[usable], candidates[usable])
     low, high = fit.interval()
     value = fit.mean(fit.rates)
-    rate_by_size = np.full(num_classes + 1, fit.common)
+    rate_by_size = np.full(logits.shape[1] + 1, fit.common)
     rate_by_size[fit.sizes] = fit.rates
-    rate_by_size[num_classes] = 0.0
+    rate_by_size[-1] = 0.0
     reason = (
         f"it fits the {count} candidate sets best, by the network's "
         "predictions for images it was not trained on; a lower bound where "
@@ -145,19 +139,8 @@ def em(logits, candidates):
     return Estimate(share * value, low, high, "em", reason, details)
 
 
-def inside_mass(logits, candidates, temperature=1.0):
-    """Returns `sum_S softmax(logits / T)`, `(n,)` float64."""
-    probabilities = softmax(np.asarray(logits, "float64") / temperature, axis=1)
-    return np.minimum((probabilities * candidates).sum(axis=1), 1.0)
-
-
-def check_pairs(logits, candidates):
-    """Returns logits as float64 and candidate sets as bool, both `(n, C)`.
-
-    Raises:
-        DataError: If shapes differ, there is no example, logits are not
-            finite or a set is empty.
-    """
+def _checked(logits, candidates):
+    """Returns logits as float64 and candidate sets as bool, both `(n, C)`."""
     logits = np.asarray(logits, "float64")
     candidates = np.asarray(candidates) > 0
     if logits.ndim != 2 or logits.shape != candidates.shape or not logits.size:
@@ -178,6 +161,12 @@ def check_pairs(logits, candidates):
             f"{len(empty)} empty sets, first row {empty[0]}"
         )
     return logits, candidates
+
+
+def inside_mass(logits, candidates, temperature=1.0):
+    """Returns `sum_S softmax(logits / T)`, `(n,)` float64."""
+    probabilities = softmax(np.asarray(logits, "float64") / temperature, axis=1)
+    return np.minimum((probabilities * candidates).sum(axis=1), 1.0)
 
 
 class _Fit:
@@ -243,12 +232,9 @@ class _Fit:
         plausible = [tried[2] for tried in self._tried if tried[0] < limit]
         log_odds = logit(np.clip(self.rates, 1e-6, 1 - 1e-6))
 
-        def shifted(shift):
-            return expit(log_odds + shift)
-
         def profile(shift):
-            at = shifted(shift)
-            return max(self._likelihood(mass, at) for mass in plausible)
+            rates = expit(log_odds + shift)
+            return max(self._likelihood(mass, rates) for mass in plausible)
 
         grid = np.linspace(-_LARGEST_SHIFT, _LARGEST_SHIFT, 57)
         top = max(grid, key=profile)
@@ -259,8 +245,8 @@ class _Fit:
             # Where the likelihood hardly falls, the end stays 0 or 1.
             if profile(end) < level:
                 crossing = brentq(lambda s: profile(s) - level, end, top)
-                ends[side] = self.mean(shifted(crossing))
-        return tuple(ends)
+                ends[side] = self.mean(expit(log_odds + crossing))
+        return ends
 
 
 def shrunk_rates(wrong, count):
@@ -277,7 +263,7 @@ def annotated(labels, candidates):
     """Estimates eta as the share of looked-up labels outside their set.
 
     The examples must be a random sample of the training set. The interval is
-    Wilson's, which holds its level for small counts too, and at 0 of n.
+    Wilson's.
 
     Args:
         labels: Integers `(n,)`, true classes.
@@ -414,27 +400,25 @@ def cautious(logits, candidates):
     Arguments and errors are those of `em`.
     """
     estimate = em(logits, candidates)
-    logits, candidates = check_pairs(logits, candidates)
+    logits = np.asarray(logits, "float64")
+    candidates = np.asarray(candidates) > 0
     usable = ~candidates.all(axis=1)
     if not usable.any():
         return estimate
-    answers = softmax(logits[usable], axis=1)
-    chosen, sure = answers.argmax(axis=1), answers.max(axis=1)
-    sets, share = candidates[usable], float(usable.mean())
+    answers, sets = softmax(logits[usable], axis=1), candidates[usable]
+    chosen = answers.argmax(axis=1)
     missed = ~sets[np.arange(len(sets)), chosen]
-    rank = np.lexsort((-sure, chosen))
-    place = np.empty(len(sets))
-    counts = np.bincount(chosen)
-    place[rank] = np.concatenate([np.arange(n) / n for n in counts if n])
+    by_answer = pd.Series(-answers.max(axis=1)).groupby(chosen)
+    place = (by_answer.rank(method="first") - 1) / by_answer.transform("size")
     surest = missed[place < _SUREST]
-    high = share * wilson(int(surest.sum()), len(surest))[1]
-    low, high = estimate.low, max(estimate.high, high)
+    high = usable.mean() * wilson(int(surest.sum()), len(surest))[1]
+    low, high = estimate.low, max(estimate.high, float(high))
     if missed.mean() > (1 - _SKILL) * (1 - sets.mean()):
         low = 0.0
     details = {**estimate.details, "missed": float(missed.mean())}
     value, reason = estimate.value, estimate.reason
     if high - low > _WIDE:
-        rates = np.array(details.get("rate_by_size", 0.0))
+        rates = np.array(details["rate_by_size"])
         rates *= low / max(value, 1e-9)
         details["rate_by_size"] = np.minimum(rates, 1.0).tolist()
         value = low
@@ -448,10 +432,6 @@ def cautious(logits, candidates):
 
 class HeldOut:
     """Estimates eta by `cautious`, from a held-out part of the training set.
-
-    `callbacks.ALIM(noise_rate=...)` takes any object with its one method. That
-    may depend on the weights and the epoch only, so that an interrupted run
-    goes on unchanged.
 
     Args:
         data: Batches `(x, candidates)` with the noisy sets, see
@@ -471,10 +451,7 @@ class HeldOut:
         self._model = self._infer = None
 
     def estimate(self, model, epoch):
-        """Returns the `Estimate` after an epoch, counted from 0.
-
-        None leaves the one before in force.
-        """
+        """Returns the `Estimate` after an epoch, counted from 0."""
         if self._model is not model:
             self._model, self._infer = model, inference(model)
         return cautious(*self._infer(self.data))
@@ -483,8 +460,7 @@ class HeldOut:
 def inference(model):
     """Returns the function from batches `(x, y)` to logits and y, as arrays.
 
-    The logits `(n, C)` are those of inference mode, and out of fold for a
-    model with `folds` and its training examples.
+    Of a model with `folds` and its training examples they are out of fold.
     """
     infer = backend.compiled(model.held_out_logits, model.variables)
 

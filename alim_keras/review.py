@@ -1,9 +1,7 @@
-"""Serves the review page of an audited run, for answers on this machine.
+"""Serves the review page of an audited run to a browser on this machine.
 
-    python -m alim_keras.review runs/mine
-
-Answers are written as they are given: answers.csv, which `--known_labels`
-reads, and cannot_tell.csv.
+It shows whole images from the disk, and writes answers.csv as answers are
+given: true labels for --known_labels.
 """
 
 import contextlib
@@ -38,11 +36,7 @@ class ReviewConfig:
 
 COMMAND = cli.Command(
     name="review",
-    doc=(
-        "Serves the review page of an audited run to a browser on this "
-        "machine, with whole images from the disk, and writes answers.csv as "
-        "answers are given: true labels for --known_labels."
-    ),
+    doc=__doc__,
     groups=(ReviewConfig, ReopenConfig),
     words=("run",),
     examples=("review runs/mine", "review runs/mine --answers=export.json"),
@@ -84,13 +78,13 @@ def main(line):
         if votes is not None:
             votes = VoteArrays.of(votes, training.ids, names)
         show = pictures(training.images, len(training))
-        known = (training.ids, labels["label"], votes, names)
-        items = Items(review, *known, server.address if show else None)
+        address = server.address if show else None
+        items = Items(review, labels, votes, names, address)
         answers = server.Answers(out.path, items.ids, names)
         if line.options.answers:
             votes = read_votes(line.options.answers, class_names=names)
             given = tasks.answers(votes, training.ids.tolist(), names)
-            answers.put({name: {"label": c} for name, c in given.items()})
+            answers.put(given)
             print(
                 f"{len(given):,} answers to {votes['item'].nunique():,} items "
                 f"of {line.options.answers} are in {out.file('answers.csv')}."

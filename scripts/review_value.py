@@ -19,10 +19,10 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.model_selection import cross_val_predict
+from sklearn.preprocessing import normalize
 
 from alim_keras.app import build
 from alim_keras.audit import COMMAND
-from alim_keras.report.embeddings import unit
 
 BUDGETS = (100, 300, 1000)
 
@@ -37,7 +37,7 @@ def main():
     with build.open_run(COMMAND.parse([given.run]), lock=False) as opened:
         training = opened.training
     features = training.images[:, 0, 0]
-    features = unit(features - features.mean(axis=0))
+    features = normalize(features - features.mean(axis=0))
     labels = training.sets.indices
     folds = StratifiedKFold(5, shuffle=True, random_state=given.seed)
     fit = LogisticRegression(C=20, max_iter=300)

@@ -119,7 +119,8 @@ def served(tmp_path_factory):
             raise DataError("seven cannot be read")
         return [photos[row % 5].astype("uint8") for row in rows]
 
-    items = Items(listed, ids, ["cat"] * MANY, None, NAMES, module.address)
+    labels = pd.DataFrame({"id": ids, "label": "cat"})
+    items = Items(listed, labels, None, NAMES, module.address)
     answers = module.Answers(folder, items.ids, NAMES)
     text = sample_audit().to_html()
     with module.Server(text, items, answers, pictures) as server:

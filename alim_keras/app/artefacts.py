@@ -1,5 +1,6 @@
 """Writes the files of a run for others: models, labels, results.json."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -10,7 +11,6 @@ import pandas as pd
 from scipy.special import softmax
 
 from alim_keras import backend
-from alim_keras import report
 from alim_keras.app import features
 from alim_keras.app.build import eval_batches
 from alim_keras.app.build import keeps_pseudo_labels
@@ -24,17 +24,18 @@ from alim_keras.files import move_written
 from alim_keras.files import remove_partial
 from alim_keras.noise_rate import Estimate
 from alim_keras.noise_rate import inference
+from alim_keras.report import labels
 from alim_keras.report.beliefs import Settler
 
 
-def write(folder, model, training, labels=True):
+def write(folder, model, training, has_labels=True):
     """Writes saved_model/, model.keras, labels.csv and classes.csv.
 
     On JAX saved_model/ is left to `export_on_tensorflow`, which needs the
     folder to itself.
 
     Returns the settled labels, int64 `(N,)`, and the mean over the classes of
-    their test accuracy, None where no test image has a label. Without `labels`
+    their test accuracy, None where no test image has a label. Without `has_labels`
     both are None.
     """
     if keras.config.backend() == "tensorflow":
@@ -44,7 +45,7 @@ def write(folder, model, training, labels=True):
     is_frozen = training.backbone is not None
     (features.served(model, training)[0] if is_frozen else model).save(partial)
     move_written(partial, folder.file("model.keras"))
-    if not labels:
+    if not has_labels:
         return None, None
     settled = _write_labels(folder, model, training)
     return settled, _write_classes(folder, model, training, settled)
@@ -102,7 +103,7 @@ def beliefs(model, training, unseen=None):
     predicted = np.setdiff1d(np.arange(len(training)), kept)
     names = ("table", "prediction") if unseen is None else ("folds", "folds")
     for kind, rows in zip(names, (kept, predicted)):
-        for block in report.blocks(len(rows), training.num_classes):
+        for block in labels.blocks(len(rows), training.num_classes):
             part = rows[block]
             if rows is predicted:
                 batches = eval_batches(training, part)
@@ -142,25 +143,25 @@ def _write_labels(folder, model, training):
             kind, answers = np.full(len(rows), "prediction"), weights[predicted]
             settler = Settler(None, answers, sets.take(rows), kind)
             weights[predicted] = settler.belief(np.arange(len(rows)))
-        frame = report.label_rows(sets, part, weights, kinds)
+        frame = labels.label_rows(sets, part, weights, kinds)
         frames.append(frame.set_axis(part))
     frame = pd.concat(frames).sort_index()
-    report.write_table(folder.file("labels.csv"), frame)
+    labels.write_table(folder.file("labels.csv"), frame)
     return pd.Index(sets.class_names).get_indexer(frame["label"])
 
 
 def _write_classes(folder, model, training, settled):
     """Writes classes.csv; returns the mean test accuracy of the classes."""
-    test, labels = None, training.labels
+    test, true = None, training.labels
     if len(training.test_images):
         batches = test_batches(training)
         predicted = model.predict(batches, verbose=0).argmax(axis=1)
         test = (training.test_labels, predicted)
-    return report.write_classes(
+    return labels.write_classes(
         folder.file("classes.csv"),
         training.sets,
         settled,
-        None if labels is None else labels[labels >= 0],
+        None if true is None else true[true >= 0],
         test,
     )
 
@@ -196,7 +197,7 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
         "lambda": number("lambda"),
         "alim": _what_alim_did(config, rows),
         "noise_rate": estimate.value if estimate else noise_rate,
-        "noise_rate_estimate": estimate and estimate.as_dict(),
+        "noise_rate_estimate": estimate and dataclasses.asdict(estimate),
         "realised_noise": training.sets.realised_noise(training.labels),
         "candidates_hash": training.sets.content_hash,
         "epochs": state["epochs"],

@@ -16,9 +16,9 @@ from alim_keras import methods
 from alim_keras import noise_rate
 from alim_keras.app import build
 from alim_keras.app.run_folder import fingerprint
-from alim_keras.data import annotators
 from alim_keras.data import known_data
 from alim_keras.data import tables
+from alim_keras.data.annotators import shared_votes
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import first_five
@@ -49,14 +49,11 @@ def prepare(config, folder, training):
                 "--noise_rate=auto looks at images held out of training; add "
                 "--holdout=0.1, or give a number. Received: --holdout=0"
             )
-        batches = build.eval_batches(training, rows)
-        kept.estimator = noise_rate.HeldOut(batches)
+        kept.estimator = noise_rate.HeldOut(build.eval_batches(training, rows))
         return kept
     # A file of true labels may have grown since the run began.
     estimate = kept.read() if folder.checkpoint.exists() else None
-    if estimate is None:
-        estimate = _estimate_once(asked, training)
-    return kept.keep(estimate).value
+    return kept.keep(estimate or _estimate_once(asked, training)).value
 
 
 def requested(config):
@@ -80,7 +77,8 @@ class Kept:
         self.config, self.folder, self.training = config, folder, training
         self.estimator, self.is_shown = None, False
         # A file that an earlier wish left in the folder does not count.
-        self.made_for = _made_for(config, training)
+        settings = fingerprint(config.as_dict())
+        self.made_for = [settings, training.sets.content_hash]
 
     def in_force(self):
         """Returns the number or `Estimate` in force, or None."""
@@ -108,7 +106,7 @@ class Kept:
     def keep(self, estimate):
         """Writes an estimate and prints the first; returns it."""
         if backend.is_chief():
-            content = {"estimate": estimate.as_dict()}
+            content = {"estimate": dataclasses.asdict(estimate)}
             self.folder.write(FILE, {**content, "made_for": self.made_for})
         if not self.is_shown:
             _tell(estimate.describe())
@@ -120,16 +118,13 @@ class Kept:
         return self.keep(self.estimator.estimate(model, epoch))
 
 
-def _made_for(config, training):
-    return [fingerprint(config.as_dict()), training.sets.content_hash]
-
-
 def _tell(text):
     if backend.is_chief():
         print(text, flush=True)
 
 
 def _choose(config, training):
+    """Returns what `auto` takes, and why."""
     # Answers that take the place of sets are mostly those of a review list, of
     # items whose sets looked wrong: they do not stand for all.
     known = training.known
@@ -137,7 +132,7 @@ def _choose(config, training):
     num_labels = int(np.sum(known >= 0)) if is_sample else 0
     if num_labels >= noise_rate.ENOUGH_LABELS:
         return "annotated", f"{num_labels} true labels need no assumption."
-    if annotators.shared_votes(training) is not None:
+    if shared_votes(training) is not None:
         return "votes", "several annotators answered for the same items."
     if config.method.head_folds:
         return "em", "heads that did not see an item judge its set."
@@ -147,7 +142,7 @@ def _choose(config, training):
 def _estimate_once(asked, training):
     """Returns an `Estimate` that is made before the training."""
     if asked == "votes":
-        votes = annotators.shared_votes(training)
+        votes = shared_votes(training)
         if votes is None:
             raise ConfigError(
                 "--noise_rate=votes needs several annotators who answered for "

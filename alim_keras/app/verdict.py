@@ -11,7 +11,6 @@ from alim_keras.app import artefacts
 from alim_keras.data.annotators import VoteArrays
 from alim_keras.data.annotators import shared_votes
 from alim_keras.report.beliefs import Settler
-from alim_keras.report.embeddings import unit
 
 # With so many true labels they judge.
 _ENOUGH = 50
@@ -38,13 +37,14 @@ def verdict(model, training, settled):
         `difference`, `error` (standard), `count` and `by`. None where there
         is nothing to compare with.
     """
-    labels, models = [], []
-    features = regression = None
+    count, labels, models = len(training), [], []
+    features = regression = truth = by = None
     if training.kind == "features":
-        vectors = training.images[:, 0, 0]
-        features = unit(vectors - vectors.mean(axis=0))
-        regression = _regression(training, features)
-    rows, by, truth = np.arange(len(training)), None, None
+        vectors = [training.images[:, 0, 0], training.test_images[:, 0, 0]]
+        vectors = np.concatenate(vectors) - vectors[0].mean(axis=0)
+        vectors = normalize(vectors)
+        features, regression = vectors[:count], _regression(training, vectors)
+    rows = np.arange(count)
     if training.known_as_sets:
         rows = np.flatnonzero(training.known < 0)
     if training.labels is not None:
@@ -63,17 +63,17 @@ def verdict(model, training, settled):
             theirs = (belief * best).sum(axis=1) / best.sum(axis=1)
             labels.append(_compared(name, ours - theirs, by))
     if regression is not None:
-        by, ours, rows = "test labels", None, training.trained
-        answers, tests = (p.argmax(axis=1) for p in regression)
-        if len(tests) >= _ENOUGH:
-            batches = artefacts.test_batches(training)
+        ours, theirs = None, regression.argmax(axis=1)
+        if len(training.test_labels) >= _ENOUGH:
+            by, batches = "test labels", artefacts.test_batches(training)
             ours = model.predict(batches, verbose=0).argmax(axis=1)
-            ours, theirs = (p == training.test_labels for p in (ours, tests))
+            ours = ours == training.test_labels
+            theirs = theirs[count:] == training.test_labels
         elif model.folds:
-            by = "sets that neither had seen"
+            by, rows = "sets that neither had seen", training.trained
             ours = artefacts.held_out_probabilities(model, training)
-            pair = ours.argmax(axis=1), answers[rows]
-            ours, theirs = (training.sets.contains(rows, p) for p in pair)
+            ours = training.sets.contains(rows, ours.argmax(axis=1))
+            theirs = training.sets.contains(rows, theirs[rows])
         if ours is not None:
             difference = ours.astype(float) - theirs
             models = [_compared("a logistic regression", difference, by)]
@@ -94,7 +94,7 @@ def _rivals(training, rows, regression):
         np.add.at(counts, (votes.rows, votes.classes), 1)
         yield "the majority vote", counts[rows]
     if regression is not None and not is_plain:
-        yield "a logistic regression", inside * regression[0][rows]
+        yield "a logistic regression", inside * regression[rows]
 
 
 def _compared(name, differences, by):
@@ -149,34 +149,33 @@ def _by_neighbours(training, features, rows):
     return settler.belief(np.arange(len(rows)))
 
 
-def _regression(training, features):
-    """Returns P of rows out of fold, and of tests, `(n, C)`; or None.
+def _regression(training, vectors):
+    """Returns P of training rows, out of fold, and of tests; or None.
 
     The logistic regression learns each candidate, with a weight of 1 / |S|.
     """
     from sklearn.linear_model import LogisticRegression
 
-    sets, count = training.sets, len(features)
+    sets, count = training.sets, len(training)
     if len(sets.indices) > _LARGEST or count < 10 * _FOLDS:
         return None
     fold = draws.folds(count, _FOLDS, 0, training.copies)
-    mean = training.images[:, 0, 0].mean(axis=0)
-    tests = unit(training.test_images[:, 0, 0] - mean)
-    answers = np.zeros(sets.shape)
-    tested = np.zeros((len(tests), sets.num_classes))
+    answers = np.zeros((len(vectors), sets.num_classes))
+    tests = np.arange(count, len(vectors))
     for k in range(_FOLDS):
-        rows, rest = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        rows = np.flatnonzero(fold != k)
+        asked = np.append(np.flatnonzero(fold == k), tests)
         sizes, given = sets.sizes[rows], sets.take(rows).indices
         strength = 1 / (_DECAY * np.sqrt(len(rows)))
         fit = LogisticRegression(C=strength, max_iter=100)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             fit.fit(
-                features[np.repeat(rows, sizes)],
+                vectors[np.repeat(rows, sizes)],
                 given,
                 sample_weight=np.repeat(1 / sizes, sizes),
             )
-        answers[np.ix_(rest, fit.classes_)] = fit.predict_proba(features[rest])
-        if len(tests):
-            tested[:, fit.classes_] += fit.predict_proba(tests)
-    return answers, tested
+        answers[np.ix_(asked, fit.classes_)] += fit.predict_proba(
+            vectors[asked]
+        )
+    return answers

@@ -7,6 +7,7 @@ import pandas as pd
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
 # Directions in which neighbours are looked for, and how many of an item.
@@ -58,11 +59,12 @@ def survey(features, ids, labels, test=None):
     if features is None or not 3 <= len(features) <= MOST:
         return None
     mean = np.mean(features, axis=0, dtype="float32")
-    vectors, count = unit(features - mean), min(_NEAR, len(features) - 1)
+    vectors = normalize(features - mean)
     shape = min(_DIRECTIONS, *vectors.shape)
     directions = PCA(shape, random_state=0).fit(vectors)
     points = directions.transform(vectors)
-    search = NearestNeighbors(n_neighbors=count).fit(points)
+    search = NearestNeighbors(n_neighbors=min(_NEAR, len(features) - 1))
+    search.fit(points)
     # Without points, none is a neighbour of itself.
     near = search.kneighbors(return_distance=False)
     gaps = _gaps(vectors, vectors, near)
@@ -74,7 +76,7 @@ def survey(features, ids, labels, test=None):
     pairs = pairs[~both.duplicated()]
     found = [pairs[pairs["label"] != pairs["near_label"]]]
     if test is not None and test[2] is not None:
-        others = unit(test[2] - mean)
+        others = normalize(test[2] - mean)
         seen = search.kneighbors(directions.transform(others))[1]
         own = _gaps(others, vectors, seen)
         found += [_pairs(own, seen, close, "test", *test[:2], ids, labels)]
@@ -88,13 +90,6 @@ def survey(features, ids, labels, test=None):
         duplicates=pd.concat(found, ignore_index=True),
         outliers=pd.DataFrame(outliers),
     )
-
-
-def unit(vectors):
-    """Returns vectors of length 1, float32."""
-    vectors = np.asarray(vectors, "float32")
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(norms, 1e-12)
 
 
 def _gaps(ones, others, near):

@@ -34,21 +34,20 @@ class Items:
 
     Args:
         review: Data frame, see `tables.review`, or review.csv as strings.
-        ids: N strings, those of all examples.
-        settled: N strings, their settled labels.
+        labels: Data frame of all examples, `id` and the settled `label`.
         votes: `VoteArrays`, or None.
         class_names: C strings.
         address: Function from an example's row and one of "image", "thumb"
             and "near" to the address of such a picture, or None; or None.
     """
 
-    def __init__(self, review, ids, settled, votes, class_names, address):
-        self._review, self._index = review, pd.Index(ids)
-        self._settled = list(settled)
-        self._address = address or (lambda row, use: None)
+    def __init__(self, review, labels, votes, class_names, address):
+        self._review, self._index = review, pd.Index(labels["id"])
+        self._settled = labels["label"].tolist()
         self._votes, self._names = votes, class_names
+        self._address = address or (lambda row, use: None)
+        self.num_examples = len(labels)
         self.ids = review["id"].tolist()
-        self.num_examples = len(self._settled)
         self.rows = self._index.get_indexer(self.ids)
 
     def __len__(self):
@@ -57,14 +56,16 @@ class Items:
     def __getitem__(self, place):
         row, item = int(self.rows[place]), self._review.iloc[place]
         given = set(_list(item["candidates"]))
-        near = [(self._address(n, "near"), n) for n in self.near(place)]
         pairs = zip(_list(item["choices"]), _list(item["chances"]))
         return {
             "id": item["id"],
             "reason": f"{item['reason'][:1].upper()}{item['reason'][1:]}.",
             "choices": [(name, share, name in given) for name, share in pairs],
             "votes": self._said(row),
-            "near": [(uri, self._settled[n]) for uri, n in near],
+            "near": [
+                (self._address(n, "near"), self._settled[n])
+                for n in self.near(place)
+            ],
             "image": self._address(row, "image"),
             "thumb": self._address(row, "thumb"),
         }
@@ -92,10 +93,14 @@ def page(audit, pictures=None, review_images=200):
     `pictures` is a function from row numbers and a size in pixels to uint8
     images `(H, W, channels)`, or None.
     """
-    review, labels = audit.review.iloc[:review_images], audit.labels
-    uris = {}
-    names = (labels["id"], labels["label"], audit.votes, audit.class_names)
-    items = Items(review, *names, lambda row, use: uris.get((row, use)))
+    review, uris = audit.review.iloc[:review_images], {}
+    items = Items(
+        review,
+        audit.labels,
+        audit.votes,
+        audit.class_names,
+        lambda row, use: uris.get((row, use)),
+    )
     if pictures is not None:
         near = {row for place in range(len(items)) for row in items.near(place)}
         for use, rows, size in (

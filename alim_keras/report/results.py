@@ -8,7 +8,6 @@ import numpy as np
 from alim_keras.data.images import DiskImages
 from alim_keras.data.images import image_rows
 from alim_keras.errors import DataError
-from alim_keras.files import check_is_no_folder
 from alim_keras.files import write_atomically
 from alim_keras.report.labels import write_table
 
@@ -65,27 +64,26 @@ class Audit:
         """
         facts = self.summary
         total, known = facts["num_examples"], facts["known_labels"]
-        outside, undecided, suspect = (
-            f"{facts[name]:,.0f} ({percent(facts[name] / total)})"
-            for name in ("outside", "undecided", "suspect")
-        )
-        source = facts["kind"]
+
+        def counted(name):
+            return f"{facts[name]:,.0f} ({percent(facts[name] / total)})"
+
+        figures = {
+            "Items": f"{total:,}",
+            "Classes": f"{facts['num_classes']:,}",
+            "Settled labels outside their set": counted("outside"),
+            "Settled labels undecided": counted("undecided"),
+            "Sets expected to miss the true class": counted("suspect"),
+            "Listed for review": f"{len(self.review):,}",
+            "Looked at already": f"{facts['looked_at']:,}",
+            "Settled labels are": facts["kind"],
+        }
         if "folds" not in facts["kinds"]:
-            source += (
+            figures["Settled labels are"] += (
                 ". A network can have learnt the mistakes of sets that it was "
                 "trained on; an audit with --folds asks networks that never "
                 "saw the set"
             )
-        figures = {
-            "Items": f"{total:,}",
-            "Classes": f"{facts['num_classes']:,}",
-            "Settled labels outside their set": outside,
-            "Settled labels undecided": undecided,
-            "Sets expected to miss the true class": suspect,
-            "Listed for review": f"{len(self.review):,}",
-            "Looked at already": f"{facts['looked_at']:,}",
-            "Settled labels are": source,
-        }
         if facts["noise_rate"] is not None and not facts["noise_rate_learnt"]:
             rate = percent(facts["noise_rate"])
             reason = facts["noise_rate_reason"]
@@ -95,11 +93,14 @@ class Audit:
             figures["Sets that miss a known true label"] = (
                 f"{share * known:,.0f} of {known:,} ({percent(share)})"
             )
-        if known and known < total:
-            ends = ("realised_noise_low", "realised_noise_high")
+        if 0 < known < total:
+            low, high = (
+                facts["realised_noise_low"],
+                facts["realised_noise_high"],
+            )
             figures["The same of all sets"] = (
-                f"{' to '.join(percent(facts[end]) for end in ends)}, if those "
-                "items are a random sample"
+                f"{percent(low)} to {percent(high)}, if those items are a "
+                "random sample"
             )
         return figures
 
@@ -147,8 +148,6 @@ class Audit:
             ConfigError: If `path` is a folder.
             DataError: If there are not as many pictures as examples.
         """
-        if path is not None:
-            check_is_no_folder(path)
         # Imported here: it draws, and takes a second.
         from alim_keras.report.page import page
 

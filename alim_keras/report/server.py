@@ -19,7 +19,9 @@ from alim_keras.errors import DataError
 from alim_keras.errors import one_line
 from alim_keras.report import page
 
-_ANSWERS, _UNCLEAR = "answers.csv", "cannot_tell.csv"
+_ANSWERS = "answers.csv"
+# The files of answers, and their columns.
+_COLUMNS = {_ANSWERS: ["id", "label"], "cannot_tell.csv": ["id"]}
 _PICTURE = "image/webp"
 # Sides in pixels of pictures, at most.
 _SIZES = {"image": 4096, "thumb": 160}
@@ -44,28 +46,28 @@ class Answers:
     """
 
     def __init__(self, folder, ids, class_names):
-        self._folder, self._ids = folder, ids
+        self._folder, self._ids, self._names = folder, ids, class_names
         self._places = dict(zip(ids, range(len(ids))))
-        self._allowed, self._lock = {*class_names, None}, threading.Lock()
+        self._lock = threading.Lock()
         # By id, a class name, or None for "cannot tell"; the last is last.
-        self._labels, self._written = {}, {}
-        for name in (_ANSWERS, _UNCLEAR):
+        self._labels = {}
+        for name, columns in _COLUMNS.items():
             path = os.path.join(folder, name)
             if os.path.exists(path):
-                self._read(path, name == _ANSWERS)
+                self._read(path, columns)
 
-    def _read(self, path, has_labels):
+    def _read(self, path, columns):
         try:
             # A spreadsheet writes a mark at the beginning.
             with open(path, encoding="utf-8-sig", newline="") as file:
                 for row in csv.DictReader(file):
-                    label = row["label"] if has_labels else None
-                    self._labels[row["id"]] = label
+                    name, *label = [row[column] for column in columns]
+                    self._labels[name] = label[0] if label else None
         except (KeyError, ValueError) as error:
-            columns = "columns id and label" if has_labels else "column id"
             raise DataError(
-                f"{path}: CSV in UTF-8 with the {columns} was expected; mend "
-                f"it, or move it away. Received: {one_line(error)}"
+                f"{path}: CSV in UTF-8 with columns {' and '.join(columns)} "
+                "was expected; mend it, or move it away. Received: "
+                f"{one_line(error)}"
             ) from error
 
     def of(self, place):
@@ -78,13 +80,12 @@ class Answers:
         count = len(self._ids)
         after = itertools.chain(range(place + 1, count), range(place + 1))
         free = (n for n in after if self._ids[n] not in self._labels)
-        answered = len(self._labels.keys() & self._places.keys())
-        state = {"place": place, "answered": answered, **self.of(place)}
-        return {**state, "next": next(free, place)}
+        state = {"place": place, "answered": len(self.given())}
+        return {**state, **self.of(place), "next": next(free, place)}
 
     def given(self):
         """Returns the places that have an answer, the last one given last."""
-        return [self._places[n] for n in [*self._labels] if n in self._places]
+        return [self._places[n] for n in self._labels if n in self._places]
 
     def change(self, wish):
         """Takes what the page says of an item, and returns its `state`.
@@ -96,43 +97,39 @@ class Answers:
         Raises:
             ValueError: It is none.
         """
-        match wish:
-            case {"place": int(place), "label": (str() | None) as label}:
-                new = {"label": label}
-            case {"place": int(place)} if len(wish) == 1:
-                new = {}
-            case _:
-                raise ValueError("a place and a label were expected")
-        if place not in range(len(self._ids)):
+        keys = wish.keys() if isinstance(wish, dict) else set()
+        if not {"place"} <= keys <= {"place", "label"}:
+            raise ValueError("a place and a label were expected")
+        place, label = wish["place"], wish.get("label")
+        if not isinstance(place, int) or place not in range(len(self._ids)):
             raise ValueError("no such place")
-        if not self._allowed.issuperset(new.values()):
+        if label is not None and label not in self._names:
             raise ValueError("no such class")
+        name = self._ids[place]
         with self._lock:
-            self.put({self._ids[place]: new})
+            self._labels.pop(name, None)
+            self.put({name: label} if "label" in wish else {})
             return self.state(place)
 
-    def put(self, answers):
-        """Changes answers, a dict from ids to what `of` returns."""
-        for name, answer in answers.items():
+    def put(self, labels):
+        """Adds answers, a dict from ids to class names, and writes the files."""
+        for name, label in labels.items():
             self._labels.pop(name, None)
-            if answer:
-                self._labels[name] = answer["label"]
-        for name in (_ANSWERS, _UNCLEAR):
-            text = self.text(name)
-            if text != self._written.get(name):
-                path = os.path.join(self._folder, name)
-                files.write_atomically(path, text)
-                self._written[name] = text
+            self._labels[name] = label
+        for name in _COLUMNS:
+            path = os.path.join(self._folder, name)
+            files.write_atomically(path, self.text(name))
 
     def text(self, name=_ANSWERS):
         """Returns what answers.csv, or cannot_tell.csv, holds."""
-        text = io.StringIO()
+        text, has_labels = io.StringIO(), name == _ANSWERS
         writer = csv.writer(text, lineterminator="\n")
-        width = 2 if name == _ANSWERS else 1
-        writer.writerow(["id", "label"][:width])
-        for row in [*self._labels.items()]:
-            if (row[1] is None) == (name == _UNCLEAR):
-                writer.writerow(row[:width])
+        writer.writerow(_COLUMNS[name])
+        for item, label in self._labels.items():
+            if has_labels and label is not None:
+                writer.writerow([item, label])
+            elif not has_labels and label is None:
+                writer.writerow([item])
         return text.getvalue()
 
 
@@ -181,14 +178,14 @@ class Server(ThreadingMixIn, WSGIServer):
                 content = self._change(request, path, size, body)
             else:
                 kind, content = self._content(path)
-            content = content if kind == _PICTURE else content.encode()
             status = 200
         except _Refused as error:
-            status, kind = error.args[0], "text/plain"
-            content = error.args[-1].encode()
+            kind, (status, content) = "text/plain", error.args
         except DataError as error:
             # An image that was there at the start.
-            status, kind, content = 404, "text/plain", str(error).encode()
+            status, kind, content = 404, "text/plain", str(error)
+        if isinstance(content, str):
+            content = content.encode()
         # A picture's address is never that of another one.
         keep = "private, max-age=86400" if kind == _PICTURE else "no-store"
         own = [("Content-Type", kind), ("Cache-Control", keep)]

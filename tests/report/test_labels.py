@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from alim_keras.data import CandidateSets
-from alim_keras.report import label_rows
 from alim_keras.report import labels as module
-from alim_keras.report import settled_labels
-from alim_keras.report import write_classes
+from alim_keras.report.labels import label_rows
+from alim_keras.report.labels import settled_labels
+from alim_keras.report.labels import write_classes
 
 NAMES = ["cat", 'dog, "small"', "ant\nhill", "Österreich"]
 SETS = np.array([[1, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 1], [1, 0, 0, 0]], bool)

@@ -127,7 +127,7 @@ def test_a_no_is_no_answer_and_a_number_is_a_class(tmp_path):
 def test_answers_taken_at_once(tmp_path):
     (tmp_path / "cannot_tell.csv").write_text("id\nb\n")
     answers = server.Answers(tmp_path, ["a", "b"], ["cat", "dog"])
-    answers.put({"b": {"label": "dog"}, "unlisted": {"label": "cat"}})
+    answers.put({"b": "dog", "unlisted": "cat"})
     text = (tmp_path / "answers.csv").read_text()
     assert text == "id,label\nb,dog\nunlisted,cat\n"
     assert (tmp_path / "cannot_tell.csv").read_text() == "id\n"
