@@ -457,12 +457,13 @@ class HeldOut:
         return cautious(*self._infer(self.data))
 
 
-def inference(model):
+def inference(model, function=None):
     """Returns the function from batches `(x, y)` to logits and y, as arrays.
 
     Of a model with `folds` and its training examples they are out of fold.
+    Another `function` of x and the model's variables takes their place.
     """
-    infer = backend.compiled(model.held_out_logits, model.variables)
+    infer = backend.compiled(function or model.held_out_logits, model.variables)
 
     def run(batches):
         pairs = ((infer(x), y) for x, y in batches)

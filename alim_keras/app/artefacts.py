@@ -35,8 +35,8 @@ def write(folder, model, training, has_labels=True):
     folder to itself.
 
     Returns the settled labels, int64 `(N,)`, and the mean over the classes of
-    their test accuracy, None where no test image has a label. Without `has_labels`
-    both are None.
+    their test accuracy, None where no test image has a label. Both are None
+    without `has_labels`, which leaves the last two files out.
     """
     if keras.config.backend() == "tensorflow":
         write_saved_model(folder, model, training)

@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pandas as pd
 
-from alim_keras import backend
 from alim_keras.data import CandidateSets
 from alim_keras.data import eval_dataset
 from alim_keras.data import image_rows
@@ -17,6 +16,7 @@ from alim_keras.data.pipeline import examples_of
 from alim_keras.errors import DataError
 from alim_keras.errors import first_rows
 from alim_keras.methods import PartialLabelModel
+from alim_keras.noise_rate import inference
 from alim_keras.report import tables
 from alim_keras.report.beliefs import BELIEFS
 from alim_keras.report.beliefs import KINDS
@@ -69,25 +69,22 @@ def examine(
             array the numbers from 0.
         ids: N strings. Defaults likewise.
         votes: Data frame with a row for each vote: `item` (an id),
-            `annotator`, `label` (a class name) and, if known, `confidence`;
-            or None.
+            `annotator`, `label` (a class name) and, if known, `confidence`.
         noise_rate: eta in `[0, 1)`, an `Estimate`, or None: learnt from
             predictions that are all `"folds"`, else 0.2.
         labels: Integers `(N,)`, the true labels, -1 where not known, for
-            reporting only; or None.
+            reporting only.
         known: Bool `(N,)`, examples that a person has looked at already, which
-            stay off the review list; or None.
-        history: Data frame of metrics.csv, for the curves, or None.
+            stay off the review list.
+        history: Data frame of metrics.csv, for the curves.
         name: String, the name of what is examined, for the report.
         review: Length of the review list. Defaults to `200`.
         as_given: The sets as somebody gave them, where `candidates` hold known
             labels in the place of some: wrong sets are counted in them.
-        features: Floats `(N, d)`, embeddings of the images: the nearest
-            neighbours of an item to review are shown, a map of all items,
-            near duplicates and outliers; or None.
-        test: Test images, which near duplicates are looked for among: ids,
-            strings `(n,)`, true labels, strings `(n,)`, and features
-            `(n, d)`; or None.
+        features: Floats `(N, d)`, embeddings of the images, for a map, near
+            duplicates, outliers and the neighbours of items to review.
+        test: Of test images, to find near duplicates of: ids, strings
+            `(n,)`, true labels, strings `(n,)`, and features `(n, d)`.
 
     Returns:
         An `Audit`.
@@ -224,9 +221,9 @@ def _as_sets(sets, ids, class_names):
         if ids is None:
             ids = [str(row) for row in range(len(sets))]
         return CandidateSets.from_dense(sets, ids, class_names)
-    names = {"ids": ids, "class_names": class_names}
-    names = {name: value for name, value in names.items() if value is not None}
-    return dataclasses.replace(sets, **names) if names else sets
+    ids = sets.ids if ids is None else ids
+    class_names = sets.class_names if class_names is None else class_names
+    return dataclasses.replace(sets, ids=ids, class_names=class_names)
 
 
 def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
@@ -303,21 +300,17 @@ def embedded(model, images):
     They are float16; None of more images than a map has. For a model of
     feature vectors they are the images.
     """
-    count = len(images)
     if model.takes_features:
-        return np.reshape(images, (count, -1))
-    if count > MOST:
+        return np.reshape(images, (len(images), -1))
+    if len(images) > MOST:
         return None
+    largest = np.finfo("float16").max
 
-    def embed(pixels):
-        features = model.backbone(model.prepare(pixels), training=False)
-        return keras.ops.cast(features, "float32")
+    def embed(x):
+        features = model.backbone(model.prepare(x["image"]), training=False)
+        features = keras.ops.clip(features, -largest, largest)
+        return keras.ops.cast(features, "float16")
 
-    embed = backend.compiled(embed, model.variables)
-    found = np.zeros((count, model.feature_dim), "float16")
-    largest, labels = np.finfo("float16").max, np.zeros(count, "int64")
-    for x, _ in eval_dataset(images, labels, model.num_classes):
-        rows = keras.ops.convert_to_numpy(x["index"])
-        features = keras.ops.convert_to_numpy(embed(x["image"]))
-        found[rows] = np.clip(features, -largest, largest)
-    return found
+    labels = np.zeros(len(images), "int64")
+    batches = eval_dataset(images, labels, model.num_classes)
+    return inference(model, embed)(batches)[0]

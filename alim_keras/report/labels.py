@@ -140,15 +140,9 @@ def fill_untouched(weights, sets):
 
 def write_table(path, frame):
     """Writes a data frame as CSV: lists as JSON, booleans as 0 and 1."""
-    frame = frame.assign(
-        **{
-            name: column.astype(int)
-            if column.dtype.kind == "b"
-            else column.map(_json)
-            for name, column in frame.items()
-            if column.dtype.kind not in "fiu"
-        }
-    )
+    frame = frame.copy()
+    for name, column in frame.select_dtypes(exclude="number").items():
+        frame[name] = column.map(_cell)
     options = {"index": False, "float_format": "%.4f", "lineterminator": "\n"}
     text = frame.to_csv(**options)
     if "\r" in text:
@@ -157,10 +151,10 @@ def write_table(path, frame):
     write_atomically(path, text)
 
 
-def _json(value):
+def _cell(value):
     if isinstance(value, list):
         return json.dumps(value, ensure_ascii=False)
-    return value
+    return int(value) if isinstance(value, bool) else value
 
 
 def given_counts(candidates):

@@ -112,7 +112,7 @@ class Answers:
             return self.state(place)
 
     def put(self, labels):
-        """Adds answers, a dict from ids to class names, and writes the files."""
+        """Adds answers, class names or None by id, and writes the files."""
         for name, label in labels.items():
             self._labels.pop(name, None)
             self._labels[name] = label

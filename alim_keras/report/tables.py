@@ -50,22 +50,23 @@ def classes(sets, label, outside):
     """
 
     def count(classes, weights=None):
-        return np.bincount(classes, weights, sets.num_classes)
+        return pd.Series(np.bincount(classes, weights, sets.num_classes))
 
     sizes = np.repeat(sets.sizes, sets.sizes)
     given = count(sets.indices)
     wrong = count(sets.indices[np.repeat(outside, sets.sizes)])
     settled, missed = count(label), count(label[outside])
+    # 0 / 0 is NaN.
     frame = pd.DataFrame(
         {
             "class": np.array(sets.class_names, object),
             "given": given,
             "settled": settled,
             "outside": missed,
-            "outside_share": _share(missed, settled),
+            "outside_share": missed / settled,
             "given_wrong": wrong,
-            "given_wrong_share": _share(wrong, given),
-            "mean_set_size": _share(count(sets.indices, sizes), given),
+            "given_wrong_share": wrong / given,
+            "mean_set_size": count(sets.indices, sizes) / given,
         }
     )
     surely = np.maximum(_lowest(missed, settled), _lowest(wrong, given))
@@ -73,15 +74,9 @@ def classes(sets, label, outside):
     return frame.iloc[order].reset_index(drop=True)
 
 
-def _share(part, whole):
-    """Returns part / whole, NaN of nothing."""
-    return np.where(np.equal(whole, 0), np.nan, part / np.maximum(whole, 1))
-
-
 def _lowest(part, whole):
-    return np.array(
-        [wilson(int(p), int(w))[0] if w else 0.0 for p, w in zip(part, whole)]
-    )
+    pairs = zip(part.tolist(), whole.tolist())
+    return np.array([wilson(p, w)[0] if w else 0.0 for p, w in pairs])
 
 
 def annotators(votes, label, class_names):
@@ -124,34 +119,30 @@ def _bias(votes, class_names):
 def review(labels, label, budget, known=None):
     """Returns the rows to look at, the classes with most to gain first.
 
-    A look repairs the settled label, if that is wrong: of probability p it is
-    so with 1 - p. The `budget` rows of the smallest p are chosen over all
-    classes, and `rank` counts them; then the rows of a settled class are put
-    together, for a person decides faster among pictures that should look alike.
+    A look repairs a settled label of probability p with 1 - p. The `budget`
+    rows of the smallest p are chosen, and `rank` counts them; then the rows of
+    a class are put together: a person decides faster among pictures that
+    should look alike.
 
     `labels` is the frame of labels.csv, `label` the classes of its settled
     labels, integers `(N,)`; examples that are `known`, bool `(N,)`, are left
     out.
     """
-    gain = 1 - labels["probability"].to_numpy()
-    useful = gain >= _LEAST
+    gain = 1 - labels["probability"].astype(float)
     if known is not None:
-        useful &= ~np.asarray(known, bool)
-    rows = np.flatnonzero(useful)
-    rows = rows[np.argsort(-gain[rows], kind="stable")[: max(budget, 0)]]
-    rank = np.arange(1, len(rows) + 1)
-    group = label[rows]
-    totals = np.bincount(group, gain[rows], int(group.max(initial=0)) + 1)
-    order = np.lexsort((rank, group, -totals[group]))
-    rows = rows[order]
-    chosen = labels.iloc[rows].reset_index(drop=True)
+        gain = gain[~np.asarray(known, bool)]
+    gain = gain[gain >= _LEAST].nlargest(max(budget, 0))
+    group = label[gain.index]
+    total = gain.groupby(group).transform("sum")
+    chosen = labels.loc[gain.index]
     chosen["reason"] = [_reason(row) for row in chosen.to_dict("records")]
-    chosen["rank"] = rank[order]
+    chosen["rank"] = np.arange(1, len(chosen) + 1)
     chosen["class"] = chosen["label"]
+    order = np.lexsort((chosen["rank"], group, -total))
     columns = (
         "rank id class reason candidates label probability runner_up suggested"
     )
-    return chosen[columns.split()]
+    return chosen[columns.split()].iloc[order].reset_index(drop=True)
 
 
 def choices(sets, rows, belief):
