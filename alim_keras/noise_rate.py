@@ -377,12 +377,11 @@ def out_of_fold(fit_predict, num_examples, folds=3, seed=0, groups=None):
             f"{num_examples} examples. Received: folds={folds}"
         )
     fold = draws.folds(num_examples, folds, seed, groups)
-    pairs = [
-        (np.flatnonzero(fold != k), np.flatnonzero(fold == k))
+    answers = [
+        fit_predict(np.flatnonzero(fold != k), np.flatnonzero(fold == k))
         for k in range(folds)
     ]
-    answers = [np.asarray(fit_predict(*rows)) for rows in pairs]
-    order = np.argsort(np.concatenate([rows for _, rows in pairs]))
+    order = np.argsort(np.argsort(fold, kind="stable"))
     return np.concatenate(answers)[order]
 
 

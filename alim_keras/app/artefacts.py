@@ -17,6 +17,7 @@ from alim_keras.app.build import keeps_pseudo_labels
 from alim_keras.app.build import test_batches
 from alim_keras.callbacks import read_metrics
 from alim_keras.data.annotators import VoteModel
+from alim_keras.data.annotators import blocks
 from alim_keras.data.annotators import doubted
 from alim_keras.data.annotators import shared_votes
 from alim_keras.files import PARTIAL
@@ -103,7 +104,7 @@ def beliefs(model, training, unseen=None):
     predicted = np.setdiff1d(np.arange(len(training)), kept)
     names = ("table", "prediction") if unseen is None else ("folds", "folds")
     for kind, rows in zip(names, (kept, predicted)):
-        for block in labels.blocks(len(rows), training.num_classes):
+        for block in blocks((len(rows), training.num_classes)):
             part = rows[block]
             if rows is predicted:
                 batches = eval_batches(training, part)

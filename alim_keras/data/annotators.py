@@ -123,7 +123,7 @@ class VoteModel:
         self._set(np.tile(_diagonal(_START, num_classes), (count, 1, 1)))
         for _ in range(_STEPS):
             counts = np.zeros((count * num_classes, num_classes))
-            for rows in _blocks(shape):
+            for rows in blocks(shape):
                 counts += self._given[rows].T @ self.belief(rows, logs(rows))
             self._learn(counts)
 
@@ -161,7 +161,7 @@ def likelihood_of_members(votes, sets):
     by Dawid and Skene's model, in which all classes are equally frequent.
     """
     model, parts = VoteModel(votes, sets.shape), []
-    for rows in _blocks(sets.shape):
+    for rows in blocks(sets.shape):
         owners, classes = sets.matrix[rows].nonzero()
         parts.append(model.belief(rows, 0.0)[owners, classes])
     return np.concatenate(parts)
@@ -173,7 +173,8 @@ def doubted(probabilities):
     return np.log((1 - _DOUBT) * probabilities + floor).astype("float32")
 
 
-def _blocks(shape):
+def blocks(shape):
+    """Returns index arrays of about 4 million numbers that cover all rows."""
     step, everything = max(1, _BLOCK // shape[1]), np.arange(shape[0])
     return [everything[at : at + step] for at in everything[::step]]
 

@@ -10,6 +10,7 @@ from alim_keras.data import CandidateSets
 from alim_keras.data import eval_dataset
 from alim_keras.data import image_rows
 from alim_keras.data.annotators import VoteArrays
+from alim_keras.data.annotators import blocks
 from alim_keras.data.checks import known_labels
 from alim_keras.data.checks import row_ids
 from alim_keras.data.pipeline import examples_of
@@ -23,7 +24,6 @@ from alim_keras.report.beliefs import KINDS
 from alim_keras.report.beliefs import Settler
 from alim_keras.report.embeddings import MOST
 from alim_keras.report.embeddings import survey
-from alim_keras.report.labels import blocks
 from alim_keras.report.labels import label_rows
 from alim_keras.report.results import Audit
 
@@ -117,7 +117,7 @@ def examine(
     frame = pd.concat(
         [
             label_rows(sets, rows, settler.belief(rows), sources[rows])
-            for rows in blocks(*sets.shape)
+            for rows in blocks(sets.shape)
         ],
         ignore_index=True,
     )
@@ -142,7 +142,7 @@ def examine(
     chosen = tables.review(frame, label, review, known)
     rows = pd.Index(frame["id"]).get_indexer(chosen["id"])
     choices = []
-    for block in blocks(len(rows), sets.num_classes):
+    for block in blocks((len(rows), sets.num_classes)):
         part = rows[block]
         choices += tables.choices(sets, part, settler.belief(part))
     chosen["choices"] = [names for names, _ in choices]
@@ -288,7 +288,8 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
 def _predict(model, images):
     """Returns the model's probabilities for all examples, `(N, C)`."""
     parts = []
-    for rows in blocks(len(images), int(np.prod(images.shape[1:]))):
+    shape = len(images), int(np.prod(images.shape[1:]))
+    for rows in blocks(shape):
         found = model.predict(image_rows(images, rows), 256, verbose=0)
         parts.append(np.asarray(found, "float32"))
     return np.concatenate(parts)

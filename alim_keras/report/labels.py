@@ -11,15 +11,6 @@ from alim_keras.files import write_atomically
 # A set that holds less than this share of the belief is more likely wrong
 # than right, and a label that holds less is undecided.
 HALF = 0.5
-# Rows are worked through in blocks of about this many numbers.
-_BLOCK = 1 << 22
-
-
-def blocks(count, width):
-    """Yields index arrays of about 4 million numbers that cover all rows."""
-    step = max(1, _BLOCK // max(width, 1))
-    for start in range(0, count, step):
-        yield np.arange(start, min(start + step, count))
 
 
 def settled_labels(weights, candidates):

@@ -13,10 +13,10 @@ from sample_report import small
 from sample_report import vote_frame
 
 from alim_keras.data import CandidateSets
+from alim_keras.data import annotators
 from alim_keras.errors import DataError
 from alim_keras.noise_rate import wilson
 from alim_keras.report import examine
-from alim_keras.report import labels as labels_module
 
 
 def test_bayes_rule_by_hand():
@@ -78,7 +78,7 @@ def test_flags_of_planted_noise(noise_rate):
 @pytest.mark.parametrize("noise_rate", [None, 0.2])
 def test_small_blocks_give_the_same(monkeypatch, noise_rate):
     whole = examined(planted(500), noise_rate=noise_rate)
-    monkeypatch.setattr(labels_module, "_BLOCK", 70)
+    monkeypatch.setattr(annotators, "_BLOCK", 70)
     parts = examined(planted(500), noise_rate=noise_rate)
     pd.testing.assert_frame_equal(parts.labels, whole.labels)
     np.testing.assert_allclose(parts.confusion_matrix, whole.confusion_matrix)
