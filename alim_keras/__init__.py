@@ -10,9 +10,8 @@ as soon as Keras is there, it knows which module defines each class.
 """
 
 import importlib
-import importlib.abc
-import importlib.machinery
-import sys
+
+import wrapt
 
 __version__ = "0.1.0"
 __all__ = (
@@ -69,26 +68,5 @@ def _register(keras):
             registry.setdefault(f"alim_keras>{name}", _SavedClass(module, name))
 
 
-class _AfterKeras(importlib.abc.MetaPathFinder):
-    """Calls `_register` once Keras is imported, by whomever."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "keras":
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
-        if spec is None:
-            return None
-        execute = spec.loader.exec_module
-
-        def execute_and_register(module):
-            execute(module)
-            _register(module)
-
-        spec.loader.exec_module = execute_and_register
-        return spec
-
-
-if "keras" in sys.modules:
-    _register(sys.modules["keras"])
-else:
-    sys.meta_path.insert(0, _AfterKeras())
+# TensorFlow brings wrapt, too. It calls `_register` at once if Keras is here.
+wrapt.register_post_import_hook(_register, "keras")

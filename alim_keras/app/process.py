@@ -5,7 +5,6 @@ import importlib
 import os
 import signal
 import sys
-import tempfile
 import textwrap
 import traceback
 import warnings
@@ -17,13 +16,6 @@ from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import original
 
-# oneDNN: TensorFlow leaves it off on processors without AVX-512 VNNI or AMX,
-# where it still makes a ResNet step about a third faster. It changes results
-# in the last digits, so it is set by the commands only, never by the library.
-_FAST = {"TF_ENABLE_ONEDNN_OPTS": "1"}
-# On a machine without a GPU even level 2 complains that CUDA does not start.
-# What really fails is raised as an exception at any level.
-_QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
 _UNEXPECTED, _INTERRUPTED = 1, 130
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LONGEST_QUOTE = 300
@@ -133,22 +125,31 @@ def set_environment(backend=None, verbose=False):
     """
     if backend is not None:
         os.environ["KERAS_BACKEND"] = backend
-    for name, value in {**_FAST, **({} if verbose else _QUIET)}.items():
-        os.environ.setdefault(name, value)
+    # TensorFlow leaves oneDNN off on processors without AVX-512 VNNI or AMX,
+    # where it still makes a ResNet step about a third faster. It changes
+    # results in the last digits, so the library never sets it.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+    if not verbose:
+        # Without a GPU even level 2 complains that CUDA does not start. What
+        # really fails is raised as an exception at any level.
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def import_keras(backend=None, verbose=False):
     """Imports Keras without the messages of TensorFlow's C++ on stderr."""
     if "keras" not in sys.modules:
-        # TensorFlow's first messages come before it reads any log level, and
-        # Ctrl-C is sometimes lost while it is imported.
+        # Ctrl-C is sometimes lost while TensorFlow is imported. A mask of this
+        # thread would not do: others receive the signal then.
+        received = []
         quiet = contextlib.nullcontext() if verbose else without_stderr()
-        with interrupts_deferred(), quiet:
+        with _signals_to(lambda number, _: received.append(number)), quiet:
             importlib.import_module("keras")
             # Keras imports it on any backend, if installed, once a layer is
             # copied.
             with contextlib.suppress(ImportError):
                 importlib.import_module("tensorflow")
+        if received:
+            signal.raise_signal(received[0])
     running = sys.modules["keras"].config.backend()
     if backend not in (None, running):
         raise ConfigError(
@@ -179,32 +180,17 @@ def _signals_to(handler):
 
 
 @contextlib.contextmanager
-def interrupts_deferred():
-    """Delivers signals only after the block, which could swallow them."""
-    # A mask of this thread would not do: others receive the signal then.
-    received = []
-    with _signals_to(lambda number, _: received.append(number)):
-        yield
-    if received:
-        signal.raise_signal(received[0])
-
-
-@contextlib.contextmanager
 def without_stderr():
-    """Keeps what C++ code writes to stderr; shows it if an error is raised."""
+    """Drops what is written to stderr, also by C++ code."""
     sys.stderr.flush()
-    with tempfile.TemporaryFile() as kept:
-        stderr = os.dup(2)
-        os.dup2(kept.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            kept.seek(0)
-            os.write(stderr, kept.read())
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
+    stderr, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(nothing)
 
 
 def show_progress(done, total):
