@@ -1,6 +1,6 @@
 """Compares methods, with and without ALIM, over noise levels and seeds.
 
-Trains the grid, one run after the other, and writes tables of mean and
+Trains the grid, one run after the other, and writes a table of mean and
 standard deviation; docs/compare.md describes them. The same command continues.
 It takes training's flags, for all cells.
 """
@@ -101,7 +101,7 @@ class Cell:
 
 
 def main(line):
-    """Runs the cells that are not finished, and writes the tables."""
+    """Runs the cells that are not finished, and writes the table."""
     out = line.options.out or os.path.abspath(os.path.join("runs", "compare"))
     cells = make_cells(line, out)
     code = run(cells, out)
@@ -201,7 +201,7 @@ def make_row(name, config):
 
 def _values(line, own, flag):
     """Returns the values that a flag lists, or that of training's flag."""
-    given = getattr(line.options, own)
+    given = line.values[own]
     if given is None:
         return [line.values[flag]]
     parts = given.strip().removesuffix(",").split(",")
@@ -216,7 +216,7 @@ def _parse(flag, value):
 
 
 def run(cells, out):
-    """Trains the cells that are not finished, and writes tables after each.
+    """Trains the cells that are not finished, and writes the table after each.
 
     Returns the exit code: 0, or that of the first failure.
     """
@@ -273,28 +273,21 @@ def train_cell(cell):
     return results
 
 
-# Tables.
+# The table.
 
 
 def write(cells, out):
-    """Writes tables of what is finished; returns the frame of cells.csv."""
+    """Writes a table of what is finished; returns the frame of cells.csv."""
     frame = pd.DataFrame([_numbers(cell) for cell in cells])
     frame = frame.astype({"test_accuracy": float})
-    changes = _differences(cells, frame)
     seeds = frame.seed.nunique()
-    tables = (
+    table = (
         "Test accuracy after the last epoch in percent: mean ± standard "
         f"deviation over {seeds} seed(s); (n) where only n are finished.\n\n"
-        + _markdown(frame, "std", seeds)
+        + _markdown(frame, seeds)
     )
-    if len(changes):
-        tables += (
-            "\nWhat ALIM changes, in points of percent: mean over the seeds ± "
-            "standard error of that mean, from the differences within each "
-            f"seed.\n\n{_markdown(changes, 'sem', seeds, '+')}"
-        )
     write_atomically(os.path.join(out, "cells.csv"), frame.to_csv(index=False))
-    write_atomically(os.path.join(out, "table.md"), tables)
+    write_atomically(os.path.join(out, "table.md"), table)
     return frame
 
 
@@ -312,32 +305,15 @@ def _numbers(cell):
     }
 
 
-def _differences(cells, frame):
-    """Returns a frame of differences of accuracy between pairs of runs.
-
-    Both runs of a pair differ in ALIM alone and share sets and draws, so the
-    error is that of the differences within the seeds.
-    """
-    runs = [cell.config.replace(run_dir=None) for cell in cells]
-    runs, pairs = dict(zip(runs, frame.itertuples())), []
-    for config, with_alim in runs.items():
-        base = runs.get(config.replace(**_ALONE, norm=None), with_alim)
-        if base is not with_alim:
-            name = f"{with_alim.row} against {base.row}"
-            change = with_alim.test_accuracy - base.test_accuracy
-            pairs.append((name, with_alim.column, change))
-    return pd.DataFrame(pairs, columns=["row", "column", "test_accuracy"])
-
-
-def _markdown(frame, error, seeds, sign=""):
-    """Returns mean and error of each row and column, as a table of percent."""
+def _markdown(frame, seeds):
+    """Returns mean and deviation of each row and column, in percent."""
 
     def show(values):
         values = 100 * values.dropna()
         if not len(values):
             return "–"
-        shown = f"{values.mean():{sign}.2f}"
-        shown += f" ± {values.agg(error):.2f}" if len(values) > 1 else ""
+        shown = f"{values.mean():.2f}"
+        shown += f" ± {values.std():.2f}" if len(values) > 1 else ""
         return shown if len(values) == seeds else f"{shown} ({len(values)})"
 
     groups = frame.groupby(["row", "column"], sort=False).test_accuracy

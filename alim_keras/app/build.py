@@ -20,7 +20,6 @@ from alim_keras.app import defaults
 from alim_keras.app import features
 from alim_keras.app import load
 from alim_keras.app.config import Config
-from alim_keras.app.config import ReopenConfig
 from alim_keras.app.run_folder import RunFolder
 from alim_keras.data import TrainingSet
 from alim_keras.data import eval_dataset
@@ -384,7 +383,7 @@ class OpenRun:
 
 def settings(line, folder):
     """Returns the `Config` of a run folder that a `cli.Line` names."""
-    options = line.group(ReopenConfig)
+    options = line.options
     for name in ("run.flags", "candidates.npz"):
         if folder.existing(name) is None:
             raise CheckpointError(

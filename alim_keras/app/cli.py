@@ -9,6 +9,7 @@ import dataclasses
 import inspect
 import pathlib
 import re
+import types
 
 from absl import flags
 
@@ -75,9 +76,9 @@ class Command:
 
     def parse(self, arguments):
         """Reads the words of a command line, a list of strings; a `Line`."""
-        own, files = _split_flagfiles(arguments)
-        layers = [line for file in files for line in read_flagfile(file)]
-        layers.append((COMMAND_LINE, own))
+        typed, files = _split_flagfiles(arguments)
+        layers = [layer for file in files for layer in read_flagfile(file)]
+        layers.append((COMMAND_LINE, typed))
         values, origins, words = self.apply(layers)
         preset, origin = values["preset"], origins["preset"]
         dataset = values.get("dataset")
@@ -110,7 +111,8 @@ class Command:
         for group in self.all_groups():
             for field, text_ in help_texts(group):
                 if names is None or field.name in names:
-                    kind = _Repeated if field.name == "where" else flags.Flag
+                    is_list = field.name == "where"
+                    kind = flags.MultiFlag if is_list else flags.Flag
                     flag = kind(
                         *(field.metadata["parser"], None),
                         *(field.name, field.default, text_),
@@ -126,16 +128,12 @@ class Command:
         """
         parsed = self.define()
         origins, words = dict.fromkeys(parsed, DEFAULT), []
-        for origin, line in layers:
-            if "where" in parsed:
-                parsed["where"].source = origin.partition(":")[0]
+        for origin, layer in layers:
+            for name in parsed:
+                # So that conditions add up within a layer only.
+                parsed[name].present = 0
             try:
-                _, *more = parsed([self.name, *line])
-                if more and origin != COMMAND_LINE:
-                    raise ValueError(
-                        "Expected a line --name=value, a comment or nothing. "
-                        f"Received: {' '.join(line)!r}"
-                    )
+                _, *more = parsed([self.name, *layer])
             except flags.UnrecognizedFlagError as error:
                 name = error.flagname
                 close = did_you_mean(f"--{name}", [f"--{n}" for n in parsed])
@@ -145,12 +143,17 @@ class Command:
                 ) from None
             except (flags.Error, ValueError) as error:
                 raise ConfigError(f"{error} ({origin})") from None
+            if more and origin != COMMAND_LINE:
+                raise ConfigError(
+                    "Expected a line --name=value, a comment or nothing. "
+                    f"Received: {more[0]!r} ({origin})"
+                )
             words += more
-            for name in parsed:
-                if parsed[name].present:
-                    origins[name] = origin
-                    parsed[name].present = 0
+            present = [name for name in parsed if parsed[name].present]
+            origins |= dict.fromkeys(present, origin)
         values = {name: parsed[name].value for name in parsed}
+        if values.get("where"):
+            values["where"] = ",".join(values["where"])
         return values, origins, words
 
     def _name_words(self, words):
@@ -181,25 +184,13 @@ class Command:
         return "\n".join(lines) + "\n"
 
 
-class _Repeated(flags.Flag):
-    """A flag whose values on one command line, or in one file, add up."""
-
-    source = last = None
-
-    def parse(self, argument):
-        before = [self.value] if self.last == self.source else []
-        super().parse(argument)
-        self.value = ",".join([*before, self.value])
-        self.last = self.source
-
-
 @dataclasses.dataclass(frozen=True)
 class Line:
     """A command line that was read.
 
     `values` and `origins` are dicts from a flag's name to its value and to
-    "command line", "flagfile FILE:LINE", "preset NAME (FILE:LINE)" or
-    "default"; `words` are the words that are no flags, by name.
+    "command line", "flagfile FILE", "preset NAME" or "default"; `words` are the
+    words that are no flags, by name.
     """
 
     command: Command
@@ -214,13 +205,8 @@ class Line:
 
     @property
     def options(self):
-        """The command's own settings, an instance of its first group."""
-        return self.group(self.command.groups[0])
-
-    def group(self, group):
-        """Returns an instance of a dataclass of settings."""
-        fields = dataclasses.fields(group)
-        return group(**{f.name: self.values[f.name] for f in fields})
+        """The value of every flag, by its name, as attributes."""
+        return types.SimpleNamespace(**self.values)
 
     def refuse_typed(self, names, why):
         """Raises for flags that go unread, but not for those in files."""
@@ -274,12 +260,10 @@ def flags_as_text(config):
 
 def read_flags(content):
     """Returns the `Config` in a run.flags, which includes no other file."""
-    lines = [line.strip() for line in content.splitlines()]
-    lines = [line for line in lines if line and not line.startswith("#")]
-    _, files = _split_flagfiles(lines)
+    words, files = _split_flagfiles(_flag_lines(content))
     if files:
         raise ConfigError(f"run.flags includes another file, {files[0]}")
-    values, *_ = Command("train", "", TRAINING).apply([("run.flags", lines)])
+    values, *_ = Command("train", "", TRAINING).apply([("run.flags", words)])
     return Config.from_flags(values)
 
 
@@ -316,12 +300,11 @@ def read_preset(name):
             f"Unknown preset {name!r}.{did_you_mean(name, known)} Presets: "
             f"{', '.join(known)}. A file of your own goes to --flagfile."
         )
-    file = preset_folder() / f"{name}.flags"
-    return read_flagfile(file, f"preset {name} ({{}})")
+    return read_flagfile(preset_folder() / f"{name}.flags", f"preset {name}")
 
 
-def read_flagfile(file, label="flagfile {}", chain=()):
-    """Returns `(origin, [line])` of a flagfile and of those it includes.
+def read_flagfile(file, origin=None, chain=()):
+    """Returns `(origin, words)` of a flagfile and of those it includes.
 
     The weakest come first: a file overrides what it includes.
     """
@@ -334,19 +317,22 @@ def read_flagfile(file, label="flagfile {}", chain=()):
         reason = getattr(error, "strerror", None) or "no UTF-8 text"
         message = f"The flagfile {file} cannot be read: {reason}"
         raise ConfigError(message) from None
-    own, included = [], []
-    for number, line in enumerate(map(str.strip, content.splitlines()), 1):
-        if line.startswith("--flagfile="):
-            inner = file.parent / pathlib.Path(line[11:]).expanduser()
-            included += read_flagfile(inner, label, (*chain, file))
-        elif line and not line.startswith(("#", "//")):
-            own.append((label.format(f"{file.name}:{number}"), [line]))
-    return [*included, *own]
+    own, included = _split_flagfiles(_flag_lines(content))
+    layers = []
+    for name in included:
+        inner = file.parent / pathlib.Path(name).expanduser()
+        layers += read_flagfile(inner, origin, (*chain, file))
+    return [*layers, (origin or f"flagfile {file.name}", own)]
 
 
-def _split_flagfiles(arguments):
-    """Returns the command line without --flagfile, and the files."""
-    own, files, rest = [], [], iter(arguments)
+def _flag_lines(content):
+    lines = map(str.strip, content.splitlines())
+    return [line for line in lines if line and not line.startswith(("#", "//"))]
+
+
+def _split_flagfiles(words):
+    """Returns the words without --flagfile, and the names of the files."""
+    own, files, rest = [], [], iter(words)
     for word in rest:
         name, equals, file = word.partition("=")
         if name not in ("--flagfile", "-flagfile"):

@@ -50,9 +50,14 @@ class Parser(flags.ArgumentParser):
         return value
 
 
-def _field(convert, syntactic_help, words=(), default=None):
-    parser = Parser(convert, syntactic_help, words)
-    return dataclasses.field(default=default, metadata={"parser": parser})
+def _kind(convert, expected, words=()):
+    """Returns a function from a default to a field with such a value."""
+
+    def field(default=None):
+        parser = Parser(convert, expected, words)
+        return dataclasses.field(default=default, metadata={"parser": parser})
+
+    return field
 
 
 def _absolute(path):
@@ -97,65 +102,60 @@ def _noise_rate(text):
     word, colon, file = text.partition(":")
     if word == "annotated" and file.strip():
         return f"annotated:{_absolute(file.strip())}"
-    return _number(text, float, 0, 1, None, _NOISE_RATES)
+    return _to_number(float, 0, 1, None, _NOISE_RATES)(text)
 
 
-def _number(text, kind, low, high, is_open, words):
-    if text in words:
-        return text
-    try:
-        value = kind(text)
-    except ValueError:
-        return None
-    fits = (
-        math.isfinite(value)
-        and (low is None or value >= low)
-        and (high is None or value <= high)
-        and value != {"low": low, "high": high}.get(is_open)
-    )
-    return value if fits else None
+def _to_number(kind, low, high, is_open, words):
+    """Returns the function from a text to a number that fits, or None."""
+
+    def convert(text):
+        if text in words:
+            return text
+        try:
+            value = kind(text)
+        except ValueError:
+            return None
+        is_finite = -math.inf < value < math.inf
+        is_bound = value == {"low": low, "high": high}.get(is_open)
+        fits = is_finite and low <= value <= high and not is_bound
+        return value if fits else None
+
+    return convert
 
 
-def number(default, low=None, high=None, is_open=None, words=(), kind=float):
+def number(
+    default, low=-math.inf, high=math.inf, is_open=None, words=(), kind=float
+):
     """Returns a field with a finite number, or one of a few words.
 
     `is_open` is `"low"` or `"high"` where that bound itself does not fit.
     """
     fits = "a whole number" if kind is int else "a number"
-    if high is not None:
+    if high < math.inf:
         left = "(" if is_open == "low" else "["
         fits += f" in {left}{low}, {high}{')' if is_open == 'high' else ']'}"
-    elif low is not None:
+    elif low > -math.inf:
         fits += f" {'above' if is_open else 'of at least'} {low}"
-    convert = functools.partial(
-        _number, kind=kind, low=low, high=high, is_open=is_open, words=words
-    )
-    return _field(convert, " or ".join((fits, *words)), words, default)
+    convert = _to_number(kind, low, high, is_open, words)
+    return _kind(convert, " or ".join((fits, *words)), words)(default)
 
 
 def choice(default, words):
     """Returns a field with one of some words."""
     convert = {word: word for word in words}.get
-    return _field(convert, "|".join(words), words, default)
+    return _kind(convert, "|".join(words), words)(default)
 
 
 whole = functools.partial(number, kind=int)
-switch = functools.partial(
-    _field, lambda text: _WORDS.get(text.lower()), "true or false", ()
-)
-text = functools.partial(_field, str, "text", ())
-path = functools.partial(_field, _absolute, "path", ())
-file_or_text = functools.partial(_field, _file_or_text, "file or text", ())
-network = functools.partial(_field, _network, "name, .keras file or folder", ())
-trained_part = functools.partial(
-    _field, _trained_part, "none, all, last:K or after:E"
-)
-code = functools.partial(_field, _code, "name or FILE.py:NAME", ())
-dataset = functools.partial(
-    _field, _dataset, "name, table, .npz file or folder", ()
-)
-noise_rate = functools.partial(
-    _field,
+switch = _kind(lambda text: _WORDS.get(text.lower()), "true or false")
+text = _kind(str, "text")
+path = _kind(_absolute, "path")
+file_or_text = _kind(_file_or_text, "file or text")
+network = _kind(_network, "name, .keras file or folder")
+trained_part = _kind(_trained_part, "none, all, last:K or after:E")
+code = _kind(_code, "name or FILE.py:NAME")
+dataset = _kind(_dataset, "name, table, .npz file or folder")
+noise_rate = _kind(
     _noise_rate,
     f"a number in [0, 1], {', '.join(_NOISE_RATES)}[:FILE]",
     _NOISE_RATES,
