@@ -88,6 +88,18 @@ def check_choice(name, value, allowed):
         )
 
 
+def wanted_number(
+    low=-math.inf, high=math.inf, low_open=False, high_open=False, whole=False
+):
+    """Returns the numbers that `check_number` takes, in words."""
+    wanted = "a whole number" if whole else "a finite number"
+    if low > -math.inf:
+        wanted += f" {'above' if low_open else 'from'} {low}"
+    if high < math.inf:
+        wanted += f" {'below' if high_open else 'up to'} {high}"
+    return wanted
+
+
 def check_number(
     name,
     value,
@@ -95,6 +107,7 @@ def check_number(
     high=math.inf,
     *,
     low_open=False,
+    high_open=False,
     whole=False,
     count=None,
     optional=False,
@@ -107,6 +120,7 @@ def check_number(
         low: Smallest allowed value.
         high: Largest allowed value.
         low_open: Whether `low` itself is refused. Defaults to `False`.
+        high_open: Whether `high` itself is refused. Defaults to `False`.
         whole: Whether only whole numbers are allowed. Defaults to `False`.
         count: How many numbers are expected. Defaults to None, a single one.
         optional: Whether None is allowed, and returned. Defaults to `False`.
@@ -127,6 +141,7 @@ def check_number(
             and -math.inf < item < math.inf
             and low <= item <= high
             and not (low_open and item == low)
+            and not (high_open and item == high)
             and not (whole and item != int(item))
         )
 
@@ -138,11 +153,7 @@ def check_number(
         or len(given := tuple(given)) != (count or 1)
         or not all(map(fits, given))
     ):
-        wanted = "a whole number" if whole else "a finite number"
-        if low > -math.inf:
-            wanted += f" {'above' if low_open else 'from'} {low:g}"
-        if high < math.inf:
-            wanted += f" up to {high:g}"
+        wanted = wanted_number(low, high, low_open, high_open, whole)
         if count is not None:
             wanted = f"{count} values, each {wanted}"
         raise ConfigError(
@@ -225,9 +236,3 @@ def one_line(error):
     """Returns the first line of an exception's text, or its class."""
     lines = str(error).strip().splitlines()
     return lines[0].strip() if lines else type(error).__name__
-
-
-def nearest(name, names):
-    """Returns "; did you mean ...?" with near matches, or an empty string."""
-    text = did_you_mean(name, names)
-    return f"; d{text[2:]}" if text else ""

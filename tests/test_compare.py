@@ -98,7 +98,7 @@ def test_a_cell_has_the_flags_of_its_row(make):
         ("--methods=rc[seed=3]", "--seed is not for one row alone"),
         ("--methods=cc,cc+alim", "cc[+]alim.*pseudo labels"),
         ("--methods=rc+alim --lam=0", "rc[+]alim.*--lam=0"),
-        ("--seeds=0", "--seeds=0.*at least 1"),
+        ("--seeds=0", "--seeds=0.*from 1"),
         ("--noise_levels=0.1,1.5", "--noise_level=1.5"),
         ("--method=rc", "--methods"),
         ("--candidates_file=x --noise_levels=0", "simulated"),

@@ -133,7 +133,7 @@ class TableConfig:
     min_confidence: float | None = number(None)
     min_share: float | None = number(None, low=0, high=1)
     top_k: int | None = whole(None, low=1)
-    top_p: float | None = number(None, low=0, high=1, is_open="low")
+    top_p: float | None = number(None, low=0, high=1, low_open=True)
     none_of_these: str | None = text()
     empty_set: str = choice("error", ("error", "all", "drop"))
     duplicates: str = choice("error", ("error", "union", "first"))
@@ -180,7 +180,7 @@ class ViewsConfig:
     """
 
     augmentation: str = choice("simaugment", ("simaugment", "autoaugment"))
-    crop_scale: float = number(0.5, low=0, high=1, is_open="low")
+    crop_scale: float = number(0.5, low=0, high=1, low_open=True)
     flip: float | None = number(None, low=0, high=1)
     jitter: bool = switch(default=False)
     strong_operations: int = whole(3, low=0)
@@ -214,7 +214,7 @@ class AlimConfig:
     """
 
     norm: str | None = choice(None, ("onehot", "scale"))
-    scale_factor: float = number(1.0, low=0, is_open="low")
+    scale_factor: float = number(1.0, low=0, low_open=True)
     lam: float | str | None = number(None, low=0, high=1, words=("adaptive",))
     noise_rate: float | str | None = noise_rate()
     warmup_epochs: int | None = whole(None, low=0)
@@ -269,11 +269,11 @@ class MethodConfig:
     weights: str | None = file_or_text()
     train_backbone: str | None = trained_part()
     mixup_weight: float | None = number(None, low=0)
-    mixup_alpha: float = number(4.0, low=0, is_open="low")
+    mixup_alpha: float = number(4.0, low=0, low_open=True)
     head_folds: int | None = whole(None, low=0)
     contrastive_weight: float = number(0.5, low=0)
-    temperature: float = number(0.07, low=0, is_open="low")
-    prototype_temperature: float | None = number(None, low=0, is_open="low")
+    temperature: float = number(0.07, low=0, low_open=True)
+    prototype_temperature: float | None = number(None, low=0, low_open=True)
     prototype_momentum: float = number(0.99, low=0, high=1)
     prototype_start: int = whole(1, low=1)
     key_momentum: float = number(0.999, low=0, high=1)
@@ -303,11 +303,11 @@ class TrainConfig:
 
     epochs: int | None = whole(None, low=1)
     batch_size: int | None = whole(None, low=1)
-    learning_rate: float | None = number(None, low=0, is_open="low")
+    learning_rate: float | None = number(None, low=0, low_open=True)
     lr_schedule: str = choice("cosine", ("cosine", "constant"))
-    momentum: float = number(0.9, low=0, high=1, is_open="high")
+    momentum: float = number(0.9, low=0, high=1, high_open=True)
     weight_decay: float | None = number(None, low=0)
-    holdout: float | None = number(None, low=0, high=1, is_open="high")
+    holdout: float | None = number(None, low=0, high=1, high_open=True)
     select: str = choice("last", ("last", "cr", "aa"))
 
 

@@ -6,13 +6,14 @@ its flag. absl's own number parsers let `nan` through their bounds.
 
 import dataclasses
 import functools
-import math
 import os
 
 from absl import flags
 
 from alim_keras.data import known_data
+from alim_keras.errors import check_number
 from alim_keras.errors import did_you_mean
+from alim_keras.errors import wanted_number
 
 _WORDS = {
     **dict.fromkeys(("true", "t", "1", "yes"), True),
@@ -102,42 +103,24 @@ def _noise_rate(text):
     word, colon, file = text.partition(":")
     if word == "annotated" and file.strip():
         return f"annotated:{_absolute(file.strip())}"
-    return _to_number(float, 0, 1, None, _NOISE_RATES)(text)
+    return _number_or_word(text, _NOISE_RATES, low=0, high=1)
 
 
-def _to_number(kind, low, high, is_open, words):
-    """Returns the function from a text to a number that fits, or None."""
-
-    def convert(text):
-        if text in words:
-            return text
-        try:
-            value = kind(text)
-        except ValueError:
-            return None
-        is_finite = -math.inf < value < math.inf
-        is_bound = value == {"low": low, "high": high}.get(is_open)
-        fits = is_finite and low <= value <= high and not is_bound
-        return value if fits else None
-
-    return convert
+def _number_or_word(text, words, whole=False, **bounds):
+    if text in words:
+        return text
+    try:
+        value = int(text) if whole else float(text)
+        return check_number("value", value, whole=whole, **bounds)
+    except ValueError:
+        return None
 
 
-def number(
-    default, low=-math.inf, high=math.inf, is_open=None, words=(), kind=float
-):
-    """Returns a field with a finite number, or one of a few words.
-
-    `is_open` is `"low"` or `"high"` where that bound itself does not fit.
-    """
-    fits = "a whole number" if kind is int else "a number"
-    if high < math.inf:
-        left = "(" if is_open == "low" else "["
-        fits += f" in {left}{low}, {high}{')' if is_open == 'high' else ']'}"
-    elif low > -math.inf:
-        fits += f" {'above' if is_open else 'of at least'} {low}"
-    convert = _to_number(kind, low, high, is_open, words)
-    return _kind(convert, " or ".join((fits, *words)), words)(default)
+def number(default, words=(), **bounds):
+    """Returns a field with a number of `check_number`, or one of some words."""
+    expected = " or ".join((wanted_number(**bounds), *words))
+    convert = functools.partial(_number_or_word, words=words, **bounds)
+    return _kind(convert, expected, words)(default)
 
 
 def choice(default, words):
@@ -146,7 +129,7 @@ def choice(default, words):
     return _kind(convert, "|".join(words), words)(default)
 
 
-whole = functools.partial(number, kind=int)
+whole = functools.partial(number, whole=True)
 switch = _kind(lambda text: _WORDS.get(text.lower()), "true or false")
 text = _kind(str, "text")
 path = _kind(_absolute, "path")

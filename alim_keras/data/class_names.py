@@ -14,8 +14,8 @@ from alim_keras.data.checks import PADDING
 from alim_keras.data.checks import in_file
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.errors import did_you_mean
 from alim_keras.errors import first_five
-from alim_keras.errors import nearest
 
 # The number of an answer that stands for no class.
 NONE_OF_THESE = -2
@@ -127,8 +127,8 @@ def class_numbers(labels, class_names=None, none_of_these=(), place=str):
             raise DataError(
                 f"Unknown class {shown(label)} of {place(index)}: one of "
                 f"{first_five(class_names)}{'' if by_name else whole} was "
-                "expected; class numbers start at 0"
-                f"{nearest(label, class_names)}"
+                "expected; class numbers start at 0."
+                f"{did_you_mean(label, class_names)}"
             )
     return class_names, numbers
 

@@ -29,8 +29,8 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import check_choice
+from alim_keras.errors import did_you_mean
 from alim_keras.errors import first_five
-from alim_keras.errors import nearest
 from alim_keras.errors import one_line
 
 ENDINGS = {
@@ -452,5 +452,5 @@ def check_column(name, names, flag):
     if name not in names:
         raise DataError(
             f"there is no column {name!r}, as --{flag} says, among "
-            f"{first_five([*names])}{nearest(name, names)}"
+            f"{first_five([*names])}.{did_you_mean(name, names)}"
         )

@@ -23,8 +23,8 @@ from alim_keras.errors import AlimError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import check_number
+from alim_keras.errors import did_you_mean
 from alim_keras.errors import first_five
-from alim_keras.errors import nearest
 from alim_keras.errors import one_line
 
 FASHION_CLASSES = tuple(
@@ -428,7 +428,7 @@ def _download(name, data_dir, is_allowed, absent, remedy):
         infos = tfds.builder_cls(base).url_infos or {}
     except tfds.core.DatasetNotFoundError as error:
         raise ConfigError(
-            f"Unknown data set{nearest(base, KNOWN) or '.'} Names are "
+            f"Unknown data set.{did_you_mean(base, KNOWN)} Names are "
             f"{', '.join(sorted(KNOWN))}, others of TensorFlow Datasets, or "
             "the path of a table (.csv, .jsonl, .parquet, .npz, ...) or of a "
             f"folder that is there. Received: dataset={name!r}"

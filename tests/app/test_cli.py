@@ -32,7 +32,7 @@ parse = train.COMMAND.parse
     "field, text, value",
     [
         (values.whole(2, low=1), " 3 ", 3),
-        (values.number(0.0, 0, 1), "1e-1", 0.1),
+        (values.number(0.0, low=0, high=1), "1e-1", 0.1),
         (values.number(0.0, words=("adaptive",)), "adaptive", "adaptive"),
         (values.switch(default=False), "yes", True),
         (values.choice("a", ("a", "b")), "b", "b"),
@@ -51,9 +51,12 @@ def test_values(field, text, value):
     "field, texts",
     [
         (values.whole(1, low=1), ["0", "1.5", "", "x", "1e3"]),
-        (values.number(0, 0, 1), ["nan", "inf", "-0.1", "1.1", "-nan"]),
-        (values.number(1, 0, 1, is_open="low"), ["0", "1.1"]),
-        (values.number(0, 0, 1, is_open="high"), ["1", "-0.1"]),
+        (
+            values.number(0, low=0, high=1),
+            ["nan", "inf", "-0.1", "1.1", "-nan"],
+        ),
+        (values.number(1, low=0, high=1, low_open=True), ["0", "1.1"]),
+        (values.number(0, low=0, high=1, high_open=True), ["1", "-0.1"]),
         (values.switch(default=True), ["maybe"]),
         (values.noise_rate(), ["em", "1.5", "nan", "votes:x"]),
         (values.text(), [" ", "two\nlines"]),

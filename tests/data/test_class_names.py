@@ -66,9 +66,9 @@ def test_what_is_no_class_is_refused(tmp_path, value):
     "cells, names, why",
     [
         (["cat", "catt|dog", "catt"], FIVE, r"'catt' of id 1 \(line 3\), id 2"),
-        (["cat", "Cat"], FIVE, "line 3.*did you mean cat"),
+        (["cat", "Cat"], FIVE, "line 3.*Did you mean cat"),
         (["zzz"], FIVE, "'zzz'.*cat, dog, owl, bee, ant"),
-        (["1", "02"], ["01", "02"], "'1' .*did you mean 01"),
+        (["1", "02"], ["01", "02"], "'1' .*Did you mean 01"),
         (["caf\u00e9", "cafe\u0301"], None, "line 2.*line 3.*"),
         (["cat", "3"], None, "'cat' .*line 2.*'3' .*line 3.*"),
         (["01", "1"], None, "'01' .*line 2.*'1' .*line 3.*"),

@@ -271,7 +271,7 @@ def test_a_forbidden_download_touches_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("cifar1O", r"did you mean cifar10 or cifar100"),
+        ("cifar1O", r"Did you mean cifar10 or cifar100"),
         ("qqqqqq", r"Unknown data set. Names are cifar10, cifar100, cifar100h"),
     ],
 )

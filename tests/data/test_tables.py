@@ -167,7 +167,7 @@ def test_sets(write, text, options, sets):
         (
             "who,candidates\na,cat\n",
             {"id_column": "whoo"},
-            ["no column 'whoo'", "--id_column", "did you mean who?"],
+            ["no column 'whoo'", "--id_column", "Did you mean who?"],
         ),
         (
             "id,worker,label,score,confidence\na,x,cat,1,1\n",
