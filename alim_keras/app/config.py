@@ -24,6 +24,11 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import did_you_mean
 
 
+_LAYOUTS = tuple(
+    "auto list wide long multi_hot counts probabilities complementary".split()
+)
+
+
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
     """Run.
@@ -45,10 +50,9 @@ class DataConfig:
     """Data.
 
     Attributes:
-        dataset: digits (built in), a TFDS name such as cifar10 or
-            fashion_mnist, or labels of your own: a table (.csv, .jsonl,
-            .parquet, .npz, Label Studio's .json) or a folder with a folder of
-            images for each class.
+        dataset: digits (built in), a TFDS name such as cifar10, or labels of
+            your own: a table (.csv, .jsonl, .parquet, .npz, Label Studio's
+            .json) or a folder with a folder of images for each class.
         data_dir: A prepared TFDS folder, an .npz or a folder of IDX files.
             Without it the usual places are searched.
         download: Let TFDS fetch a data set that is not here.
@@ -70,14 +74,13 @@ class TableConfig:
     Attributes:
         images: Folder of the images. Without it: the table's own folder.
         format: The table's reader: a name, or FILE.py:function of your own,
-            from a path to a data frame of votes. Without it: by ending and
-            keys.
+            from a path to a frame of votes. Without it: by ending and keys.
         layout: A list of candidates for each item, a column for each annotator,
             a row for each answer, a column for each class (of 0 and 1, counts
             of votes, or probabilities), or a row for each class that an item
-            is not of. auto recognises it by the names of the columns.
-        id_column: Column of the items. Without it: found by name. Like those
-            below it may be a dotted path into JSON, such as data.image.
+            is not of. auto goes by the names of the columns.
+        id_column: Column of the items. Without it: found by name. It may be a
+            dotted path into JSON, such as data.image, as all columns may.
         candidates_column: Column of --layout=list with the candidates.
         annotator_column: Column of --layout=long that says who answered.
         label_column: Column of --layout=long with the answer.
@@ -88,8 +91,7 @@ class TableConfig:
         records: Path to the list of records in JSON, such as data.items.
         class_names: A file with a class on each line, a number C for 0 to C-1,
             or names separated by commas. Without it: those found.
-        where: Take only rows with split=train,votes>2 (also != and <); or
-            give the flag once for each condition.
+        where: Take only rows with split=train,votes>2 (also != and <).
         min_votes: How many annotators must have named a candidate.
         min_confidence: Leave out answers whose confidence is lower.
         min_share: A candidate needs this share of its item's votes or scores.
@@ -99,25 +101,18 @@ class TableConfig:
         empty_set: An item without candidates: refuse the table, make all
             classes candidates, or leave it out.
         duplicates: Rows of an item that differ: refuse, unite, take the first.
-        grades: What a candidate's weight comes from: the votes for it, each as
-            good as its annotator, or the confidences. Without it: the votes,
-            where items have several annotators.
+        grades: Where a candidate's weight comes from: the votes for it or the
+            confidences. Without it: votes, where annotators share items.
         on_bad_image: Images that cannot be read: stop, or leave items out.
         known_labels: A CSV file with the columns id and label: true labels of
-            some training items, for reports and --noise_rate=auto.
+            some items, for reports and --noise_rate=auto.
         known_as_sets: Train on the --known_labels in place of their sets.
         test_labels: Such a file of the items to test on, not to train on.
     """
 
     images: str | None = path()
     format: str | None = code()
-    layout: str = choice(
-        "auto",
-        (
-            *("auto", "list", "wide", "long", "multi_hot"),
-            *("counts", "probabilities", "complementary"),
-        ),
-    )
+    layout: str = choice("auto", _LAYOUTS)
     id_column: str | None = text()
     candidates_column: str | None = text()
     annotator_column: str | None = text()
@@ -151,7 +146,7 @@ class CandidatesConfig:
     Attributes:
         protocol: flip swaps the true label out at rate --noise_level; pico
             drops it and redraws empty sets; superclass is pico within the true
-            superclass. Without it: as the data set is published, mostly flip.
+            superclass. Without it: as published, mostly flip.
         ambiguity: q: the probability that a wrong label is a candidate.
         noise_level: eta: how often a simulated set misses the true label.
         candidates_file: Read the candidate sets from this table or .npz file.
@@ -172,8 +167,7 @@ class ViewsConfig:
     Attributes:
         augmentation: PiCO's views, or CRDPLL's, which read --flip only.
         crop_scale: Smallest share of the image's area that a crop takes.
-        flip: Share of the views that are mirrored left to right. Without it: 0;
-            0.5 for colour photos of one's own.
+        flip: Share of mirrored views. Without it: 0, of one's own photos 0.5.
         jitter: Change brightness, contrast, saturation and hue.
         strong_operations: Random operations of a strong view.
         cutout: Largest side of the cutout, as share of the width.
@@ -193,23 +187,22 @@ class AlimConfig:
 
     Attributes:
         norm: How a prediction becomes a pseudo label: its largest entry, or all
-            of it to the power 1/K. Without it: as the method does.
+            of it to the power 1/K. Without it: the method's own.
         scale_factor: K of --norm=scale.
         lam: Weight of the labels outside the set: a number, or adaptive (the
             quantile of the candidate ratio at the noise rate). 0 is the method
-            without ALIM. Without it: adaptive; 0.1 on
-            --network=image_statistics.
+            without ALIM. Without it: adaptive, or from the data.
         noise_rate: What ALIM is told: a number; oracle (the simulated level);
             an estimate: votes (from several annotators), annotated (from
             --known_labels) or annotated:FILE; or auto: one of these, or else
-            from predictions for the held-out part, or of heads that did not
-            see the item. Without it: oracle; auto for given sets.
+            from predictions for unseen items. Without it: oracle; auto for
+            given sets.
         warmup_epochs: e0: epochs before labels outside the set get weight.
             Without it: 15; of data of one's own a fifth of the epochs.
         update: Recompute pseudo labels in every step, or after every epoch.
         scores: Whose P stands in Eq. 3 and 6; method: as that chooses.
-        pseudo_label_momentum_start: phi of the pseudo labels' moving average,
-            at the start. Without it: the method's own.
+        pseudo_label_momentum_start: phi of the pseudo labels' moving average.
+            Without it: the method's own.
         pseudo_label_momentum_end: phi at the end. Without it: as at the start.
     """
 
@@ -234,27 +227,24 @@ class MethodConfig:
             proden on a frozen network.
         method_options: Further arguments of the method: name=value,name=value.
         network: small_cnn, cifar_resnet18, cifar_wide_resnet34_10, a model of
-            keras.applications, or mlp for feature vectors; FILE.keras,
-            any network from pixels in [0, 255] to a vector; hub:NAME, a preset
-            of KerasHub or its folder; auto: what fits the data, as for all
-            settings that are not given. Without it: small_cnn or mlp; auto for
-            data of one's own.
+            keras.applications, or mlp for feature vectors; FILE.keras, from
+            pixels in [0, 255] to a vector; hub:NAME, a preset of KerasHub or
+            its folder; auto: what fits the data. Without it: small_cnn or mlp;
+            auto for data of one's own.
         width: Channels of the first stage. Without it: the network's own.
         weights: Weights to start from: a file, or imagenet. Without it: random.
-        train_backbone: Of a pretrained network: none (frozen: features are
-            computed once and a head is trained on them), all, last:K, its last
-            K layers that have weights, or after:E: E epochs frozen in a run of
-            its own, RUN_DIR-frozen, then all, from there, at a tenth of the
-            rate. Without it: none.
+        train_backbone: Of a pretrained network: none (frozen: a head is trained
+            on features that are computed once), all, last:K, its last K layers
+            that have weights, or after:E: E epochs frozen in a run of its own,
+            RUN_DIR-frozen, then all, at a tenth of the rate. Without it: none.
         mixup_weight: Weight of the mixup loss. Without it: the method's own.
         mixup_alpha: The mixup coefficient is drawn from Beta(alpha, alpha).
-        head_folds: Number of classifiers, each trained without one fold, which
-            then sets that fold's pseudo labels; their mean is the result. For a
-            backbone that does not learn. 0, or without it: one classifier.
+        head_folds: Classifiers on a frozen backbone, each trained without one
+            fold, whose pseudo labels it sets; their mean is the result. 0, or
+            without it: one classifier.
         contrastive_weight: Weight of the contrastive loss.
         temperature: tau of the contrastive loss.
-        prototype_temperature: Temperature of the prototypes' softmax. Without
-            it: the method's own.
+        prototype_temperature: Of their softmax. Without it: the method's own.
         prototype_momentum: Moving average of the prototypes.
         prototype_start: First epoch, from 1, that updates the pseudo labels.
         key_momentum: Moving average of the key encoder.
@@ -287,14 +277,13 @@ class TrainConfig:
 
     Attributes:
         epochs: Passes over the training set. Without it: 80, or from the data.
-        batch_size: Images in a step, all replicas. Without it: 64, or at least
-            20 steps an epoch.
-        learning_rate: Step size of SGD at the start. Without it: 0.05, or that
-            of a head on frozen features.
+        batch_size: Images in a step, all replicas. Without it: 64, or from the
+            data.
+        learning_rate: Of SGD, at the start. Without it: 0.05, or from the data.
         lr_schedule: Down along a cosine to a thousandth, or constant.
         momentum: Momentum of SGD.
         weight_decay: Added to the gradient as weight_decay x weight (coupled).
-            Without it: 0.001, or that of a head on frozen features.
+            Without it: 0.001, or from the data.
         holdout: Share of the training set held out, with its noisy sets.
             Without it: 0.1, or 0 where folds judge.
         select: The epoch to publish: the last, or the best covering rate or

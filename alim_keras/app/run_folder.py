@@ -32,9 +32,9 @@ from alim_keras.errors import DataError
 FREE = frozenset(
     "run_dir data_dir download progress candidates_file images".split()
 )
-# Settings that name files of labels, or of a network.
-_FILES = (
-    "dataset candidates_file known_labels test_labels class_names network"
+# Settings that name files of labels.
+_LABELS = (
+    "dataset candidates_file known_labels test_labels class_names"
 ).split()
 _PACKAGES = (
     "keras tensorflow tensorflow-datasets numpy scikit-learn absl-py"
@@ -151,10 +151,9 @@ class RunFolder:
         return self.read("results.json")
 
     def normalisation(self):
-        """Returns mean and deviation of a run that goes on, or None.
+        """Returns the network's mean and deviation in a run that goes on.
 
-        They belong to the network; those of the data may have changed since
-        with the order or the number of the images.
+        None without one. Those of the data may have changed since.
         """
         identity = (self.begun() or {}).get("identity")
         return identity and (tuple(identity["mean"]), tuple(identity["std"]))
@@ -176,15 +175,14 @@ class RunFolder:
                 was = cli.flag_text(name, before[name])
                 now = cli.flag_text(name, value)
                 self._refuse(f"was started with {was}", f" Received: {now}")
-        digests, now = run["files"], _digests_of_files(settings)
-        names = {*now, *digests} if self.finished() else {"network"}
-        # An older version did not note it.
-        for name in sorted(names - ({"network"} - digests.keys())):
-            # A file that is no longer there shows no change.
-            is_lost = name not in now and settings[name] is not None
-            if now.get(name) != digests.get(name) and not is_lost:
-                path = settings[name] or before[name]
-                self._refuse(f"has begun, and {path} has changed since")
+        names = ["network"] + (_LABELS if self.finished() else [])
+        for name, digest in _digests_of_files(settings, names).items():
+            # An older version did not note the network's.
+            unnoted = digest if name == "network" else None
+            if run["files"].get(name, unnoted) != digest:
+                self._refuse(
+                    f"has begun, and {settings[name]} has changed since"
+                )
 
     def check_data(self, training):
         """Raises if the run that is here was started with other data."""
@@ -247,8 +245,8 @@ def check_agreement(config, folder, candidates):
 def _identity(training):
     """Returns digests of what a run's numbers rest on beside its sets.
 
-    Of image files it holds all sizes, and the pixels of a sample; not their
-    times, since a folder that was copied is the same.
+    Of image files all sizes, and the pixels of a sample; a copy of a folder is
+    the same.
     """
     images, pixels = training.images, hashlib.sha256()
     if isinstance(images, np.ndarray):
@@ -280,7 +278,7 @@ def _record(config, training):
         "candidates": training.sets.provenance,
         "notes": list(training.notes),
         "identity": _identity(training),
-        "files": _digests_of_files(settings),
+        "files": _digests_of_files(settings, ["network", *_LABELS]),
         "data": {
             "name": training.name,
             "training_images": len(training),
@@ -303,17 +301,15 @@ def _record(config, training):
     }
 
 
-def _digests_of_files(settings):
-    """Returns a digest of each file of `_FILES` that the settings name."""
+def _digests_of_files(settings, names):
+    """Returns digests of the files that are there, by the settings' names."""
     digests = {}
-    for name in _FILES:
+    for name in names:
+        # Not the name of a data set, nor names of classes.
         path = settings[name] or ""
-        if not os.path.isabs(path):
-            # The name of a data set, or names of classes.
-            continue
-        if os.path.isfile(path):
+        if os.path.isabs(path) and os.path.isfile(path):
             digests[name] = files.digest(path)
-        elif os.path.isdir(path):
+        elif os.path.isabs(path) and os.path.isdir(path):
             # A folder with a folder for each class.
             digests[name] = _digest_of_rows(list_images(path).files)
     return digests
