@@ -15,11 +15,9 @@ from absl import flags
 
 import alim_keras
 from alim_keras.app import defaults
+from alim_keras.app import values as kinds
 from alim_keras.app.config import TRAINING
 from alim_keras.app.config import Config
-from alim_keras.app.values import path
-from alim_keras.app.values import switch
-from alim_keras.app.values import text
 from alim_keras.errors import ConfigError
 from alim_keras.errors import did_you_mean
 
@@ -42,13 +40,13 @@ class CommandLineConfig:
         version: Print the version.
     """
 
-    preset: str | None = text()
-    flagfile: str | None = path()
-    print_config: bool = switch(default=False)
-    verbose: bool = switch(default=False)
-    help: bool = switch(default=False)
-    helpfull: bool = switch(default=False)
-    version: bool = switch(default=False)
+    preset: str | None = kinds.text()
+    flagfile: str | None = kinds.path()
+    print_config: bool = kinds.switch(default=False)
+    verbose: bool = kinds.switch(default=False)
+    help: bool = kinds.switch(default=False)
+    helpfull: bool = kinds.switch(default=False)
+    version: bool = kinds.switch(default=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +57,8 @@ class Command:
         name: String, such as `"train"`.
         doc: What it does: the text of `--help`.
         groups: Tuple of dataclasses of settings, see `app.config`.
-        words: Names of the words that must follow the command. A last name in
-            brackets, `"[paths...]"`, stands for any number.
+        words: Names of the words that must follow the command; a last one in
+            brackets, `"[paths...]"`, is any number of them.
         examples: Tuple of strings, command lines without `python -m`.
         first: The flags that `--help` shows. Defaults to the first group's.
         continues: Whether the same command goes on with what it has done.
@@ -126,29 +124,25 @@ class Command:
 
         `layers` is a list of (origin, list of strings), the weakest first.
         """
-        parsed = self.define()
-        origins, words = dict.fromkeys(parsed, DEFAULT), []
+        parsed, words = self.define(), []
+        origins = dict.fromkeys(parsed, DEFAULT)
         for origin, layer in layers:
             for name in parsed:
                 # So that conditions add up within a layer only.
                 parsed[name].present = 0
             try:
-                _, *more = parsed([self.name, *layer])
+                _, *words = parsed([self.name, *layer])
+                if words and origin != COMMAND_LINE:
+                    raise ValueError(f"--name=value expected, not {words[0]!r}")
             except flags.UnrecognizedFlagError as error:
-                name = error.flagname
-                close = did_you_mean(f"--{name}", [f"--{n}" for n in parsed])
+                name = f"--{error.flagname}"
+                close = did_you_mean(name, [f"--{known}" for known in parsed])
                 raise ConfigError(
-                    f"Unknown flag --{name}.{close} --helpfull lists all. "
+                    f"Unknown flag {name}.{close} --helpfull lists all. "
                     f"({origin})"
                 ) from None
             except (flags.Error, ValueError) as error:
                 raise ConfigError(f"{error} ({origin})") from None
-            if more and origin != COMMAND_LINE:
-                raise ConfigError(
-                    "Expected a line --name=value, a comment or nothing. "
-                    f"Received: {more[0]!r} ({origin})"
-                )
-            words += more
             present = [name for name in parsed if parsed[name].present]
             origins |= dict.fromkeys(present, origin)
         values = {name: parsed[name].value for name in parsed}
@@ -210,12 +204,12 @@ class Line:
 
     def refuse_typed(self, names, why):
         """Raises for flags that go unread, but not for those in files."""
-        typed = (n for n in names if self.origins.get(n) == COMMAND_LINE)
-        for name in typed:
-            raise ConfigError(
-                f"--{name} {why}; leave it out. Received: "
-                f"{flag_text(name, self.values[name])}"
-            )
+        for name in names:
+            if self.origins.get(name) == COMMAND_LINE:
+                given = flag_text(name, self.values[name])
+                raise ConfigError(
+                    f"--{name} {why}; leave it out. Received: {given}"
+                )
 
     def describe(self):
         """Returns every flag with its value and origin, for --print_config."""
@@ -252,9 +246,9 @@ def flags_as_text(config):
     ]
     for group in TRAINING:
         lines += ["", f"# {_title(group)}"]
-        names = [field.name for field in dataclasses.fields(group)]
-        set_ = [name for name in names if values[name] is not None]
-        lines += [flag_text(name, values[name]) for name in set_]
+        for field in dataclasses.fields(group):
+            if values[field.name] is not None:
+                lines.append(flag_text(field.name, values[field.name]))
     return "\n".join(lines) + "\n"
 
 

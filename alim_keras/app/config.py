@@ -20,9 +20,6 @@ from alim_keras.app.values import switch
 from alim_keras.app.values import text
 from alim_keras.app.values import trained_part
 from alim_keras.app.values import whole
-from alim_keras.errors import ConfigError
-from alim_keras.errors import did_you_mean
-
 
 _LAYOUTS = tuple(
     "auto list wide long multi_hot counts probabilities complementary".split()
@@ -351,19 +348,13 @@ class Config:
         return cls().replace(**{name: values[name] for name in cls().as_dict()})
 
     def replace(self, **values):
-        """Returns a copy with other values, each under its flag's name.
-
-        Raises:
-            ConfigError: There is no such setting.
-        """
+        """Returns a copy with other values, each under its flag's name."""
         groups = {}
         for name, group in vars(self).items():
             mine = {k: values.pop(k) for k in vars(group).keys() & values}
             groups[name] = dataclasses.replace(group, **mine)
-        for name in values:
-            near = did_you_mean(name, self.as_dict())
-            raise ConfigError(f"There is no setting {name}.{near}")
-        return Config(**groups)
+        # What is left is the name of no setting: a TypeError.
+        return Config(**groups, **values)
 
     def as_dict(self):
         """Returns a flat dict from a flag's name to its value."""

@@ -12,7 +12,6 @@ from absl import flags
 
 from alim_keras.data import known_data
 from alim_keras.errors import check_number
-from alim_keras.errors import did_you_mean
 from alim_keras.errors import wanted_number
 
 _WORDS = {
@@ -28,14 +27,12 @@ _NOISE_RATES = ("oracle", "auto", "votes", "annotated")
 class Parser(flags.ArgumentParser):
     """Turns the text of a flag into its value.
 
-    `convert` returns None for a text that does not fit; `words` are some that
-    do, for suggestions.
+    `convert` returns None for a text that does not fit.
     """
 
-    def __init__(self, convert, syntactic_help, words=()):
+    def __init__(self, convert, syntactic_help):
         self.convert = convert
         self.syntactic_help = syntactic_help
-        self.words = words
 
     def parse(self, argument):
         """Returns the value; ValueError with what was expected, if none."""
@@ -46,19 +43,41 @@ class Parser(flags.ArgumentParser):
         # A line break would split the value when run.flags is read again.
         value = self.convert(text) if len(text.splitlines()) == 1 else None
         if value is None:
-            near = did_you_mean(text, self.words)
-            raise ValueError(f"expected {self.syntactic_help}.{near}")
+            raise ValueError(f"expected {self.syntactic_help}")
         return value
 
 
-def _kind(convert, expected, words=()):
+def _kind(convert, expected):
     """Returns a function from a default to a field with such a value."""
 
     def field(default=None):
-        parser = Parser(convert, expected, words)
+        parser = Parser(convert, expected)
         return dataclasses.field(default=default, metadata={"parser": parser})
 
     return field
+
+
+def number(default, words=(), **bounds):
+    """Returns a field with a number of `check_number`, or one of some words."""
+    expected = " or ".join((wanted_number(**bounds), *words))
+    convert = functools.partial(_number, words=words, **bounds)
+    return _kind(convert, expected)(default)
+
+
+def choice(default, words):
+    """Returns a field with one of some words."""
+    convert = {word: word for word in words}.get
+    return _kind(convert, "|".join(words))(default)
+
+
+def _number(text, words=(), whole=False, **bounds):
+    if text in words:
+        return text
+    try:
+        value = int(text) if whole else float(text)
+        return check_number("value", value, whole=whole, **bounds)
+    except ValueError:
+        return None
 
 
 def _absolute(path):
@@ -77,9 +96,9 @@ def _code(text):
 
 
 def _network(text):
-    name = text.removeprefix("hub:")
     if text.lower().endswith(".keras"):
         return _absolute(text)
+    name = text.removeprefix("hub:")
     is_place = name != text or os.sep in name
     is_folder = is_place and os.path.isdir(_absolute(name))
     return f"hub:{_absolute(name)}" if is_folder else text
@@ -100,33 +119,10 @@ def _dataset(text):
 
 
 def _noise_rate(text):
-    word, colon, file = text.partition(":")
+    word, _, file = text.partition(":")
     if word == "annotated" and file.strip():
         return f"annotated:{_absolute(file.strip())}"
-    return _number_or_word(text, _NOISE_RATES, low=0, high=1)
-
-
-def _number_or_word(text, words, whole=False, **bounds):
-    if text in words:
-        return text
-    try:
-        value = int(text) if whole else float(text)
-        return check_number("value", value, whole=whole, **bounds)
-    except ValueError:
-        return None
-
-
-def number(default, words=(), **bounds):
-    """Returns a field with a number of `check_number`, or one of some words."""
-    expected = " or ".join((wanted_number(**bounds), *words))
-    convert = functools.partial(_number_or_word, words=words, **bounds)
-    return _kind(convert, expected, words)(default)
-
-
-def choice(default, words):
-    """Returns a field with one of some words."""
-    convert = {word: word for word in words}.get
-    return _kind(convert, "|".join(words), words)(default)
+    return _number(text, _NOISE_RATES, low=0, high=1)
 
 
 whole = functools.partial(number, whole=True)
@@ -139,7 +135,5 @@ trained_part = _kind(_trained_part, "none, all, last:K or after:E")
 code = _kind(_code, "name or FILE.py:NAME")
 dataset = _kind(_dataset, "name, table, .npz file or folder")
 noise_rate = _kind(
-    _noise_rate,
-    f"a number in [0, 1], {', '.join(_NOISE_RATES)}[:FILE]",
-    _NOISE_RATES,
+    _noise_rate, f"a number in [0, 1], {', '.join(_NOISE_RATES)}[:FILE]"
 )
