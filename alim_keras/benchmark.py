@@ -78,9 +78,6 @@ def make_turns(config, training):
     keras.config.set_dtype_policy(config.machine.precision)
     model = build.model(config, training)
     build.compile_model(config, model)
-    batches = build.train_batches(config, training)
-    steps = len(training.trained) // config.train.batch_size
-
     backbone, *_ = build.backbone_of(config, training)
     width, classes = backbone.output_shape[-1], training.num_classes
     network = keras.Sequential([backbone, classifier_head(width, classes)])
@@ -91,8 +88,7 @@ def make_turns(config, training):
             weight_decay=config.train.weight_decay or None,
         ),
         keras.losses.CategoricalCrossentropy(from_logits=True),
-        jit_compile=config.machine.jit_compile
-        or keras.config.backend() == "jax",
+        jit_compile=model.jit_compile,
     )
     size, shape = config.train.batch_size, build.image_shape(config, training)
     images = keras.random.normal((size, *shape), seed=0)
@@ -107,7 +103,8 @@ def make_turns(config, training):
         def __getitem__(self, step):
             return images, labels
 
-    count = max(1, min(_STEPS, steps // 2))
+    batches = build.train_batches(config, training)
+    count = max(1, min(_STEPS, len(training.trained) // size // 2))
     return {
         "alim": _turn(model, batches, count),
         "plain": _turn(network, OneBatch(), count),
@@ -120,24 +117,18 @@ def _turn(model, data, count):
     It trains for two epochs of `count` steps and times the second: in the
     first the pipeline comes up to speed.
     """
-    import keras
-
-    times = []
-
-    def end(epoch, logs=None):
-        # Reading a weight waits until the last step has written it.
-        model.trainable_variables[-1].numpy()
-        times.append(time.perf_counter())
-
-    timer = keras.callbacks.LambdaCallback(
-        lambda epoch, logs: times.append(time.perf_counter()), end
-    )
+    from alim_keras.callbacks import EpochTimer
 
     def run():
-        model.fit(
-            data, epochs=2, steps_per_epoch=count, verbose=0, callbacks=[timer]
+        done = model.fit(
+            data,
+            epochs=2,
+            steps_per_epoch=count,
+            verbose=0,
+            callbacks=[EpochTimer(count)],
         )
-        return (times[-1] - times[-2]) / count
+        # Of `count` images that it was told.
+        return 1 / done.history["images_per_second"][-1]
 
     run()  # Compiles.
     return run
