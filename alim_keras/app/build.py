@@ -10,6 +10,7 @@ import numpy as np
 from alim_keras import augment
 from alim_keras import backend
 from alim_keras import callbacks
+from alim_keras import data
 from alim_keras import draws
 from alim_keras import layers
 from alim_keras import methods
@@ -21,9 +22,6 @@ from alim_keras.app import features
 from alim_keras.app import load
 from alim_keras.app.config import Config
 from alim_keras.app.run_folder import RunFolder
-from alim_keras.data import TrainingSet
-from alim_keras.data import eval_dataset
-from alim_keras.data import train_dataset
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 
@@ -43,7 +41,7 @@ def model(config, training, restored=False):
     """
     method = methods.find_method(config.method.method)
     arguments, options = common_arguments(config, training, restored)
-    options |= {"name": method.__name__.lower(), **method_arguments(config)}
+    options |= method_arguments(config)
     try:
         built = method(*arguments, **options)
     except (TypeError, ValueError) as error:
@@ -61,16 +59,25 @@ def model(config, training, restored=False):
 def common_arguments(config, training, restored=False):
     """Returns the arguments of every method, by place and by name."""
     backbone, mean, std = backbone_of(config, training, restored)
+    classes, examples = training.num_classes, len(training.trained)
+    table = config.machine.table
+    if table == "sparse":
+        table = layers.SparsePseudoLabelTable(
+            examples,
+            classes,
+            max_set_size=int(training.sets.sizes.max()),
+            name="pseudo_label_table",
+        )
     options = {
-        "views": views(config, training),
+        "views": _views(config, training),
         "mean": mean,
         "std": std,
-        "table": table(config, training),
+        "table": table,
         "weight_decay": config.train.weight_decay,
         "folds": config.method.head_folds or 0,
         "seed": config.run.seed,
     }
-    return (backbone, training.num_classes, len(training.trained)), options
+    return (backbone, classes, examples), options
 
 
 def backbone_of(config, training, restored=False):
@@ -78,7 +85,7 @@ def backbone_of(config, training, restored=False):
     pretrained = features.backbone_of(config, training)
     if training.backbone is not None:
         unit = networks.unit_features(training.images.shape[-1])
-        return unit, list(training.mean), list(training.std)
+        return unit, training.mean, training.std
     if pretrained is not None:
         backbone = pretrained.build(not restored)
         word, _, count = (config.method.train_backbone or "").partition(":")
@@ -95,14 +102,13 @@ def backbone_of(config, training, restored=False):
         config.method.width,
         None if restored else config.method.weights,
     )
-    # A network with preprocessing of its own wants [0, 255] untouched.
-    mean, std = 0.0, 1.0 / 255.0
     if is_normalised:
-        mean, std = training.mean, training.std
-    return backbone, np.asarray(mean).tolist(), np.asarray(std).tolist()
+        return backbone, training.mean, training.std
+    # A network with preprocessing of its own wants [0, 255] untouched.
+    return backbone, 0.0, 1.0 / 255.0
 
 
-def views(config, training):
+def _views(config, training):
     """Returns the weak and strong augmentation."""
     side = image_shape(config, training)[:2]
     seed, chosen = config.run.seed, config.views
@@ -111,20 +117,20 @@ def views(config, training):
     if chosen.augmentation == "autoaugment":
         # Margin and square as published for 32 pixels, in proportion.
         return augment.AutoAugmentViews(
-            image_size=side,
-            seed=seed,
+            side,
             padding=round(min(side) / 8),
             flip=chosen.flip,
             cutout=round(min(side) / 2),
+            seed=seed,
         )
     return augment.Views(
-        image_size=side,
-        seed=seed,
+        side,
         crop_scale=(chosen.crop_scale, 1.0),
         flip=chosen.flip,
         jitter=chosen.jitter,
         num_operations=chosen.strong_operations,
         cutout=chosen.cutout,
+        seed=seed,
     )
 
 
@@ -137,17 +143,6 @@ def image_shape(config, training):
     if config.data.image_size and training.kind == "images":
         height = width = config.data.image_size
     return height, width, channels
-
-
-def table(config, training):
-    """Returns the pseudo-label table of the trained rows."""
-    size = (len(training.trained), training.num_classes)
-    if config.machine.table == "dense":
-        return layers.PseudoLabelTable(*size, name="pseudo_label_table")
-    largest = int(training.sets.sizes.max())
-    return layers.SparsePseudoLabelTable(
-        *size, max_set_size=largest, name="pseudo_label_table"
-    )
 
 
 def network_name(config, training):
@@ -230,7 +225,7 @@ def learning_rate(config, epochs=None):
 def train_batches(config, training):
     """Returns the training batches of this process."""
     rows = training.trained
-    return train_dataset(
+    return data.train_dataset(
         training.images[rows],
         training.sets.take(rows),
         batch_size=config.train.batch_size,
@@ -242,7 +237,7 @@ def train_batches(config, training):
 def eval_batches(training, rows):
     """Returns batches of training images and their candidate sets."""
     sets = training.sets.take(rows)
-    return eval_dataset(training.images[rows], sets, training.num_classes)
+    return data.eval_dataset(training.images[rows], sets, training.num_classes)
 
 
 def run_callbacks(config, folder, training, finished_epochs, noise_rate):
@@ -311,9 +306,8 @@ def evaluations(config, training):
 
 def test_batches(training):
     """Returns batches of test images and their labels."""
-    return eval_dataset(
-        training.test_images, training.test_labels, training.num_classes
-    )
+    images, labels = training.test_images, training.test_labels
+    return data.eval_dataset(images, labels, training.num_classes)
 
 
 def check(config, replicas=1):
@@ -376,7 +370,7 @@ class OpenRun:
 
     folder: RunFolder
     config: Config
-    training: TrainingSet
+    training: data.TrainingSet
     model: keras.Model
     epoch: int
 

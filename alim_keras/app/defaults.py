@@ -179,93 +179,80 @@ class _Rules:
         self.is_photo = training.kind == "images"
         self.is_colour = self.is_photo and training.images.shape[-1] == 3
         noun = "photos" if self.is_colour else "images"
-        self.is_tuned = bool(epochs_frozen(values.get("train_backbone")))
         self.what = f"{self.count:,} {noun if self.is_photo else 'items'}"
+        self.is_tuned = bool(epochs_frozen(values["train_backbone"]))
 
     def choose_all(self):
         """Chooses in an order in which rules find what they build on."""
-        is_frozen = self.is_photo and self._network()
         values = self.values
-        rate, decay = HEAD_LEARNING_RATE, HEAD_DECAY
+        is_frozen = self.is_photo and self._network()
         if is_frozen:
-            lam, why = HEAD_LAM, "on frozen features it beat the adaptive one"
-            if shared_votes(self.training) is not None:
-                lam, rate, decay = STANDARD["lam"], 2 * rate, decay / 2
-                why = "the votes of several people give the noise rate"
-            if values["noise_rate"] is None:
-                self._choose("lam", lam, why)
-            self._choose("method", HEAD_METHOD, "a head needs no contrast loss")
-            folds, why = HEAD_FOLDS, "heads that did not see an item judge it"
-            if values["network"] == STATISTICS:
-                folds, rate, decay = 0, HEAD_LEARNING_RATE / 2, HEAD_DECAY
-                why = "on so weak features folds lose more than they gain"
-            self._choose("head_folds", folds, why)
+            rate, decay = self._head()
         if self.is_colour and (self.is_tuned or not is_frozen):
             self._choose("flip", 0.5, "a mirrored photo shows the same class")
-        self._holdout()
+        # Nothing looks at it: folds judge, or lambda is no estimate's.
+        is_idle = values["head_folds"] or values["lam"] == HEAD_LAM
+        if is_idle and values["select"] == "last":
+            self._choose("holdout", 0.0, "nothing needs a held-out part")
+        self._choose("holdout", STANDARD["holdout"])
         trained = self.count - round(self.count * values["holdout"])
-        steps = self._batch_size(trained)
+        most = 2 ** int(math.log2(max(trained / STEPS_AN_EPOCH, 1)))
+        size = min(max(most, SMALLEST_BATCH), LARGEST_BATCH, trained)
+        self._choose("batch_size", size, f"steps an epoch: {trained // size}")
         if self.is_tuned:
-            self.reasons["not a setting: it was given"] = (
-                f"train_backbone: {values['train_backbone']}: first the head "
-                "on frozen features, in a run RUN_DIR-frozen; then, as below:"
-            )
-            why = "the frozen run before has settled the labels"
-            self._choose("epochs", TUNE_EPOCHS, why)
-            self._choose("warmup_epochs", 0)
-            share = values["batch_size"] / STANDARD["batch_size"]
-            tenth = float(f"{TUNE_LEARNING_RATE * share:.1e}")
-            why = "a tenth of a new network's with such batches"
-            self._choose("learning_rate", tenth, why)
-        self._epochs(is_frozen, steps)
+            self._tuning()
         if is_frozen:
+            self._choose("epochs", HEAD_EPOCHS, "a head has settled by then")
             self._choose("learning_rate", rate, "a linear head's")
-            self._choose(
-                "weight_decay",
-                float(f"{decay / trained**0.75:.1e}"),
-                f"{decay} / {trained:,}^0.75: with less, pseudo labels fit "
-                "their own set",
-            )
+            why = f"{decay} / {trained:,}^0.75: with less, pseudo labels fit "
+            decay = float(f"{decay / trained**0.75:.1e}")
+            self._choose("weight_decay", decay, f"{why}their own set")
+        fewest, most = SCRATCH_EPOCHS
+        steps = max(1, trained // values["batch_size"])
+        epochs = min(max(round(SCRATCH_STEPS / steps), fewest), most)
+        why = f"about {SCRATCH_STEPS:,} steps, and {fewest} to {most} epochs"
+        self._choose("epochs", epochs, why)
+        why = f"{WARMUP_SHARE:.0%} of the epochs; then ALIM acts"
+        self._choose("warmup_epochs", _warmup(values["epochs"]), why)
         for name, value in STANDARD.items():
             self._choose(name, value)
 
     def _choose(self, name, value, why=None, shown=None):
-        """Sets what is None; a setting that there is not is passed over."""
-        if self.values.get(name, value) not in (None, "auto"):
-            return
-        self.values[name] = value
-        line = why and f"{name}: {value if shown is None else shown}: {why}"
-        self.reasons[name] = line
+        """Sets what is None."""
+        if self.values[name] in (None, "auto"):
+            self.values[name] = value
+            shown = value if shown is None else shown
+            self.reasons[name] = why and f"{name}: {shown}: {why}"
 
-    def _holdout(self):
-        values = self.values
-        # Nothing looks at it: folds judge, or lambda is no estimate's.
-        is_idle = values.get("head_folds") or values["lam"] == HEAD_LAM
-        if is_idle and values["select"] == "last":
-            self._choose("holdout", 0.0, "nothing needs a held-out part")
-        self._choose("holdout", STANDARD["holdout"])
+    def _head(self):
+        """Chooses for a head; returns its rate, and its decay before N."""
+        rate, decay = HEAD_LEARNING_RATE, HEAD_DECAY
+        lam, why = HEAD_LAM, "on frozen features it beat the adaptive one"
+        if shared_votes(self.training) is not None:
+            lam, rate, decay = STANDARD["lam"], 2 * rate, decay / 2
+            why = "the votes of several people give the noise rate"
+        if self.values["noise_rate"] is None:
+            self._choose("lam", lam, why)
+        self._choose("method", HEAD_METHOD, "a head needs no contrast loss")
+        folds, why = HEAD_FOLDS, "heads that did not see an item judge it"
+        if self.values["network"] == STATISTICS:
+            folds, rate, decay = 0, HEAD_LEARNING_RATE / 2, HEAD_DECAY
+            why = "on so weak features folds lose more than they gain"
+        self._choose("head_folds", folds, why)
+        return rate, decay
 
-    def _batch_size(self, trained):
-        most = 2 ** int(math.log2(max(trained / STEPS_AN_EPOCH, 1)))
-        size = min(max(most, SMALLEST_BATCH), LARGEST_BATCH, trained)
-        steps = trained // size
-        self._choose("batch_size", size, f"steps an epoch: {steps}")
-        return max(1, trained // self.values["batch_size"])
-
-    def _epochs(self, is_frozen, steps):
-        if is_frozen:
-            self._choose("epochs", HEAD_EPOCHS, "a head has settled by then")
-        fewest, most = SCRATCH_EPOCHS
-        self._choose(
-            "epochs",
-            min(max(round(SCRATCH_STEPS / steps), fewest), most),
-            f"about {SCRATCH_STEPS:,} steps, and {fewest} to {most} epochs",
+    def _tuning(self):
+        self.reasons["not a setting: it was given"] = (
+            f"train_backbone: {self.values['train_backbone']}: first the head "
+            "on frozen features, in a run RUN_DIR-frozen; then, as below:"
         )
-        self._choose(
-            "warmup_epochs",
-            _warmup(self.values["epochs"]),
-            f"{WARMUP_SHARE:.0%} of the epochs; then ALIM acts",
-        )
+        why = "the frozen run before has settled the labels"
+        self._choose("epochs", TUNE_EPOCHS, why)
+        self._choose("warmup_epochs", 0)
+        share = self.values["batch_size"] / STANDARD["batch_size"]
+        tenth = float(f"{TUNE_LEARNING_RATE * share:.1e}")
+        why = "a tenth of a new network's with such batches"
+        self._choose("learning_rate", tenth, why)
 
     def _network(self):
         """Chooses a network; returns whether it is frozen."""
@@ -290,23 +277,18 @@ class _Rules:
             few = f"it has seen far more than these {self.what}"
         named = f"a head learns on the features of {backbone.name[:30]}"
         self._choose("train_backbone", "none", None if is_free else named)
-        part = values.get("train_backbone", "none")
-        is_frozen = part == "none" or self.is_tuned
+        is_frozen = values["train_backbone"] == "none" or self.is_tuned
         if is_free:
             values["weights"] = None if backbone.path else "imagenet"
-            how = "frozen " if is_frozen else ""
-            self._choose(
-                "network",
-                backbone.path or backbone.name,
-                few,
-                f"{how}{backbone.name[:30]} ({backbone.dim:,} features)",
-            )
+            shown = f"{backbone.name[:30]} ({backbone.dim:,} features)"
+            shown = f"{'frozen ' if is_frozen else ''}{shown}"
+            chosen = backbone.path or backbone.name
+            self._choose("network", chosen, few, shown)
         return is_frozen
 
     def _without_weights(self, is_free):
         """Chooses where weights are missing; returns whether it is frozen."""
-        is_few = is_free and self.count < FEWEST_TO_TRAIN
-        if is_few:
+        if is_free and self.count < FEWEST_TO_TRAIN:
             why = f"a head on colours and edges: {self.what} train no network"
             self._choose("network", STATISTICS, why)
             self._choose("train_backbone", "none")
