@@ -117,10 +117,10 @@ def check_number(
     Args:
         name: The argument's name, for the message.
         value: What the user gave. NaN and infinity are refused.
-        low: Smallest allowed value.
-        high: Largest allowed value.
-        low_open: Whether `low` itself is refused. Defaults to `False`.
-        high_open: Whether `high` itself is refused. Defaults to `False`.
+        low: Smallest allowed value; with `low_open` it is itself refused.
+        high: Largest allowed value; likewise with `high_open`.
+        low_open: Defaults to `False`.
+        high_open: Defaults to `False`.
         whole: Whether only whole numbers are allowed. Defaults to `False`.
         count: How many numbers are expected. Defaults to None, a single one.
         optional: Whether None is allowed, and returned. Defaults to `False`.

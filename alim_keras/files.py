@@ -1,4 +1,4 @@
-"""Writing files so that nothing half-written stays behind."""
+"""Writing files wholly, or not at all."""
 
 import contextlib
 import hashlib
@@ -22,12 +22,7 @@ def check_is_no_folder(path, name="path"):
 
 
 def write_atomically(path, content):
-    """Writes text or bytes to `path`: wholly, or not at all.
-
-    Args:
-        path: File to write; its folder is made if missing.
-        content: `str` (written as UTF-8) or `bytes`.
-    """
+    """Writes `str`, as UTF-8, or `bytes` to `path`; see `replacing`."""
     if isinstance(content, str):
         content = content.encode("utf-8")
     with replacing(path) as file:
@@ -36,16 +31,10 @@ def write_atomically(path, content):
 
 @contextlib.contextmanager
 def replacing(path):
-    """Opens a file that takes the place of `path` once the block is done.
+    """Yields a binary file that takes the place of `path` after the block.
 
-    An error in the block leaves `path` as it was. File and folder are on the
-    disk when this returns.
-
-    Args:
-        path: File to write; its folder is made if missing.
-
-    Yields:
-        A binary file.
+    An error in the block leaves `path` as it was. Its folder is made if
+    missing; file and folder are on the disk when this returns.
     """
     check_is_no_folder(path)
     folder = os.path.dirname(os.path.abspath(path))
@@ -54,10 +43,7 @@ def replacing(path):
     try:
         with open(partial, "xb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-        _sync_folder(folder)
+        move_written(partial, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)
@@ -69,7 +55,13 @@ def move_written(path, target):
     with open(path, "rb") as file:
         os.fsync(file.fileno())
     os.replace(path, target)
-    _sync_folder(os.path.dirname(os.path.abspath(target)))
+    # The folder's names, too, where the system can.
+    with contextlib.suppress(OSError):
+        folder = os.open(os.path.dirname(os.path.abspath(target)), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def remove_partial(folder):
@@ -77,13 +69,11 @@ def remove_partial(folder):
 
     Only where no other process writes: behind the lock of a run folder.
     """
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
-        if name.startswith(PARTIAL):
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path)
-            else:
-                os.unlink(path)
+    for entry in list(os.scandir(folder)):
+        if entry.name.startswith(PARTIAL):
+            is_folder = entry.is_dir(follow_symlinks=False)
+            remove = shutil.rmtree if is_folder else os.unlink
+            remove(entry.path)
 
 
 def digest(path):
@@ -96,13 +86,3 @@ def weights_folder():
     """Returns the folder in which Keras keeps weights that it fetched."""
     home = os.path.expanduser(os.environ.get("KERAS_HOME", "~/.keras"))
     return os.path.join(home, "models")
-
-
-def _sync_folder(folder):
-    """Puts the names in a folder on the disk, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -12,6 +12,7 @@ from alim_keras import backend
 from alim_keras import callbacks
 from alim_keras import data
 from alim_keras import draws
+from alim_keras import errors
 from alim_keras import layers
 from alim_keras import methods
 from alim_keras import metrics
@@ -22,8 +23,6 @@ from alim_keras.app import features
 from alim_keras.app import load
 from alim_keras.app.config import Config
 from alim_keras.app.run_folder import RunFolder
-from alim_keras.errors import CheckpointError
-from alim_keras.errors import ConfigError
 
 # The log that --select looks at.
 _CRITERIA = {
@@ -36,8 +35,8 @@ _CRITERIA = {
 def model(config, training, restored=False):
     """Returns the method's model, not compiled.
 
-    `restored` says that a checkpoint will overwrite all weights, so that those
-    of `--weights` need not be at hand any more.
+    With `restored` a checkpoint will overwrite all weights, so those of
+    `--weights` need not be at hand any more.
     """
     method = methods.find_method(config.method.method)
     arguments, options = common_arguments(config, training, restored)
@@ -48,7 +47,8 @@ def model(config, training, restored=False):
         given = config.method.method_options
         if not given:
             raise
-        raise ConfigError(f"{error} (--method_options={given})") from error
+        why = f"{error} (--method_options={given})"
+        raise errors.ConfigError(why) from error
     if built.folds and training.copies is not None:
         groups = training.copies[training.trained]
         sizes = built.num_examples, built.folds, config.run.seed
@@ -156,8 +156,7 @@ def network_name(config, training):
 def method_arguments(config):
     """Returns the method's arguments that the settings give.
 
-    Flags that the method has no argument for are left out, those without a
-    value leave the method's own in force, and `--method_options` wins.
+    Those without a value leave its own in force; `--method_options` wins.
     """
     method, alim = methods.find_method(config.method.method), config.alim
     known = methods.arguments_of(method)
@@ -176,7 +175,7 @@ def method_arguments(config):
         arguments["scores_from"] = alim.scores
     elif alim.scores == "prototypes":
         why = f"--method={config.method.method} has no prototypes"
-        _refuse(why, scores=alim.scores)
+        _refuse(why, "scores", alim.scores)
     options = methods.parse_options(config.method.method_options, method)
     return {**arguments, **options}
 
@@ -208,9 +207,9 @@ def compile_model(config, built):
 
 
 def learning_rate(config, epochs=None):
-    """Returns the authors' cosine, a function of an epoch, from 0.
+    """Returns the authors' cosine: a function of an epoch, from 0.
 
-    The last epoch runs at a thousandth of the rate at the start.
+    The last epoch has a thousandth of the rate at the start.
     """
     epochs, rate = epochs or config.train.epochs, config.train.learning_rate
     floor = rate * 1e-3 if config.train.lr_schedule == "cosine" else rate
@@ -243,16 +242,16 @@ def eval_batches(training, rows):
 def run_callbacks(config, folder, training, finished_epochs, noise_rate):
     """Returns the run's callbacks, in the order in which they must act.
 
-    The guard comes before those that write, so that nothing is written after a
-    loss that is not a number; the checkpoint holds what all others did.
+    The guard comes before those that write, and the checkpoint, which holds
+    what all others did, last.
     """
-    steps = len(training.trained) // config.train.batch_size
+    size = config.train.batch_size
     chosen = [
-        callbacks.EpochTimer(steps * config.train.batch_size),
+        callbacks.EpochTimer(len(training.trained) // size * size),
         callbacks.NonFiniteGuard(),
         keras.callbacks.LearningRateScheduler(learning_rate(config)),
-        *alim(config, training, noise_rate),
-        *evaluations(config, training),
+        *_alim(config, training, noise_rate),
+        *_evaluations(training),
     ]
     if not backend.is_chief():
         # The others print and write.
@@ -266,7 +265,7 @@ def run_callbacks(config, folder, training, finished_epochs, noise_rate):
     ]
 
 
-def alim(config, training, noise_rate):
+def _alim(config, training, noise_rate):
     """Returns the ALIM callback in a list; empty without pseudo labels."""
     if not keeps_pseudo_labels(config):
         return []
@@ -290,17 +289,17 @@ def alim(config, training, noise_rate):
     return [callback]
 
 
-def evaluations(config, training):
+def _evaluations(training):
     """Returns the evaluations on held-out sets and on the test set."""
-    chosen, evaluation = [], callbacks.Evaluation
+    chosen = []
     if len(training.held_out):
         names = ("covering_rate", "approximated_accuracy")
         names = {name: f"holdout_{name}" for name in names}
         batches = eval_batches(training, training.held_out)
-        chosen.append(evaluation(batches, names))
+        chosen.append(callbacks.Evaluation(batches, names))
     if len(training.test_images):
         names = {"covering_rate": "test_accuracy", "loss": "test_loss"}
-        chosen.append(evaluation(test_batches(training), names))
+        chosen.append(callbacks.Evaluation(test_batches(training), names))
     return chosen
 
 
@@ -320,28 +319,25 @@ def check(config, replicas=1):
         _refuse(
             f"--method={config.method.method} keeps no pseudo labels, so ALIM "
             "has nothing to adjust; use another method, or --lam=0",
-            lam=alim.lam,
+            "lam",
+            alim.lam,
         )
     if train.select != "last" and not train.holdout:
-        _refuse(
-            f"--select={train.select} judges epochs by images held out of "
-            "training; add --holdout=0.1",
-            holdout=0,
-        )
+        why = f"--select={train.select} judges epochs by images held out of "
+        _refuse(f"{why}training; add --holdout=0.1", "holdout", 0)
     if machine.replicas and machine.distribute != "mirrored":
         why = "--replicas needs --distribute=mirrored"
-        _refuse(why, distribute=machine.distribute)
+        _refuse(why, "distribute", machine.distribute)
     if replicas > 1:
         # Mixup pairs the images of a replica.
         share = replicas * (2 if mixup_weight(config) else 1)
         if train.batch_size % share:
             why = f"{replicas} replicas need a multiple of {share} images"
-            _refuse(why, batch_size=train.batch_size)
+            _refuse(why, "batch_size", train.batch_size)
 
 
-def _refuse(why, **received):
-    ((name, value),) = received.items()
-    raise ConfigError(f"{why}. Received: --{name}={value}")
+def _refuse(why, name, value):
+    raise errors.ConfigError(f"{why}. Received: --{name}={value}")
 
 
 def describe(config, built, training, replicas):
@@ -358,8 +354,7 @@ def describe(config, built, training, replicas):
     if is_on and warmup >= epochs:
         text += (
             f"\nALIM stays off: --warmup_epochs={warmup} is as long as the "
-            f"training, --epochs={epochs}. Give fewer, such as "
-            f"--warmup_epochs={epochs // 4}."
+            f"training, --epochs={epochs}. Give fewer, such as {epochs // 4}."
         )
     return text
 
@@ -380,18 +375,20 @@ def settings(line, folder):
     options = line.options
     for name in ("run.flags", "candidates.npz"):
         if folder.existing(name) is None:
-            raise CheckpointError(
+            raise errors.CheckpointError(
                 f"There is no {name} in {folder.path}. The train command "
                 "with this --run_dir writes it again."
             )
-    moved = {"data_dir": options.data_dir, "images": options.images}
-    moved = {name: place for name, place in moved.items() if place}
     config = cli.read_flags(folder.read_text("run.flags"))
-    config = config.replace(run_dir=folder.path, **moved)
+    config = config.replace(
+        run_dir=folder.path,
+        data_dir=options.data_dir or config.data.data_dir,
+        images=options.images or config.table.images,
+    )
     code = {"method": config.method.method, "format": config.table.format}
     for name, value in code.items():
         if value and ":" in value and not options.trust_code:
-            raise ConfigError(
+            raise errors.ConfigError(
                 "The run's run.flags names code of its own, "
                 f"--{name}={value}, which would run with your rights. Read "
                 "it, then add --trust_code."
@@ -404,7 +401,7 @@ def open_run(line, lock=True):
     """Yields the `OpenRun` that a `cli.Line` names, and keeps it locked."""
     folder = RunFolder(line.words["run"])
     if not folder.checkpoint.exists():
-        raise CheckpointError(
+        raise errors.CheckpointError(
             f"There is no checkpoint in {folder.path}. Give the folder of a "
             "run that finished at least one epoch."
         )

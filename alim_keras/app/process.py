@@ -10,11 +10,7 @@ import traceback
 import warnings
 
 import alim_keras
-from alim_keras.errors import AlimError
-from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
-from alim_keras.errors import EnvironmentLacksError
-from alim_keras.errors import original
+from alim_keras import errors
 
 _UNEXPECTED, _INTERRUPTED = 1, 130
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -51,10 +47,9 @@ def run(command, main, arguments=None, keras=True):
                 print(text, end="", flush=True)
                 return 0
             is_asked = line.origins.get("backend", "default") != "default"
-            backend = values["backend"] if is_asked else None
-            set_environment(backend, verbose)
+            set_environment(values["backend"] if is_asked else None, verbose)
             if keras:
-                import_keras(backend, verbose)
+                import_keras(verbose)
             return main(line) or 0
     except BrokenPipeError:
         # A reader of stdout left early. Python would complain at its own end.
@@ -74,34 +69,29 @@ def explain(error, verbose=False):
     """Returns the exit code and the one line for an exception."""
     if isinstance(error, KeyboardInterrupt):
         return _INTERRUPTED, "interrupted"
-    if not isinstance(error, AlimError):
+    if not isinstance(error, errors.AlimError):
         # tf.data hands on the text of an error only.
-        error = original(error) or error
-    if isinstance(error, AlimError):
+        error = errors.original(error) or error
+    if isinstance(error, errors.AlimError):
         return error.exit_code, f"error: {_joined(error)}"
-    lacks = EnvironmentLacksError.exit_code
+    lacks, kind = errors.EnvironmentLacksError.exit_code, type(error).__name__
     # The frameworks' messages run to pages.
-    kind = type(error).__name__
     quote = textwrap.shorten(str(error), _LONGEST_QUOTE, placeholder=" ...")
     # By name: JAX has no class for it, and TensorFlow may not be loaded.
     is_full = kind == "ResourceExhaustedError" or "RESOURCE_EXHAUSTED" in quote
     if is_full or isinstance(error, MemoryError):
-        return lacks, (
-            "error: out of memory. A smaller --batch_size, --queue_size or "
-            f"--width needs less. ({quote})"
-        )
+        hint = "A smaller --batch_size, --queue_size or --width needs less."
+        return lacks, f"error: out of memory. {hint} ({quote})"
     package = (getattr(error, "name", None) or "alim_keras").split(".")[0]
     if isinstance(error, ModuleNotFoundError) and package != "alim_keras":
         # JAX is a user's choice and stands in no requirement.
         wanted = "jax" if package == "jax" else "-r requirements.txt"
-        return lacks, (
-            f"error: the package {package} is not installed: "
-            f"python -m pip install {wanted}"
-        )
+        hint = f"python -m pip install {wanted}"
+        return lacks, f"error: the package {package} is not installed: {hint}"
     if isinstance(error, OSError) and error.strerror:
         path = f": {error.filename}" if error.filename else ""
-        missing = isinstance(error, FileNotFoundError)
-        code = DataError.exit_code if missing else lacks
+        is_missing = isinstance(error, FileNotFoundError)
+        code = errors.DataError.exit_code if is_missing else lacks
         return code, f"error: {error.strerror}{path}"
     hint = "" if verbose else " (--verbose shows the traceback)"
     return _UNEXPECTED, f"unexpected error: {kind}: {quote}{hint}"
@@ -135,28 +125,19 @@ def set_environment(backend=None, verbose=False):
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
-def import_keras(backend=None, verbose=False):
+def import_keras(verbose=False):
     """Imports Keras without the messages of TensorFlow's C++ on stderr."""
-    if "keras" not in sys.modules:
-        # Ctrl-C is sometimes lost while TensorFlow is imported. A mask of this
-        # thread would not do: others receive the signal then.
-        received = []
-        quiet = contextlib.nullcontext() if verbose else without_stderr()
-        with _signals_to(lambda number, _: received.append(number)), quiet:
-            importlib.import_module("keras")
-            # Keras imports it on any backend, if installed, once a layer is
-            # copied.
-            with contextlib.suppress(ImportError):
-                importlib.import_module("tensorflow")
-        if received:
-            signal.raise_signal(received[0])
-    running = sys.modules["keras"].config.backend()
-    if backend not in (None, running):
-        raise ConfigError(
-            f"Keras was loaded with another backend, {running}, before the "
-            f"flag was read; set KERAS_BACKEND={backend} before this process "
-            f"starts. Received: --backend={backend}"
-        )
+    # Ctrl-C is sometimes lost while TensorFlow is imported. A mask of this
+    # thread would not do: others receive the signal then.
+    received = []
+    quiet = contextlib.nullcontext() if verbose else without_stderr()
+    with _signals_to(lambda number, _: received.append(number)), quiet:
+        importlib.import_module("keras")
+        # Keras imports it on any backend, if installed, once a layer is copied.
+        with contextlib.suppress(ImportError):
+            importlib.import_module("tensorflow")
+    if received:
+        signal.raise_signal(received[0])
 
 
 def _interrupt(*_):

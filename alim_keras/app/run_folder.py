@@ -16,6 +16,7 @@ import numpy as np
 
 import alim_keras
 from alim_keras import backend
+from alim_keras import errors
 from alim_keras import files
 from alim_keras.app import cli
 from alim_keras.app import defaults
@@ -23,9 +24,6 @@ from alim_keras.app.config import Config
 from alim_keras.callbacks import RunCheckpoint
 from alim_keras.data import CandidateSets
 from alim_keras.data.matching import list_images
-from alim_keras.errors import CheckpointError
-from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
 
 # Settings that may differ between a run and its continuation: they choose
 # where and how it runs, not what it computes.
@@ -74,9 +72,8 @@ class RunFolder:
         except FileNotFoundError:
             return None
         if not stat.S_ISREG(mode):
-            raise CheckpointError(
-                f"{path} must be a regular file, and no link, folder or device."
-            )
+            why = "must be a regular file, and no link, folder or device."
+            raise errors.CheckpointError(f"{path} {why}")
         return path
 
     @contextlib.contextmanager
@@ -94,7 +91,7 @@ class RunFolder:
             files.remove_partial(self.path)
             yield
         except BlockingIOError as error:
-            raise CheckpointError(
+            raise errors.CheckpointError(
                 f"Another process works in {self.path}. Wait for it, or give "
                 "this run its own --run_dir."
             ) from error
@@ -105,40 +102,32 @@ class RunFolder:
                 os.remove(self.file(".lock"))
                 os.rmdir(self.path)
 
-    def read_text(self, name):
-        """Returns the text of a file here, or None if it is missing."""
+    def _load(self, name, reader):
         path = self.existing(name)
         try:
-            return path and pathlib.Path(path).read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"{path} cannot be read: {error}") from error
+            return None if path is None else reader(path)
+        except (OSError, ValueError, TypeError) as error:
+            raise errors.CheckpointError(
+                f"{path} is damaged. Remove it: the train command with this "
+                f"--run_dir writes it again. ({errors.one_line(error)})"
+            ) from error
+
+    def read_text(self, name):
+        """Returns the text of a file here, or None if it is missing."""
+        return self._load(name, _text)
 
     def read(self, name):
         """Returns the dict in a JSON file here, or None if it is missing."""
-        text = self.read_text(name)
-        try:
-            return None if text is None else dict(json.loads(text))
-        except (ValueError, TypeError):
-            raise CheckpointError(
-                f"{self.file(name)} is damaged. Remove this file: the same "
-                "train command goes on without it and writes it again."
-            ) from None
+        return self._load(name, lambda path: dict(json.loads(_text(path))))
+
+    def candidates(self):
+        """Returns the `CandidateSets` of the run, or None if missing."""
+        return self._load("candidates.npz", CandidateSets.load)
 
     def write(self, name, content):
         """Writes a JSON file here, whole or not at all."""
         text = json.dumps(content, indent=2, allow_nan=False)
         files.write_atomically(self.file(name), text + "\n")
-
-    def candidates(self):
-        """Returns the `CandidateSets` of the run, or None if missing."""
-        path = self.existing("candidates.npz")
-        try:
-            return None if path is None else CandidateSets.load(path)
-        except DataError as error:
-            raise CheckpointError(
-                f"{path} is damaged ({error}). Remove it: the train command "
-                "with this --run_dir writes it again."
-            ) from error
 
     def begun(self):
         """Returns run.json if there is work here that could be spoilt."""
@@ -196,7 +185,7 @@ class RunFolder:
                 self._refuse(f"was started with other {content}")
 
     def _refuse(self, how, received=""):
-        raise CheckpointError(
+        raise errors.CheckpointError(
             f"The run in {self.path} {how}. Continue it with the same settings "
             f"and files, or choose another --run_dir.{received}"
         )
@@ -218,6 +207,10 @@ class RunFolder:
                 files.write_atomically(self.file(name), text)
 
 
+def _text(path):
+    return pathlib.Path(path).read_text(encoding="utf-8")
+
+
 def fingerprint(settings):
     """Returns six hexadecimal digits that stand for what settings compute."""
     fixed = {k: v for k, v in settings.items() if k not in FREE}
@@ -227,15 +220,15 @@ def fingerprint(settings):
 
 def check_agreement(config, folder, candidates):
     """Raises, in every process, unless all are set to do the same run."""
-    epochs = 0
+    mine = [int(fingerprint(config.as_dict()), 16)]
+    mine += [int(candidates.content_hash[:7], 16), 0]
     if folder.checkpoint.exists():
         folder.checkpoint.read_state()
-        epochs = folder.checkpoint.state["epochs"]
-    mine = (fingerprint(config.as_dict()), candidates.content_hash[:7])
-    everyones = backend.gather_processes([*(int(m, 16) for m in mine), epochs])
+        mine[-1] = folder.checkpoint.state["epochs"]
+    everyones = backend.gather_processes(mine)
     others = np.flatnonzero((everyones != everyones[0]).any(axis=1))
     if len(others):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"Worker {others[0]} has other settings, data or finished epochs "
             "than worker 0. Give all workers the same flags, data and version, "
             "and one --run_dir on a file system that they share."

@@ -18,9 +18,6 @@ _WORDS = {
     **dict.fromkeys(("true", "t", "1", "yes"), True),
     **dict.fromkeys(("false", "f", "0", "no"), False),
 }
-_TABLES = tuple(
-    ".csv .tsv .txt .jsonl .ndjson .json .parquet .npz .npy .xml".split()
-)
 _NOISE_RATES = ("oracle", "auto", "votes", "annotated")
 
 
@@ -114,8 +111,9 @@ def _dataset(text):
     name = known_data.plain_name(text)
     # Before a folder here, what everybody calls cifar10.
     is_here = os.path.exists(_absolute(text)) and name not in known_data.KNOWN
-    is_path = is_here or text.lower().endswith(_TABLES)
-    return _absolute(text) if is_path else name
+    # No name ends like a file, but a version may follow it.
+    is_file = os.path.splitext(text)[1][1:].isalpha()
+    return _absolute(text) if is_here or is_file else name
 
 
 def _noise_rate(text):
