@@ -55,14 +55,17 @@ def main(line):
             f"--method={method} --distribute={distribute}"
         )
     training = defaults.arranged(config, load.training_set(config))
-    samples = measure(make_turns(config, training), line.options.seconds)
-    print(json.dumps(record(config, training, samples), indent=1))
+    model = build.model(config, training)
+    turns = make_turns(model, config, training)
+    found = record(model, config, measure(turns, line.options.seconds))
+    found["network"] = build.network_name(config, training)
+    print(json.dumps(found, indent=1))
 
 
 # What is timed.
 
 
-def make_turns(config, training):
+def make_turns(model, config, training):
     """Returns a dict from a name to a function that times it once, in seconds.
 
     They are ALIM's step, and an ordinary step of its network on one batch of
@@ -70,14 +73,9 @@ def make_turns(config, training):
     """
     import keras
 
-    from alim_keras import backend
     from alim_keras.app import build
     from alim_keras.networks import classifier_head
 
-    backend.set_random_seed(config.run.seed)
-    keras.config.set_dtype_policy(config.machine.precision)
-    model = build.model(config, training)
-    build.compile_model(config, model)
     backbone, *_ = build.backbone_of(config, training)
     width, classes = backbone.output_shape[-1], training.num_classes
     network = keras.Sequential([backbone, classifier_head(width, classes)])
@@ -90,8 +88,8 @@ def make_turns(config, training):
         keras.losses.CategoricalCrossentropy(from_logits=True),
         jit_compile=model.jit_compile,
     )
-    size, shape = config.train.batch_size, build.image_shape(config, training)
-    images = keras.random.normal((size, *shape), seed=0)
+    size = config.train.batch_size
+    images = keras.random.normal((size, *model.image_shape), seed=0)
     labels = keras.ops.one_hot(np.arange(size) % classes, classes)
 
     class OneBatch(keras.utils.PyDataset):
@@ -149,27 +147,22 @@ def measure(turns, seconds):
             return samples
 
 
-def record(config, training, samples):
+def record(model, config, samples):
     """Returns what was found as a dict: medians, in seconds, and images/s.
 
     `efficiency` says how close ALIM's step comes to plain steps of its
-    network: the limit is `passes` of them and one forward pass, the key
-    encoder's, which is taken for a third of one.
+    network: the limit is one, or with mixup two of them, and one forward pass,
+    the key encoder's, which is taken for a third of one.
     """
-    from alim_keras.app import build
-
     seconds = {name: float(np.median(each)) for name, each in samples.items()}
-    passes = 2 if build.mixup_weight(config) else 1
+    limit = seconds["plain"] * ((2 if model.mixup_weight else 1) + 1 / 3)
+    size = config.train.batch_size
     return {
-        "network": build.network_name(config, training),
-        "image_shape": list(build.image_shape(config, training)),
+        "image_shape": list(model.image_shape),
         "rounds": len(samples["alim"]),
         "seconds": seconds,
-        "images_per_second": {
-            name: config.train.batch_size / each
-            for name, each in seconds.items()
-        },
-        "efficiency": seconds["plain"] * (passes + 1 / 3) / seconds["alim"],
+        "images_per_second": {n: size / each for n, each in seconds.items()},
+        "efficiency": limit / seconds["alim"],
     }
 
 

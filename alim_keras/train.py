@@ -80,8 +80,6 @@ def train(config, folder, scope, replicas=1, publish=True):
     are written, too. Returns the results on the chief, which alone writes;
     None elsewhere.
     """
-    import keras
-
     from alim_keras import backend
     from alim_keras.app import artefacts
     from alim_keras.app import build
@@ -118,11 +116,8 @@ def train(config, folder, scope, replicas=1, publish=True):
     noise_rate = noise.prepare(config, folder, training)
 
     # Model and optimizer.
-    backend.set_random_seed(config.run.seed)
-    keras.config.set_dtype_policy(config.machine.precision)
     with scope:
         model = build.model(config, training, is_restored)
-        build.compile_model(config, model)
     if first is not None:
         build.start_from(model, first)
     finished_epochs = folder.checkpoint.restore(model) if is_restored else 0

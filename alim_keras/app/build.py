@@ -33,11 +33,13 @@ _CRITERIA = {
 
 
 def model(config, training, restored=False):
-    """Returns the method's model, not compiled.
+    """Returns the method's model, compiled.
 
     With `restored` a checkpoint will overwrite all weights, so those of
     `--weights` need not be at hand any more.
     """
+    backend.set_random_seed(config.run.seed)
+    keras.config.set_dtype_policy(config.machine.precision)
     method = methods.find_method(config.method.method)
     arguments, options = common_arguments(config, training, restored)
     options |= method_arguments(config)
@@ -53,6 +55,7 @@ def model(config, training, restored=False):
         groups = training.copies[training.trained]
         sizes = built.num_examples, built.folds, config.run.seed
         built.fold.assign(draws.folds(*sizes, groups))
+    compile_model(config, built)
     return built
 
 
@@ -69,7 +72,7 @@ def common_arguments(config, training, restored=False):
             name="pseudo_label_table",
         )
     options = {
-        "views": _views(config, training),
+        "views": _views(config, training, backbone.input_shape[1:3]),
         "mean": mean,
         "std": std,
         "table": table,
@@ -96,11 +99,13 @@ def backbone_of(config, training, restored=False):
             scale = None if restored else (training.mean, training.std)
             backbone = networks.with_unit_features(backbone, scale)
         return backbone, 0.0, 1.0 / 255.0
+    shape = training.images.shape[1:]
+    if config.data.image_size and training.kind == "images":
+        shape = (config.data.image_size, config.data.image_size, shape[-1])
+    name, width = network_name(config, training), config.method.width
+    weights = None if restored else config.method.weights
     backbone, is_normalised = networks.make_backbone(
-        network_name(config, training),
-        image_shape(config, training),
-        config.method.width,
-        None if restored else config.method.weights,
+        name, shape, width, weights
     )
     if is_normalised:
         return backbone, training.mean, training.std
@@ -108,9 +113,8 @@ def backbone_of(config, training, restored=False):
     return backbone, 0.0, 1.0 / 255.0
 
 
-def _views(config, training):
-    """Returns the weak and strong augmentation."""
-    side = image_shape(config, training)[:2]
+def _views(config, training, side):
+    """Returns the weak and strong augmentation, to height and width `side`."""
     seed, chosen = config.run.seed, config.views
     if training.kind == "features":
         return augment.FeatureViews(training.mean, training.std, seed=seed)
@@ -132,17 +136,6 @@ def _views(config, training):
         cutout=chosen.cutout,
         seed=seed,
     )
-
-
-def image_shape(config, training):
-    """Returns the shape `(H, W, channels)` the network works at."""
-    height, width, channels = training.images.shape[1:]
-    pretrained = features.backbone_of(config, training)
-    if pretrained is not None and training.backbone is None:
-        return pretrained.size, pretrained.size, 3
-    if config.data.image_size and training.kind == "images":
-        height = width = config.data.image_size
-    return height, width, channels
 
 
 def network_name(config, training):
@@ -206,12 +199,12 @@ def compile_model(config, built):
     built.optimizer.build(built.trainable_variables)
 
 
-def learning_rate(config, epochs=None):
+def learning_rate(config):
     """Returns the authors' cosine: a function of an epoch, from 0.
 
     The last epoch has a thousandth of the rate at the start.
     """
-    epochs, rate = epochs or config.train.epochs, config.train.learning_rate
+    epochs, rate = config.train.epochs, config.train.learning_rate
     floor = rate * 1e-3 if config.train.lr_schedule == "cosine" else rate
 
     def rate_of(epoch, _=None):
@@ -411,13 +404,11 @@ def open_run(line, lock=True):
 
 def reopened(config, folder):
     """Returns the `OpenRun` of a folder that is locked, and its `Config`."""
-    keras.config.set_dtype_policy(config.machine.precision)
     training = load.training_set(config, folder, reopen=True)
     training = defaults.arranged(config, training)
     training = features.at_own_size(config, training)
     training = features.frozen(config, training, folder)
     built = model(config, training, restored=True)
-    compile_model(config, built)
     folder.checkpoint.restore(built, "best")
     epoch = folder.checkpoint.state["best"]["epoch"]
     return OpenRun(folder, config, training, built, epoch)

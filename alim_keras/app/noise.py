@@ -206,7 +206,7 @@ def cross_fit(config, training, epochs):
             f"Out-of-fold network {next(count)}, epochs: {epochs}, items: "
             f"{len(rows):,}"
         )
-        rate = build.learning_rate(config, epochs)
+        rate = build.learning_rate(config.replace(epochs=epochs))
         model.fit(
             build.train_batches(config.replace(batch_size=size), part),
             epochs=epochs,
