@@ -17,20 +17,15 @@ import time
 
 import pandas as pd
 
+from alim_keras import errors
 from alim_keras import train
 from alim_keras.app import cli
 from alim_keras.app import load
 from alim_keras.app import process
+from alim_keras.app import values
 from alim_keras.app.config import TRAINING
 from alim_keras.app.config import Config
-from alim_keras.app.values import path
-from alim_keras.app.values import text
-from alim_keras.app.values import whole
 from alim_keras.data import known_data
-from alim_keras.errors import AlimError
-from alim_keras.errors import CheckpointError
-from alim_keras.errors import ConfigError
-from alim_keras.errors import NonFiniteError
 from alim_keras.files import write_atomically
 
 
@@ -51,11 +46,11 @@ class CompareConfig:
             there. Without it: runs/compare.
     """
 
-    methods: str = text("pico,pico+alim")
-    seeds: int = whole(3, low=1)
-    ambiguities: str | None = text()
-    noise_levels: str | None = text()
-    out: str | None = path()
+    methods: str = values.text("pico,pico+alim")
+    seeds: int = values.whole(3, low=1)
+    ambiguities: str | None = values.text()
+    noise_levels: str | None = values.text()
+    out: str | None = values.path()
 
 
 COMMAND = cli.Command(
@@ -136,16 +131,16 @@ def make_cells(line, out):
         "sets, --ambiguities and --noise_levels tell them apart",
     )
     if line.config.machine.distribute == "multi_worker":
-        raise ConfigError(
+        raise errors.ConfigError(
             "A comparison does not run in many workers. Received: "
             "--distribute=multi_worker"
         )
     columns = {os.path.splitext(os.path.basename(given or ""))[0]: {}}
     if not given:
-        values = [_values(line, own, flag) for flag, own in _LISTS.items()]
+        lists = [_listed(line, own, flag) for flag, own in _LISTS.items()]
         columns = {
             f"q={q:.12g} eta={eta:.12g}": {"ambiguity": q, "noise_level": eta}
-            for q, eta in itertools.product(*values)
+            for q, eta in itertools.product(*lists)
         }
     # Commas within brackets belong to a value.
     names = re.split(r",(?![^\[]*\])", line.options.methods)
@@ -169,7 +164,7 @@ def make_row(name, config):
 
     match = _ROW.fullmatch(name)
     if not match:
-        raise ConfigError(
+        raise errors.ConfigError(
             "A row must be NAME or NAME+alim, and may end with "
             f"[flag=value;flag=value]. Received: {name!r} in --methods"
         )
@@ -178,7 +173,7 @@ def make_row(name, config):
     for option in match[3].split(";") if match[3] else ():
         flag, _, value = option.strip().removeprefix("--").partition("=")
         if flag in _SHARED or flag in own:
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"--{flag} is not for one row alone, or is set twice: a row "
                 f"without +alim sets it, too. Received: {name} in --methods"
             )
@@ -191,7 +186,7 @@ def make_row(name, config):
     # Also refuses an unknown method.
     keeps_labels = build.keeps_pseudo_labels(config)
     if has_alim and (config.alim.lam == 0 or not keeps_labels):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"ALIM has nothing to adjust in {name}: it needs a method that "
             "keeps pseudo labels, and another lambda than 0. Received: "
             f"{name} in --methods, --lam={config.alim.lam}"
@@ -199,7 +194,7 @@ def make_row(name, config):
     return config
 
 
-def _values(line, own, flag):
+def _listed(line, own, flag):
     """Returns the values that a flag lists, or that of training's flag."""
     given = line.values[own]
     if given is None:
@@ -229,9 +224,9 @@ def run(cells, out):
             accuracy = train_cell(cell)["test_accuracy"]
         except Exception as error:
             # What is about the wish would end every other cell, too.
-            of_one = (NonFiniteError, CheckpointError)
+            of_one = (errors.NonFiniteError, errors.CheckpointError)
             is_of_one = has_trained or isinstance(error, of_one)
-            if isinstance(error, AlimError) and not is_of_one:
+            if isinstance(error, errors.AlimError) and not is_of_one:
                 raise
             failure, result = process.explain(error)
             code = code or failure
