@@ -60,6 +60,13 @@ def call(name, *arguments):
     return code, out.getvalue(), err.getvalue()
 
 
+def works(name, *arguments):
+    """Runs a command that ends with 0; returns its stdout."""
+    code, out, err = call(name, *arguments)
+    assert code == 0, err
+    return out
+
+
 def fails(name, *arguments):
     """Runs a command that fails; returns its exit code and its one line."""
     code, _, err = call(name, *arguments)
@@ -68,12 +75,17 @@ def fails(name, *arguments):
     return code, line
 
 
-def train_own(run_dir, table, *flags):
+def train_own(run_dir, table, *flags, how=call):
     """Trains on a table of `own.write_folder`; returns code, out and err."""
     if str(table).endswith("labels.csv"):
         flags = ("--none_of_these=unsure", *flags)
     places = (f"--run_dir={run_dir}", f"--dataset={table}")
-    return call("train", *OWN, *places, *flags)
+    return how("train", *OWN, *places, *flags)
+
+
+def trained_own(run_dir, table, *flags):
+    """Trains as `train_own` and must end with 0; returns its stdout."""
+    return train_own(run_dir, table, *flags, how=works)
 
 
 class _Stopped(Exception):

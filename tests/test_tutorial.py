@@ -24,37 +24,28 @@ def test_every_step_of_the_tutorial(repository, tmp_path):
         "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(repository),
     }
+    shells = {"sh": ("bash", "-ec"), "python": (sys.executable, "-c")}
     for language, step in steps:
-        command = ["bash", "-ec", step]
-        if language == "python":
-            command = [sys.executable, "-c", step]
         done = subprocess.run(
-            command,
+            [*shells[language], step],
             cwd=tmp_path,
             env=environment,
             capture_output=True,
             text=True,
-            check=False,
         )
         assert done.returncode == 0, (step, done.stdout, done.stderr)
     predicted = done.stdout.strip().splitlines()
     assert predicted[0].startswith("id,label,probability,label_2")
     assert len(predicted) == 2
 
-    truth = {
-        row["id"]: row["label"]
-        for row in own.read_rows(tmp_path / "digits" / "truth.csv")
-    }
+    truth = own.read_rows(tmp_path / "digits" / "truth.csv")
+    truth = {row["id"]: row["label"] for row in truth}
     first = own.read_rows(tmp_path / "first" / "labels.csv")
-    wrong = {
-        row["id"]
-        for row in first
-        if truth[row["id"]] not in json.loads(row["candidates"])
-    }
+    given = {row["id"]: json.loads(row["candidates"]) for row in first}
+    wrong = {name for name in given if truth[name] not in given[name]}
     called = {row["id"] for row in first if row["outside"] == "1"}
-    review = {
-        row["id"] for row in own.read_rows(tmp_path / "first" / "review.csv")
-    }
+    review = own.read_rows(tmp_path / "first" / "review.csv")
+    review = {row["id"] for row in review}
     # The page says 56, 54, 54 and 28 of 60; processors differ a little.
     assert len(first) == 600 and len(wrong) == 56 and len(review) == 60
     assert len(called & wrong) >= 50 and len(called - wrong) <= 3
@@ -66,13 +57,10 @@ def test_every_step_of_the_tutorial(repository, tmp_path):
     told = [row for row in second if row["source"] == "known"]
     assert {row["id"] for row in told} == review
     assert all(row["label"] == truth[row["id"]] for row in told)
-    people = {
-        row["annotator"]: row
-        for row in own.read_rows(tmp_path / "first" / "annotators.csv")
-    }
+    people = own.read_rows(tmp_path / "first" / "annotators.csv")
+    (ben,) = [row for row in people if row["annotator"] == "ben"]
     # He mixes up both, so either may come first.
-    mixed_up = ("one for seven", "seven for one")
-    assert any(text in people["ben"]["bias"] for text in mixed_up)
+    assert re.search("one for seven|seven for one", ben["bias"])
     assert (tmp_path / "first" / "report.html").stat().st_size < 5e6
 
 

@@ -10,8 +10,7 @@ def finished_run(tmp_path_factory):
     """The folder of a run of three epochs."""
     folder = tmp_path_factory.mktemp("runs") / "finished"
     flags = ("--epochs=3", "--select=aa", f"--run_dir={folder}")
-    code, _, err = commands.call("train", *commands.SMOKE, *flags)
-    assert code == 0, err
+    commands.works("train", *commands.SMOKE, *flags)
     return folder
 
 
@@ -29,8 +28,6 @@ def photos(tmp_path_factory):
 def own_run(photos, tmp_path_factory):
     """The folder of a finished run on that table, without any truth."""
     folder = tmp_path_factory.mktemp("own_run") / "run"
-    code, _, err = commands.train_own(
-        folder, photos / "labels.csv", f"--images={photos / 'photos'}"
-    )
-    assert code == 0, err
+    images = f"--images={photos / 'photos'}"
+    commands.trained_own(folder, photos / "labels.csv", images)
     return folder

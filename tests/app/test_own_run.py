@@ -20,14 +20,22 @@ def audited(own_run):
     """The same run, audited by folds into a folder of its own."""
     place = own_run / "by_folds"
     flags = (*FOLDS, "--review=7", f"--out={place}")
-    code, out, err = commands.call("audit", own_run, *flags)
-    assert code == 0, err
+    out = commands.works("audit", own_run, *flags)
     assert "network 1, epochs: 1, items: 48" in out
     return place
 
 
 def column(path, name):
     return [row[name] for row in own.read_rows(path)]
+
+
+def sets_of(photos):
+    """Returns the sets of the table by item."""
+    sets = {}
+    for row in own.read_rows(photos / "labels.csv"):
+        if row["label"] != "unsure":
+            sets.setdefault(row["image"], set()).add(row["label"])
+    return sets
 
 
 def test_without_truth_its_columns_are_empty_not_zero(own_run):
@@ -54,8 +62,7 @@ def test_a_continued_run_is_the_uninterrupted_one(own_run, photos, tmp_path):
     moved = shutil.copytree(photos / "photos", tmp_path / "moved")
     head, *rows = table.read_text(encoding="utf-8").splitlines()
     table.write_text("\n".join([head, *sorted(rows)]), encoding="utf-8")
-    code, _, err = commands.train_own(place, table, f"--images={moved}")
-    assert code == 0, err
+    commands.trained_own(place, table, f"--images={moved}")
     for name in ("labels.csv", "classes.csv"):
         assert (place / name).read_bytes() == (own_run / name).read_bytes()
     wanted = column(own_run / "metrics.csv", "loss")
@@ -63,12 +70,9 @@ def test_a_continued_run_is_the_uninterrupted_one(own_run, photos, tmp_path):
 
 
 def test_the_audit_of_folds(audited, photos):
-    rows, sets = own.read_rows(audited / "labels.csv"), {}
-    for row in own.read_rows(photos / "labels.csv"):
-        if row["label"] != "unsure":
-            sets.setdefault(row["image"], set()).add(row["label"])
+    rows = own.read_rows(audited / "labels.csv")
     found = {row["id"]: set(json.loads(row["candidates"])) for row in rows}
-    assert found == sets
+    assert found == sets_of(photos)
     for row in rows:
         assert row["source"] == "folds"
         given = json.loads(row["candidates"])
@@ -81,7 +85,7 @@ def test_the_audit_of_folds(audited, photos):
 
 
 def test_the_audit_of_the_run_itself(own_run, tmp_path):
-    assert commands.call("audit", own_run, f"--out={tmp_path}")[0] == 0
+    commands.works("audit", own_run, f"--out={tmp_path}")
     rows = own.read_rows(tmp_path / "labels.csv")
     # The rows of the table are what the training wrote.
     before = own.read_rows(own_run / "labels.csv")
@@ -92,18 +96,18 @@ def test_the_audit_of_the_run_itself(own_run, tmp_path):
 
 def test_export_leaves_the_audits_labels_alone(own_run, tmp_path):
     run_dir = shutil.copytree(own_run, tmp_path / "run")
-    assert commands.call("audit", run_dir, *FOLDS)[0] == 0
+    commands.works("audit", run_dir, *FOLDS)
     before = (run_dir / "labels.csv").read_bytes()
     # Somebody fills it in under another name.
     (run_dir / "review.csv").rename(run_dir / "known.csv")
     (run_dir / "report.html").unlink()
-    code, out, _ = commands.call("export", run_dir)
-    assert code == 0 and "labels.csv and classes.csv stay as they are" in out
+    out = commands.works("export", run_dir)
+    assert "labels.csv and classes.csv stay as they are" in out
     assert "Wrote saved_model, model.keras of epoch" in out
     assert (run_dir / "labels.csv").read_bytes() == before
     (run_dir / "labels.csv").unlink()
-    code, out, _ = commands.call("export", run_dir)
-    assert code == 0 and "model.keras, labels.csv, classes.csv of" in out
+    out = commands.works("export", run_dir)
+    assert "model.keras, labels.csv, classes.csv of" in out
     assert (run_dir / "labels.csv").read_bytes() != before
 
 
@@ -130,8 +134,7 @@ def test_known_labels_as_sets(photos, tmp_path):
     run_dir, known = tmp_path / "run", photos / "known.csv"
     images = f"--images={photos / 'photos'}"
     flags = (images, f"--known_labels={known}", "--known_as_sets")
-    code, _, err = commands.train_own(run_dir, photos / "labels.csv", *flags)
-    assert code == 0, err
+    commands.trained_own(run_dir, photos / "labels.csv", *flags)
     rows = own.read_rows(run_dir / "labels.csv")
     rows = [row for row in rows if row["source"] == "known"]
     truth = {row["id"]: row["label"] for row in own.read_rows(known)}
@@ -139,7 +142,7 @@ def test_known_labels_as_sets(photos, tmp_path):
     # What a person said is no test of the labels that are learnt.
     results = json.loads((run_dir / "results.json").read_text())
     assert results["pseudo_label_accuracy"] is None
-    assert commands.call("audit", run_dir, f"--out={tmp_path / 'o'}")[0] == 0
+    commands.works("audit", run_dir, f"--out={tmp_path / 'o'}")
 
 
 def test_feature_vectors_train_and_are_audited(tmp_path):
@@ -152,29 +155,23 @@ def test_feature_vectors_train_and_are_audited(tmp_path):
     np.savez(table, features=features, candidates=sets, labels=labels)
     run_dir = tmp_path / "run"
     flags = ("--epochs=20", "--learning_rate=0.02", "--lam=0")
-    code, _, err = commands.train_own(run_dir, table, *flags)
-    assert code == 0, err
+    commands.trained_own(run_dir, table, *flags)
     results = json.loads((run_dir / "results.json").read_text())
     assert results["pseudo_label_accuracy"] > 0.8
     assert results["realised_noise"] == 0
-    assert commands.call("audit", run_dir)[0] == 0
-    code, _, err = commands.train_own(
-        tmp_path / "other", table, "--network=small_cnn"
-    )
+    commands.works("audit", run_dir)
+    flags = ("--network=small_cnn",)
+    code, _, err = commands.train_own(tmp_path / "other", table, *flags)
     assert code == 2 and "feature vectors, which --network=mlp takes" in err
 
 
 def test_sets_of_a_table_for_known_data(tmp_path):
     digits = data.load("digits")
-    rows = [
-        (name, f"{label}|{(label + 1) % 10}")
-        for name, label in zip(digits.ids, digits.labels)
-    ]
+    pairs = [f"{label}|{(label + 1) % 10}" for label in digits.labels]
     path = tmp_path / "sets.csv"
-    own.write_rows(path, [("id", "candidates"), *rows])
+    own.write_rows(path, [("id", "candidates"), *zip(digits.ids, pairs)])
     flags = (f"--candidates_file={path}", "--train_size=96", "--epochs=1")
-    code, _, err = commands.train_own(tmp_path / "run", "digits", *flags)
-    assert code == 0, err
+    commands.trained_own(tmp_path / "run", "digits", *flags)
     sets = data.CandidateSets.load(tmp_path / "run" / "candidates.npz")
     assert (sets.sizes == 2).all()
 
@@ -182,14 +179,10 @@ def test_sets_of_a_table_for_known_data(tmp_path):
 @pytest.mark.parametrize("wish", ["auto", "annotated"])
 def test_the_noise_rate_is_estimated_and_kept(wish, photos, tmp_path):
     run_dir = tmp_path / "run"
-    truth = own.read_rows(photos / "truth.csv")
-    rows = [(row["id"], row["label"]) for row in truth]
-    own.write_rows(tmp_path / "known.csv", [("id", "label"), *rows])
-    flags = [f"--images={photos / 'photos'}", f"--noise_rate={wish}"]
+    images, rate = f"--images={photos / 'photos'}", f"--noise_rate={wish}"
     if wish == "annotated":
-        flags[1] += f":{tmp_path / 'known.csv'}"
-    code, out, err = commands.train_own(run_dir, photos / "labels.csv", *flags)
-    assert code == 0, err
+        rate += f":{photos / 'truth.csv'}"
+    out = commands.trained_own(run_dir, photos / "labels.csv", images, rate)
     kept = json.loads((run_dir / "noise_rate.json").read_text())["estimate"]
     results = json.loads((run_dir / "results.json").read_text())
     assert results["noise_rate"] == kept["value"]
@@ -197,18 +190,15 @@ def test_the_noise_rate_is_estimated_and_kept(wish, photos, tmp_path):
     if wish == "auto":
         assert "--noise_rate=auto takes" in out
     if wish == "annotated":
-        sets = {}
-        for row in own.read_rows(photos / "labels.csv"):
-            sets.setdefault(row["image"], set()).add(row["label"])
-        wrong = np.mean([label not in sets[name] for name, label in rows])
+        sets, truth = sets_of(photos), own.read_rows(photos / "truth.csv")
+        wrong = np.mean([r["label"] not in sets[r["id"]] for r in truth])
         assert kept["value"] == pytest.approx(wrong, abs=1e-6)
 
 
 def test_copies_stay_in_one_fold(photos, tmp_path, monkeypatch):
     place = shutil.copytree(photos / "photos", tmp_path / "photos")
     shutil.copy(place / "0005.png", place / "0040.png")
-    seen = []
-    usual = noise_rate.out_of_fold
+    seen, usual = [], noise_rate.out_of_fold
 
     def spy(fit, count, folds, seed, groups):
         seen.append(np.bincount(groups)[groups])
@@ -217,21 +207,16 @@ def test_copies_stay_in_one_fold(photos, tmp_path, monkeypatch):
     deal, fold = draws.folds, []
 
     def spy_heads(*arguments):
-        groups = arguments[3:]
-        fold.append((deal(*arguments), *groups))
+        fold.append((deal(*arguments), *arguments[3:]))
         return fold[-1][0]
 
     monkeypatch.setattr(draws, "folds", spy_heads)
-    run_dir, images = tmp_path / "run", f"--images={place}"
-    table = photos / "labels.csv"
-    flags = (images, "--epochs=1", "--head_folds=3")
-    code, _, err = commands.train_own(run_dir, table, *flags)
-    assert code == 0, err
+    flags = (f"--images={place}", "--epochs=1", "--head_folds=3")
+    commands.trained_own(tmp_path / "run", photos / "labels.csv", *flags)
     assigned, copies = fold[-1]
     (twins,) = [c for c in set(copies) if (copies == c).sum() == 2]
     assert len(set(assigned[copies == twins])) == 1
     monkeypatch.setattr(noise_rate, "out_of_fold", spy)
-    code, out, err = commands.call("audit", run_dir, *FOLDS)
-    assert code == 0, err
+    out = commands.works("audit", tmp_path / "run", *FOLDS)
     assert "Copies of other items, in one fold with them: 1" in out
     assert (seen[0] == 2).sum() == 2

@@ -8,6 +8,11 @@ from alim_keras.app import cli
 PUBLISHED = ("cifar10", "cifar100", "cifar100h", "cub200")
 
 
+def test_base_files_are_no_presets():
+    names = cli.preset_names()
+    assert "smoke" in names and "pico_base" not in names
+
+
 @pytest.mark.parametrize("name", cli.preset_names())
 def test_a_preset_sets_what_its_name_says(name):
     values = train.COMMAND.parse([f"--preset={name}"]).values

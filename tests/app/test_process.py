@@ -37,10 +37,12 @@ def raiser(error):
 
 
 def test_the_line_reaches_main(monkeypatch):
+    def epochs(line):
+        return line.config.train.epochs
+
     monkeypatch.setattr(sys, "argv", ["train", "--epochs=5"])
-    assert run(lambda line: line.config.train.epochs, "--epochs=3") == 3
-    last = lambda line: line.config.train.epochs  # noqa: E731
-    assert process.run(train.COMMAND, last) == 5
+    assert run(epochs, "--epochs=3") == 3
+    assert process.run(train.COMMAND, epochs) == 5
 
 
 @pytest.mark.parametrize(

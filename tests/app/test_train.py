@@ -1,7 +1,6 @@
 """The train command: resume bit for bit, artefacts, refusals, sentences."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -55,28 +54,19 @@ def test_a_run_cut_off_thrice_ends_like_an_uninterrupted_one(
         with pytest.raises(_Killed):
             commands.call("train", *arguments)
         monkeypatch.undo()
-    code, out, err = commands.call("train", *arguments)
-    assert code == 0, err
-    assert "Continuing" in out
+    assert "Continuing" in commands.works("train", *arguments)
     assert_same_run(finished_run, tmp_path / "cut")
-
-
-def start(folder, *flags):
-    return subprocess.Popen(
-        [sys.executable, "-m", "alim_keras.train", *commands.SMOKE]
-        + [f"--run_dir={folder}", *flags],
-        env=os.environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A suite in the background hands an ignored SIGINT down.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
 
 
 def test_interrupt_ends_with_130(tmp_path):
     folder = tmp_path / "run"
-    process = start(folder, "--epochs=200", "--progress=line")
+    flags = ("--epochs=200", "--progress=line", f"--run_dir={folder}")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "alim_keras.train", *commands.SMOKE, *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     for line in process.stdout:
         if line.startswith("epoch 2/"):
             break
@@ -121,9 +111,8 @@ def test_sentences_leave_out_what_is_not_known():
     names = "test_accuracy test_accuracy_selected pseudo_label_accuracy"
     numbers = dict.fromkeys(names.split())
     numbers |= {"selected_by": "last", "selected_epoch": 3, "epochs": 3}
-    assert artefacts.describe(numbers) == (
-        "Epochs: 3; no true labels to measure accuracy by."
-    )
+    why = "Epochs: 3; no true labels to measure accuracy by."
+    assert artefacts.describe(numbers) == why
     numbers |= {"selected_by": "cr", "selected_epoch": 2}
     assert artefacts.describe(numbers) == "Selected by cr: epoch 2."
     numbers |= {"test_accuracy": 0.5, "test_accuracy_selected": 0.75}
@@ -147,9 +136,8 @@ def test_labels_follow_the_table(finished_run, model):
     table = iter(np.array(model.pseudo_label_table.dense_rows(0, 86)))
     given = candidates.dense()
     for row, candidate_set, is_held_out in zip(rows, given, held_out):
-        assert json.loads(row["candidates"]) == [
-            str(c) for c in np.flatnonzero(candidate_set)
-        ]
+        names = [str(c) for c in np.flatnonzero(candidate_set)]
+        assert json.loads(row["candidates"]) == names
         label = int(row["label"])
         assert row["outside"] == str(int(not candidate_set[label]))
         weights = candidate_set if is_held_out else next(table)
@@ -167,9 +155,8 @@ def test_classes_and_results(finished_run, model):
     assert [int(row["settled"]) for row in rows] == settled.tolist()
     digits = data.load("digits")
     predicted = model.predict(digits.test_images, verbose=0).argmax(axis=1)
-    shares = [
-        (predicted[digits.test_labels == c] == c).mean() for c in range(10)
-    ]
+    hits = predicted == digits.test_labels
+    shares = [hits[digits.test_labels == c].mean() for c in range(10)]
     found = [float(row["test_accuracy"]) for row in rows]
     assert found == pytest.approx(shares, abs=5e-5)
     results = json.loads((finished_run / "results.json").read_text())
@@ -190,8 +177,7 @@ def test_export_makes_the_artefacts_again(finished_run):
     before = [(finished_run / name).read_bytes() for name in names]
     for name in ("labels.csv", "classes.csv", "model.keras"):
         (finished_run / name).unlink()
-    code, out, err = commands.call("export", finished_run)
-    assert code == 0, err
+    out = commands.works("export", finished_run)
     assert "saved_model, model.keras, labels.csv, classes.csv of epoch" in out
     assert [(finished_run / name).read_bytes() for name in names] == before
     assert (finished_run / "model.keras").exists()
@@ -206,8 +192,7 @@ def test_export_makes_the_artefacts_again(finished_run):
 )
 def test_other_methods_train(flags, tmp_path):
     flags = [f"--run_dir={tmp_path / 'run'}", "--epochs=1", *flags.split()]
-    code, out, err = commands.call("train", *commands.SMOKE, *flags)
-    assert code == 0, err
+    out = commands.works("train", *commands.SMOKE, *flags)
     assert "Writing the models and the labels" in out
     # The smoke preset warms up for one epoch.
     is_off = "ALIM stays off: --warmup_epochs=1 is as long" in out

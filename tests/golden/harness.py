@@ -38,25 +38,17 @@ def start(*arguments, path=(), **options):
 
 
 def run(command, *argv, **options):
-    """Runs `python -m alim_keras.<command>` in a process of its own.
-
-    Returns:
-        The exit code, stdout and stderr.
-    """
+    """Runs a command in a process; returns its code, stdout and stderr."""
     process = start("-m", f"alim_keras.{command}", *argv, **options)
     out, err = process.communicate()
     return process.returncode, out, err
 
 
 def run_many(calls, cwd):
-    """Runs many commands in one process, one after the other.
+    """Runs many commands, one after the other, in one process.
 
-    Args:
-        calls: List of lists, the command and its arguments.
-        cwd: Folder in which they run.
-
-    Returns:
-        A list of (exit code, stdout, stderr).
+    `calls` is a list of lists, the command and its arguments. Returns a list of
+    (exit code, stdout, stderr).
     """
     return [tuple(one) for one in _work({"calls": calls}, cwd)]
 

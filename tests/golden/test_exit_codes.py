@@ -63,7 +63,7 @@ def done(smoke, tmp_path_factory):
         for _, _, _, line in CALLS
     ]
     found = harness.run_many(calls, home)
-    names = [name for name, _, _, _ in CALLS]
+    names = [name for name, *_ in CALLS]
     return dict(zip(names, found)), before, _stamps(run), home
 
 
@@ -75,24 +75,18 @@ def _stamps(run):
     }
 
 
-def _params():
-    for name, code, words, _ in CALLS:
-        place = name.replace(" ", "_")
-        yield pytest.param(name, code, words, id=place)
-
-
-@pytest.mark.parametrize("name, code, words", list(_params()))
-def test_exit_code(done, name, code, words):
+@pytest.mark.parametrize("name, code, words, line", CALLS)
+def test_exit_code(done, name, code, words, line):
     found, out, err = done[0][name]
     assert found == code, err
     if code == 0:
         assert out.strip() and not err
         assert not words or out.startswith(f"python -m alim_keras.{words}")
         return
-    (line,) = err.splitlines()
-    assert ": error: " in line
+    (message,) = err.splitlines()
+    assert ": error: " in message
     for word in words.split():
-        assert word in line
+        assert word in message
 
 
 def test_a_finished_run_is_left_alone(done):
@@ -113,9 +107,8 @@ def test_a_package_that_is_missing_ends_with_6(tmp_path):
     text = 'raise ModuleNotFoundError("No module named jax", name="jax")\n'
     (stub / "__init__.py").write_text(text)
     flags = [*SMOKE, "--backend=jax", "--run_dir=run"]
-    code, _, err = harness.run(
-        "train", *flags, path=[stub.parent], cwd=tmp_path
-    )
+    where = {"path": [stub.parent], "cwd": tmp_path}
+    code, _, err = harness.run("train", *flags, **where)
     assert code == 6
     (line,) = err.splitlines()
     assert "jax" in line and "pip install" in line

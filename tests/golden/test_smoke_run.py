@@ -1,19 +1,17 @@
 """A short training: its numbers, its files, and that a kill costs nothing.
 
-`values.json` holds, for each backend, the rows of metrics.csv and the numbers
-of results.json that hang together with the mathematics, and the settled labels
-in the order of labels.csv. It was written by
-`python tests/golden/test_smoke_run.py > tests/golden/values.json` from the
-repository, with `tests` on PYTHONPATH. One thread and two differ by 2e-6.
+`values.json` holds, for each backend, what `values` returns of such a run: the
+rows of metrics.csv and the numbers of results.json that hang together with the
+mathematics, and the settled labels in the order of labels.csv. One thread and
+two differ by 2e-6.
 """
 
-import csv
 import json
 import pathlib
 import signal
-import tempfile
 import time
 
+import own
 import pytest
 from golden import harness
 from golden.conftest import SMOKE
@@ -39,28 +37,23 @@ LABELS = (
 ).split()
 CLOSE = {"rel": 1e-3, "abs": 1e-3}
 FROZEN = json.loads(
-    pathlib.Path(__file__).with_name("values.json").read_text("utf-8") or "{}"
+    pathlib.Path(__file__).with_name("values.json").read_text("utf-8")
 )
-
-
-def rows(path):
-    """Returns the rows of a CSV file as dicts."""
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def values(folder):
     """Returns what is frozen of a run folder."""
     results = json.loads((folder / "results.json").read_text("utf-8"))
+    labels = own.read_rows(folder / "labels.csv")
     return {
         "metrics": [
             [round(float(row[name]), 5) for name in METRICS]
-            for row in rows(folder / "metrics.csv")
+            for row in own.read_rows(folder / "metrics.csv")
         ],
         "results": {name: results[name] for name in RESULTS},
         "candidates": results["candidates_hash"],
-        "labels": " ".join(row["label"] for row in rows(folder / "labels.csv")),
-        "ids": " ".join(row["id"][6:] for row in rows(folder / "labels.csv")),
+        "labels": " ".join(row["label"] for row in labels),
+        "ids": " ".join(row["id"][6:] for row in labels),
     }
 
 
@@ -95,7 +88,7 @@ def test_files(smoke):
 
 def test_labels(smoke):
     folder, _ = smoke
-    found = rows(folder / "labels.csv")
+    found = own.read_rows(folder / "labels.csv")
     assert list(found[0])[: len(LABELS)] == LABELS
     names = (folder / "class_names.txt").read_text("utf-8").split()
     assert names == [str(number) for number in range(10)]
@@ -105,9 +98,8 @@ def test_labels(smoke):
         assert row["outside"] == str(int(not inside))
         assert row["source"] in ("table", "prediction")
         assert 0 <= float(row["probability"]) <= 1
-        assert set(json.loads(row["candidates"])) <= set(
-            json.loads(row["suggested"])
-        )
+        given, suggested = row["candidates"], row["suggested"]
+        assert set(json.loads(given)) <= set(json.loads(suggested))
 
 
 def test_results_have_the_promised_keys(smoke):
@@ -149,21 +141,3 @@ def test_numbers_on_jax(tmp_path):
     code, _, err = harness.run("train", *flags)
     assert code == 0, err
     compare(values(folder), FROZEN["jax"])
-
-
-def _main():
-    found = {}
-    for backend in ("tensorflow", "jax"):
-        with tempfile.TemporaryDirectory() as home:
-            folder = pathlib.Path(home) / "run"
-            flags = [*SMOKE, f"--backend={backend}", f"--run_dir={folder}"]
-            code, _, err = harness.run("train", *flags)
-            if code:
-                raise RuntimeError(err)
-            found[backend] = values(folder)
-    lines = [f'"{k}": {json.dumps(v)}' for k, v in found.items()]
-    print("{\n" + ",\n".join(lines) + "\n}")
-
-
-if __name__ == "__main__":
-    _main()
