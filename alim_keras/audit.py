@@ -40,7 +40,7 @@ class AuditConfig:
     """
 
     review: int = whole(200, low=1)
-    review_format: str = choice("csv", tasks.FORMATS)
+    review_format: str = choice("csv", *tasks.FORMATS)
     folds: int | None = whole(None, low=2, high=100)
     fold_epochs: int | None = whole(None, low=1)
     out: str | None = path()

@@ -62,9 +62,6 @@ def main(line):
     print(json.dumps(found, indent=1))
 
 
-# What is timed.
-
-
 def make_turns(model, config, training):
     """Returns a dict from a name to a function that times it once, in seconds.
 

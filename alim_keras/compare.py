@@ -108,9 +108,6 @@ def main(line):
     return code
 
 
-# The grid.
-
-
 def make_cells(line, out):
     """Returns the grid of a `cli.Line` in the folder `out`: a list of `Cell`.
 
@@ -207,9 +204,6 @@ def _parse(flag, value):
     return train.COMMAND.parse([f"--{flag}={value}"]).values[flag]
 
 
-# Running.
-
-
 def run(cells, out):
     """Trains the cells that are not finished, and writes the table after each.
 
@@ -266,9 +260,6 @@ def train_cell(cell):
         shutil.rmtree(folder.checkpoint.folder, ignore_errors=True)
         os.remove(folder.file("candidates.npz"))
     return results
-
-
-# The table.
 
 
 def write(cells, out):

@@ -35,7 +35,7 @@ class PredictConfig:
 
     top_k: int = whole(3, low=1)
     batch_size: int = whole(64, low=1)
-    on_bad_image: str = choice("error", ("error", "skip"))
+    on_bad_image: str = choice("error", "error", "skip")
 
 
 COMMAND = cli.Command(

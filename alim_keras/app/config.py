@@ -8,22 +8,11 @@ take the values that they need.
 
 import dataclasses
 
-from alim_keras.app.values import choice
-from alim_keras.app.values import code
-from alim_keras.app.values import dataset
-from alim_keras.app.values import file_or_text
-from alim_keras.app.values import network
-from alim_keras.app.values import noise_rate
-from alim_keras.app.values import number
-from alim_keras.app.values import path
-from alim_keras.app.values import switch
-from alim_keras.app.values import text
-from alim_keras.app.values import trained_part
-from alim_keras.app.values import whole
+from alim_keras.app import values
 
-_LAYOUTS = tuple(
-    "auto list wide long multi_hot counts probabilities complementary".split()
-)
+_LAYOUTS = (
+    "auto list wide long multi_hot counts probabilities complementary"
+).split()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,9 +26,9 @@ class RunConfig:
         progress: How progress is shown.
     """
 
-    run_dir: str | None = path()
-    seed: int = whole(0, low=0, high=2**31 - 1)
-    progress: str = choice("bar", ("bar", "line", "none"))
+    run_dir: str | None = values.path()
+    seed: int = values.whole(0, low=0, high=2**31 - 1)
+    progress: str = values.choice("bar", "bar", "line", "none")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +46,11 @@ class DataConfig:
         image_size: Side in pixels to resize to. Without it: theirs, or 224.
     """
 
-    dataset: str = dataset(default="digits")
-    data_dir: str | None = path()
-    download: bool = switch(default=True)
-    train_size: int | None = whole(None, low=1)
-    image_size: int | None = whole(None, low=1)
+    dataset: str = values.dataset(default="digits")
+    data_dir: str | None = values.path()
+    download: bool = values.switch(default=True)
+    train_size: int | None = values.count()
+    image_size: int | None = values.count()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,33 +96,33 @@ class TableConfig:
         test_labels: Such a file of the items to test on, not to train on.
     """
 
-    images: str | None = path()
-    format: str | None = code()
-    layout: str = choice("auto", _LAYOUTS)
-    id_column: str | None = text()
-    candidates_column: str | None = text()
-    annotator_column: str | None = text()
-    label_column: str | None = text()
-    confidence_column: str | None = text()
-    header: str = choice("first", ("first", "none"))
-    columns: str | None = text()
-    ids: str | None = file_or_text()
-    records: str | None = text()
-    class_names: str | None = file_or_text()
-    where: str | None = text()
-    min_votes: int = whole(1, low=1)
-    min_confidence: float | None = number(None)
-    min_share: float | None = number(None, low=0, high=1)
-    top_k: int | None = whole(None, low=1)
-    top_p: float | None = number(None, low=0, high=1, low_open=True)
-    none_of_these: str | None = text()
-    empty_set: str = choice("error", ("error", "all", "drop"))
-    duplicates: str = choice("error", ("error", "union", "first"))
-    grades: str | None = choice(None, ("none", "votes", "confidence"))
-    on_bad_image: str = choice("error", ("error", "skip"))
-    known_labels: str | None = path()
-    known_as_sets: bool = switch(default=False)
-    test_labels: str | None = path()
+    images: str | None = values.path()
+    format: str | None = values.code()
+    layout: str = values.choice("auto", *_LAYOUTS)
+    id_column: str | None = values.text()
+    candidates_column: str | None = values.text()
+    annotator_column: str | None = values.text()
+    label_column: str | None = values.text()
+    confidence_column: str | None = values.text()
+    header: str = values.choice("first", "first", "none")
+    columns: str | None = values.text()
+    ids: str | None = values.file_or_text()
+    records: str | None = values.text()
+    class_names: str | None = values.file_or_text()
+    where: str | None = values.text()
+    min_votes: int = values.count(1)
+    min_confidence: float | None = values.number()
+    min_share: float | None = values.share()
+    top_k: int | None = values.count()
+    top_p: float | None = values.share(low_open=True)
+    none_of_these: str | None = values.text()
+    empty_set: str = values.choice("error", "error", "all", "drop")
+    duplicates: str = values.choice("error", "error", "union", "first")
+    grades: str | None = values.choice(None, "none", "votes", "confidence")
+    on_bad_image: str = values.choice("error", "error", "skip")
+    known_labels: str | None = values.path()
+    known_as_sets: bool = values.switch(default=False)
+    test_labels: str | None = values.path()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,11 +139,11 @@ class CandidatesConfig:
         legacy_stream: Simulate with the random stream of the authors' code.
     """
 
-    protocol: str | None = choice(None, ("flip", "pico", "superclass"))
-    ambiguity: float = number(0.3, low=0, high=1)
-    noise_level: float = number(0.3, low=0, high=1)
-    candidates_file: str | None = path()
-    legacy_stream: bool = switch(default=False)
+    protocol: str | None = values.choice(None, "flip", "pico", "superclass")
+    ambiguity: float = values.share(0.3)
+    noise_level: float = values.share(0.3)
+    candidates_file: str | None = values.path()
+    legacy_stream: bool = values.switch(default=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,12 +159,12 @@ class ViewsConfig:
         cutout: Largest side of the cutout, as share of the width.
     """
 
-    augmentation: str = choice("simaugment", ("simaugment", "autoaugment"))
-    crop_scale: float = number(0.5, low=0, high=1, low_open=True)
-    flip: float | None = number(None, low=0, high=1)
-    jitter: bool = switch(default=False)
-    strong_operations: int = whole(3, low=0)
-    cutout: float = number(0.5, low=0, high=1)
+    augmentation: str = values.choice("simaugment", "simaugment", "autoaugment")
+    crop_scale: float = values.share(0.5, low_open=True)
+    flip: float | None = values.share()
+    jitter: bool = values.switch(default=False)
+    strong_operations: int = values.whole(3, low=0)
+    cutout: float = values.share(0.5)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,15 +192,15 @@ class AlimConfig:
         pseudo_label_momentum_end: phi at the end. Without it: as at the start.
     """
 
-    norm: str | None = choice(None, ("onehot", "scale"))
-    scale_factor: float = number(1.0, low=0, low_open=True)
-    lam: float | str | None = number(None, low=0, high=1, words=("adaptive",))
-    noise_rate: float | str | None = noise_rate()
-    warmup_epochs: int | None = whole(None, low=0)
-    update: str = choice("step", ("step", "epoch"))
-    scores: str = choice("method", ("method", "classifier", "prototypes"))
-    pseudo_label_momentum_start: float | None = number(None, low=0, high=1)
-    pseudo_label_momentum_end: float | None = number(None, low=0, high=1)
+    norm: str | None = values.choice(None, "onehot", "scale")
+    scale_factor: float = values.positive(1.0)
+    lam: float | str | None = values.number(low=0, high=1, words=("adaptive",))
+    noise_rate: float | str | None = values.noise_rate()
+    warmup_epochs: int | None = values.whole(low=0)
+    update: str = values.choice("step", "step", "epoch")
+    scores: str = values.choice("method", "method", "classifier", "prototypes")
+    pseudo_label_momentum_start: float | None = values.share()
+    pseudo_label_momentum_end: float | None = values.share()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -249,23 +238,23 @@ class MethodConfig:
         embedding_dim: Width of an embedding.
     """
 
-    method: str | None = code()
-    method_options: str | None = text()
-    network: str | None = network()
-    width: int | None = whole(None, low=1)
-    weights: str | None = file_or_text()
-    train_backbone: str | None = trained_part()
-    mixup_weight: float | None = number(None, low=0)
-    mixup_alpha: float = number(4.0, low=0, low_open=True)
-    head_folds: int | None = whole(None, low=0)
-    contrastive_weight: float = number(0.5, low=0)
-    temperature: float = number(0.07, low=0, low_open=True)
-    prototype_temperature: float | None = number(None, low=0, low_open=True)
-    prototype_momentum: float = number(0.99, low=0, high=1)
-    prototype_start: int = whole(1, low=1)
-    key_momentum: float = number(0.999, low=0, high=1)
-    queue_size: int = whole(1024, low=1)
-    embedding_dim: int = whole(128, low=1)
+    method: str | None = values.code()
+    method_options: str | None = values.text()
+    network: str | None = values.network()
+    width: int | None = values.count()
+    weights: str | None = values.file_or_text()
+    train_backbone: str | None = values.trained_part()
+    mixup_weight: float | None = values.number(low=0)
+    mixup_alpha: float = values.positive(4.0)
+    head_folds: int | None = values.whole(low=0)
+    contrastive_weight: float = values.number(0.5, low=0)
+    temperature: float = values.positive(0.07)
+    prototype_temperature: float | None = values.positive()
+    prototype_momentum: float = values.share(0.99)
+    prototype_start: int = values.count(1)
+    key_momentum: float = values.share(0.999)
+    queue_size: int = values.count(1024)
+    embedding_dim: int = values.count(128)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,14 +276,14 @@ class TrainConfig:
             approximated accuracy on the held-out part.
     """
 
-    epochs: int | None = whole(None, low=1)
-    batch_size: int | None = whole(None, low=1)
-    learning_rate: float | None = number(None, low=0, low_open=True)
-    lr_schedule: str = choice("cosine", ("cosine", "constant"))
-    momentum: float = number(0.9, low=0, high=1, high_open=True)
-    weight_decay: float | None = number(None, low=0)
-    holdout: float | None = number(None, low=0, high=1, high_open=True)
-    select: str = choice("last", ("last", "cr", "aa"))
+    epochs: int | None = values.count()
+    batch_size: int | None = values.count()
+    learning_rate: float | None = values.positive()
+    lr_schedule: str = values.choice("cosine", "cosine", "constant")
+    momentum: float = values.share(0.9, high_open=True)
+    weight_decay: float | None = values.number(low=0)
+    holdout: float | None = values.share(high_open=True)
+    select: str = values.choice("last", "last", "cr", "aa")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -311,14 +300,14 @@ class MachineConfig:
         jit_compile: Compile the step with XLA; JAX always does.
     """
 
-    backend: str = choice("tensorflow", ("tensorflow", "jax"))
-    distribute: str = choice("none", ("none", "mirrored", "multi_worker"))
-    replicas: int | None = whole(None, low=1)
-    precision: str = choice(
-        "float32", ("float32", "mixed_bfloat16", "mixed_float16")
+    backend: str = values.choice("tensorflow", "tensorflow", "jax")
+    distribute: str = values.choice("none", "none", "mirrored", "multi_worker")
+    replicas: int | None = values.count()
+    precision: str = values.choice(
+        "float32", "float32", "mixed_bfloat16", "mixed_float16"
     )
-    table: str = choice("dense", ("dense", "sparse"))
-    jit_compile: bool = switch(default=False)
+    table: str = values.choice("dense", "dense", "sparse")
+    jit_compile: bool = values.switch(default=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -343,9 +332,9 @@ class Config:
     machine: MachineConfig = MachineConfig()
 
     @classmethod
-    def from_flags(cls, values):
+    def from_flags(cls, given):
         """Returns the configuration of a dict from each flag to its value."""
-        return cls().replace(**{name: values[name] for name in cls().as_dict()})
+        return cls().replace(**{name: given[name] for name in cls().as_dict()})
 
     def replace(self, **values):
         """Returns a copy with other values, each under its flag's name."""
@@ -376,6 +365,6 @@ class ReopenConfig:
         trust_code: Run code that run.flags names, such as a method of its own.
     """
 
-    images: str | None = path()
-    data_dir: str | None = path()
-    trust_code: bool = switch(False)
+    images: str | None = values.path()
+    data_dir: str | None = values.path()
+    trust_code: bool = values.switch(False)

@@ -25,8 +25,7 @@ from alim_keras.callbacks import RunCheckpoint
 from alim_keras.data import CandidateSets
 from alim_keras.data.matching import list_images
 
-# Settings that may differ between a run and its continuation: they choose
-# where and how it runs, not what it computes.
+# Settings that may differ between a run and its continuation.
 FREE = frozenset(
     "run_dir data_dir download progress candidates_file images".split()
 )
@@ -52,8 +51,7 @@ _IDENTITY = {
 class RunFolder:
     """Paths of a run, and its identity.
 
-    Somebody else may have written the folder: what is read here must be a
-    regular file, never a link or a pipe.
+    Somebody else may have written the folder: only regular files are read.
     """
 
     def __init__(self, path):

@@ -54,15 +54,15 @@ def _kind(convert, expected):
     return field
 
 
-def number(default, words=(), **bounds):
+def number(default=None, words=(), **bounds):
     """Returns a field with a number of `check_number`, or one of some words."""
     expected = " or ".join((wanted_number(**bounds), *words))
     convert = functools.partial(_number, words=words, **bounds)
     return _kind(convert, expected)(default)
 
 
-def choice(default, words):
-    """Returns a field with one of some words."""
+def choice(default, *words):
+    """Returns a field with one of the words."""
     convert = {word: word for word in words}.get
     return _kind(convert, "|".join(words))(default)
 
@@ -124,6 +124,9 @@ def _noise_rate(text):
 
 
 whole = functools.partial(number, whole=True)
+count = functools.partial(number, whole=True, low=1)
+share = functools.partial(number, low=0, high=1)
+positive = functools.partial(number, low=0, low_open=True)
 switch = _kind(lambda text: _WORDS.get(text.lower()), "true or false")
 text = _kind(str, "text")
 path = _kind(_absolute, "path")

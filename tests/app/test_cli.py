@@ -28,7 +28,7 @@ parse = COMMANDS["train"].parse
         (values.number(0.0, low=0, high=1), "1e-1", 0.1),
         (values.number(0.0, words=("adaptive",)), "adaptive", "adaptive"),
         (values.switch(default=False), "yes", True),
-        (values.choice("a", ("a", "b")), "b", "b"),
+        (values.choice("a", "a", "b"), "b", "b"),
         (values.noise_rate(), "0.25", 0.25),
         (values.noise_rate(), "votes", "votes"),
         (values.path(), "~/x", str(pathlib.Path.home() / "x")),
