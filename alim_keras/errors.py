@@ -117,10 +117,8 @@ def check_number(
     Args:
         name: The argument's name, for the message.
         value: What the user gave. NaN and infinity are refused.
-        low: Smallest allowed value; with `low_open` it is itself refused.
-        high: Largest allowed value; likewise with `high_open`.
-        low_open: Defaults to `False`.
-        high_open: Defaults to `False`.
+        low, high: Smallest and largest allowed value.
+        low_open, high_open: Whether the bound itself is refused.
         whole: Whether only whole numbers are allowed. Defaults to `False`.
         count: How many numbers are expected. Defaults to None, a single one.
         optional: Whether None is allowed, and returned. Defaults to `False`.
@@ -176,8 +174,7 @@ _KINDS = {
 def check_ranges(**arguments):
     """Raises `ConfigError` unless each argument lies in its range.
 
-    Each is a pair (value, kind), kind a key of `_KINDS`. A value may be a tuple
-    of numbers.
+    Each is a pair of a number, or a tuple of some, and a key of `_KINDS`.
     """
     for name, (value, kind) in arguments.items():
         count = len(value) if isinstance(value, tuple | list) else None
@@ -189,10 +186,9 @@ def check_pixels(images, otherwise="pass check_pixels=False"):
 
     Args:
         images: Array `(N, H, W, channels)`, of which up to 256 images, evenly
-            spread, are looked at. Integers, `DiskImages` and feature vectors
-            `(N, 1, 1, d)` are not. Dark images alone do not count: one pixel
-            above 1 settles it, and so do fewer than ten images of zeros and
-            ones.
+            spread, are looked at; not integers, `DiskImages` and feature
+            vectors `(N, 1, 1, d)`. Fewer than ten images of zeros and ones
+            pass, and those with a pixel above 1.
         otherwise: What to do if the images are right as they are.
     """
     is_float = "float" in str(getattr(images, "dtype", ""))

@@ -345,10 +345,8 @@ def describe(config, built, training, replicas):
     warmup, epochs = config.alim.warmup_epochs, config.train.epochs
     is_on = config.alim.lam != 0 and keeps_pseudo_labels(config)
     if is_on and warmup >= epochs:
-        text += (
-            f"\nALIM stays off: --warmup_epochs={warmup} is as long as the "
-            f"training, --epochs={epochs}. Give fewer, such as {epochs // 4}."
-        )
+        why = f"--warmup_epochs={warmup} is as long as --epochs={epochs}"
+        text += f"\nALIM stays off: {why}. Give fewer, such as {epochs // 4}."
     return text
 
 
