@@ -117,8 +117,10 @@ def check_number(
     Args:
         name: The argument's name, for the message.
         value: What the user gave. NaN and infinity are refused.
-        low, high: Smallest and largest allowed value.
-        low_open, high_open: Whether the bound itself is refused.
+        low: Smallest allowed value.
+        high: Largest allowed value.
+        low_open: Whether `low` itself is refused.
+        high_open: Whether `high` itself is refused.
         whole: Whether only whole numbers are allowed. Defaults to `False`.
         count: How many numbers are expected. Defaults to None, a single one.
         optional: Whether None is allowed, and returned. Defaults to `False`.
