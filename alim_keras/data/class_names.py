@@ -17,15 +17,15 @@ from alim_keras.errors import DataError
 from alim_keras.errors import did_you_mean
 from alim_keras.errors import first_five
 
-# The number of an answer that stands for no class.
-NONE_OF_THESE = -2
+# The numbers of answers that stand for no class, by the words that a flag
+# gives, or as tools write that nobody answered.
+NONE_OF_THESE, NO_ANSWER = -2, -3
+_NO_ANSWER = {"na", "n/a", "#n/a", "nan", "none", "null", "-", "?"}
 MOST_CLASSES = 1_000_000
 _LONGEST = 1024
 # Fields of an answer, in JSON.
 _LABEL_FIELDS = ("label", "class", "class_name", "name")
 _SCORE_FIELDS = ("score", "confidence", "probability", "prob")
-# What tools write where nobody answered.
-_NO_ANSWER = {"na", "n/a", "#n/a", "nan", "none", "null", "-", "?"}
 _JOINED = re.compile(r",|\bor\b|\band\b")
 # What no name may hold: line ends, and characters that no file can hold.
 _NO_NAME = re.compile("[\0\n\r\ud800-\udfff]")
@@ -41,11 +41,9 @@ def read_class_names(text):
     """
     text = str(text).strip()
     if os.path.isfile(text) or not ("," in text or text.isdecimal()):
-        # One class alone makes no sense, so that this must be a file. Only \n
-        # ends a line: `str.splitlines` would cut a name at U+2028.
+        # One class alone makes no sense, so that this must be a file.
         with in_file(text):
-            lines = read_text(text).split("\n")
-            names = [line for line in lines if line.strip()]
+            names = read_lines(text)
             if not names:
                 raise DataError("the file of class names is empty")
     elif "," in text:
@@ -75,6 +73,15 @@ def read_text(path):
         raise DataError(f"it cannot be read: {why}") from error
 
 
+def read_lines(path):
+    """Returns the lines of a file that are not blank, without blanks around.
+
+    Only a line end ends one: `str.splitlines` would cut a name at U+2028.
+    """
+    lines = map(str.strip, read_text(path).split("\n"))
+    return [line for line in lines if line]
+
+
 def check_class_names(names, source="class_names"):
     """Returns class names as a tuple of strings, all sound and different."""
     texts = () if isinstance(names, str) else names
@@ -90,18 +97,24 @@ def check_class_names(names, source="class_names"):
     return texts
 
 
-def class_numbers(labels, class_names=None, none_of_these=(), place=str):
+def class_numbers(votes, columns, class_names=None, none_of_these=()):
     """Returns the class names, and a dict from labels to class numbers.
 
-    A whole number that is no name is a place in the list of classes, from 0,
-    unless some class is called by a number; -1 is `PADDING`. The words
-    `none_of_these`, and those such as NA that are no class, give
-    `NONE_OF_THESE`. Without `class_names` the labels that occur are taken,
-    sorted, numbers by value. `place` says where `labels[index]` stands.
+    The labels are those in columns of `votes`. A whole number that is no name
+    is a place in the list of classes, from 0, unless some class is called by
+    a number; -1 is `PADDING`. The words `none_of_these` give `NONE_OF_THESE`,
+    and those such as NA that are no class `NO_ANSWER`. Without `class_names`
+    the labels that occur are taken, sorted, numbers by value.
     """
+    labels = pd.Series(votes[columns].to_numpy(object).ravel())
+    labels = labels.dropna().unique()
+
+    def place(label):
+        return places(votes, votes[columns].eq(label).any(axis=1))
+
     words = {str(word).strip().casefold() for word in none_of_these}
     if class_names is None:
-        class_names = _occurring(labels, words | _NO_ANSWER, place)
+        class_names = sorted_names(labels, words, place)
     class_names = check_class_names(class_names)
     clash = [name for name in class_names if name.casefold() in words]
     if clash:
@@ -110,22 +123,24 @@ def class_numbers(labels, class_names=None, none_of_these=(), place=str):
             "take it out of --none_of_these or out of the class names"
         )
     classes = {name: number for number, name in enumerate(class_names)}
-    by_name = any(_NUMBER.fullmatch(name) for name in class_names)
+    by_name = any(map(_NUMBER.fullmatch, class_names))
     known = classes if by_name else {str(n): n for n in classes.values()}
     known = {str(PADDING): PADDING, **known}
-    words |= _NO_ANSWER - {name.casefold() for name in class_names}
+    blank = _NO_ANSWER - {name.casefold() for name in class_names}
     numbers = {}
-    for index, label in enumerate(labels):
+    for label in labels:
         if label in classes:
             numbers[label] = classes[label]
         elif label.casefold() in words:
             numbers[label] = NONE_OF_THESE
+        elif label.casefold() in blank:
+            numbers[label] = NO_ANSWER
         elif _plain(label) in known:
             numbers[label] = known[_plain(label)]
         else:
             whole = f" or a whole number in 0..{len(classes) - 1}"
             raise DataError(
-                f"Unknown class {shown(label)} of {place(index)}: one of "
+                f"Unknown class {shown(label)} of {place(label)}: one of "
                 f"{first_five(class_names)}{'' if by_name else whole} was "
                 "expected; class numbers start at 0."
                 f"{did_you_mean(label, class_names)}"
@@ -140,13 +155,17 @@ def _plain(label):
     return label
 
 
-def _occurring(labels, words, place):
-    """Returns the labels that occur as sorted class names."""
-    names, spelled = {}, {}
-    for index, label in enumerate(labels):
-        name = _plain(label)
-        if label.casefold() not in words and name != str(PADDING):
-            names.setdefault(name, index)
+def sorted_names(labels, words=frozenset(), place=str):
+    """Returns the labels that occur, but for `words`, as sorted class names.
+
+    `place` says where a label stands.
+    """
+    names, spelled = {}, collections.defaultdict(list)
+    no_names = words | _NO_ANSWER
+    for label in labels:
+        if label.casefold() not in no_names:
+            names.setdefault(_plain(label), label)
+    names.pop(str(PADDING), None)
     if not names:
         raise DataError(
             "No class is named anywhere; are the columns the right ones?"
@@ -154,7 +173,7 @@ def _occurring(labels, words, place):
     for name in names:
         same = unicodedata.normalize("NFKC", name).casefold()
         same = name.lstrip("0") if name.isdecimal() else same
-        spelled.setdefault(same, []).append(name)
+        spelled[same].append(name)
     odd = next((both for both in spelled.values() if len(both) > 1), [])[:2]
     numbers = [name for name in names if _NUMBER.fullmatch(name)]
     others = [name for name in names if not name.isdecimal()]
@@ -205,10 +224,10 @@ def is_blank(cell):
 
 
 def answers(cell):
-    """Returns pairs of a class that a cell names and its score or None.
+    """Returns the list of the answers in a cell.
 
-    A cell is a name, a list of names, `{"cat": 0.7}` or `[{"label": "cat",
-    "score": 0.7}]`; or `{"choices": ["cat"]}`, as Label Studio writes it.
+    A cell is an answer, a list of answers, `{"cat": 0.7}`, or as Label Studio
+    writes it `{"choices": ["cat"]}`.
     """
     if isinstance(cell, str) and cell.strip().startswith('{"choices"'):
         with contextlib.suppress(ValueError, RecursionError):
@@ -217,19 +236,26 @@ def answers(cell):
         scored = [{"label": n, "score": score} for n, score in cell.items()]
         cell = cell["choices"] if set(cell) == {"choices"} else scored
     if not isinstance(cell, (list, tuple)):
-        cell = [] if is_blank(cell) else [cell]
-    return list(map(_answer, cell))
+        return [] if is_blank(cell) else [cell]
+    if any(answer is None or answer != answer for answer in cell):
+        raise ValueError("holds an answer that is blank")
+    return cell
 
 
-def _answer(value):
-    """Returns the name and the score of one answer, in JSON."""
-    if not isinstance(value, dict):
-        return text_of(value), None
-    label, score = (
-        next((value[name] for name in names if name in value), None)
-        for names in (_LABEL_FIELDS, _SCORE_FIELDS)
-    )
-    return text_of(label), score
+def label_of(answer):
+    """Returns the name that an answer gives: a text, or an object of JSON."""
+    return text_of(_field(answer, _LABEL_FIELDS, answer))
+
+
+def score_of(answer):
+    """Returns the score in an answer, or None."""
+    return _field(answer, _SCORE_FIELDS, None)
+
+
+def _field(answer, names, otherwise):
+    if not isinstance(answer, dict):
+        return otherwise
+    return next((answer[name] for name in names if name in answer), None)
 
 
 def text_of(cell):
@@ -256,32 +282,17 @@ def places(frame, rows):
     )
 
 
-def numbers_of(votes, columns, class_names=None, none_of_these=()):
-    """Returns `class_numbers` of the labels in columns of votes."""
-    labels = pd.Series(votes[columns].to_numpy(object).ravel())
-    labels = labels.dropna().unique()
-
-    def place(index):
-        return places(votes, votes[columns].eq(labels[index]).any(axis=1))
-
-    return class_numbers(labels, class_names, none_of_these, place)
-
-
 def converted(frame, column, convert):
-    """Returns `convert` of the cells of a column, called once per string.
+    """Returns `convert` of the cells of a column.
 
     It raises `ValueError` with the reason for a cell that it cannot convert.
     """
-    results, done = [], {}
-    for row, cell in enumerate(frame[column].tolist()):
-        key = cell if type(cell) is str else row
-        if key not in done:
-            try:
-                done[key] = convert(cell)
-            except ValueError as error:
-                raise DataError(
-                    f"the {column} {shown(cell)} of {places(frame, [row])} "
-                    f"{error}"
-                ) from error
-        results.append(done[key])
+    results = []
+    for row, cell in enumerate(frame[column]):
+        try:
+            results.append(convert(cell))
+        except ValueError as error:
+            raise DataError(
+                f"the {column} {shown(cell)} of {places(frame, [row])} {error}"
+            ) from error
     return pd.Series(results, frame.index, dtype=object)

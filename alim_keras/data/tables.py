@@ -19,9 +19,9 @@ from alim_keras.data import exports
 from alim_keras.data import formats
 from alim_keras.data.class_names import check_class_names
 from alim_keras.data.class_names import class_numbers
+from alim_keras.data.class_names import sorted_names
 from alim_keras.data.class_names import converted
 from alim_keras.data.class_names import is_blank
-from alim_keras.data.class_names import numbers_of
 from alim_keras.data.class_names import places
 from alim_keras.data.class_names import shown
 from alim_keras.data.votes import checked_votes
@@ -363,7 +363,7 @@ def _hot(cells, base, header, class_names, layout):
     if layout in formats.GRADED and class_names:
         columns = [name for name in columns if name in class_names]
     header.use(columns)
-    classes = class_names or class_numbers(columns)[0]
+    classes = class_names or check_class_names(sorted_names(columns))
     odd = [*pd.Index(classes).symmetric_difference(columns, sort=False)]
     if odd:
         raise DataError(
@@ -430,7 +430,7 @@ def read_known_labels(path, class_names):
             )
         cells = cells.rename(columns={"id": "item"})[["item", "label"]]
         known = checked_votes(cells, [])
-        _, numbers = numbers_of(known, ["label"], class_names)
+        _, numbers = class_numbers(known, ["label"], class_names)
         classes = known["label"].map(numbers).fillna(checks.PADDING)
         classes = classes.to_numpy(np.int64)
         twice, wrong = known["item"].duplicated(keep=False), classes < 0

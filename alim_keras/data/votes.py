@@ -1,7 +1,6 @@
 """From votes to candidate sets, by stated rules."""
 
 import dataclasses
-import itertools
 import os
 import re
 import warnings
@@ -13,14 +12,17 @@ from alim_keras.data import checks
 from alim_keras.data.annotators import VoteArrays
 from alim_keras.data.annotators import likelihood_of_members
 from alim_keras.data.candidates import CandidateSets
+from alim_keras.data.class_names import NO_ANSWER
 from alim_keras.data.class_names import NONE_OF_THESE
 from alim_keras.data.class_names import answers
 from alim_keras.data.class_names import check_class_names
+from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import converted
 from alim_keras.data.class_names import is_blank
-from alim_keras.data.class_names import numbers_of
+from alim_keras.data.class_names import label_of
 from alim_keras.data.class_names import odd_names
 from alim_keras.data.class_names import places
+from alim_keras.data.class_names import score_of
 from alim_keras.data.class_names import shown
 from alim_keras.data.class_names import text_of
 from alim_keras.errors import ConfigError
@@ -31,15 +33,15 @@ from alim_keras.errors import check_number
 from alim_keras.errors import first_five
 
 GRADES = ("none", "votes", "confidence")
-_NEEDED = {
-    "votes": "a row or a column for each vote",
-    "confidence": "a column of confidences, or scores beside lists",
-}
 # With fewer annotators to an item, votes say little of the annotators.
 _SEVERAL_VOTES = 1.5
 # Smallest weight of a candidate.
 _LEAST = 1e-6
-_CUTS = ("min_share", "top_k", "top_p")
+# What each rule, or grade, needs one of.
+_VOTES, _SCORES = "a row or a column for each vote", "confidences or scores"
+_NEEDS = {"min_votes": [_VOTES], "min_confidence": [_SCORES]}
+_NEEDS |= dict.fromkeys(("min_share", "top_k", "top_p"), [_VOTES, _SCORES])
+_NEEDS |= {"grades=votes": [_VOTES], "grades=confidence": [_SCORES]}
 VOTES = ["item", "annotator", "label", "confidence"]
 # More candidates than this are not made of answers that say no.
 _MOST = 100_000_000
@@ -54,32 +56,31 @@ def checked_votes(votes, notes):
     votes = votes.reindex(columns=[*votes, *{*VOTES} - {*votes}])
     votes = votes.astype(object).where(votes.notna(), None)
     votes["item"] = converted(votes, "item", text_of)
-    votes["label"] = converted(votes, "label", answers)
-    # A row that names no class stays, as its item is to be known.
-    named = [own or [(None, None)] for own in votes["label"]]
-    sizes = np.array([len(own) for own in named], int)
-    given = votes["confidence"].to_numpy(object)
-    is_list = votes["confidence"].map(type).eq(list).to_numpy()
-    beside = [scores or [None] for scores in given[is_list]]
-    differ = is_list.copy()
-    differ[is_list] = sizes[is_list] != [len(scores) for scores in beside]
-    _refuse(votes, differ, "candidates and their scores must be equally many")
-    votes = votes.iloc[np.repeat(np.arange(len(votes)), sizes)]
-    scores = np.repeat(given, sizes)
-    flat = np.fromiter(itertools.chain(*beside), object)
-    scores[np.repeat(is_list, sizes)] = flat
-    labels, own = zip(*itertools.chain(*named)) if len(votes) else ((), ())
-    scores = [s if o is None else o for s, o in zip(scores, own)]
-    votes = votes.assign(
-        label=pd.Series(labels, votes.index, dtype=object),
-        confidence=pd.Series(scores, votes.index, dtype=object),
-    )
     more = [name for name in ("image", "truth") if name in votes]
     for name in ("annotator", *more):
         votes[name] = converted(
             votes, name, lambda cell: None if is_blank(cell) else text_of(cell)
         )
-    given, is_named = votes["confidence"], votes["label"].notna()
+    for name in more:
+        first = votes.groupby("item", sort=False)[name].transform("first")
+        differs = votes[name].notna() & (votes[name] != first)
+        _refuse(votes, differs, f"an item must not have two values of {name!r}")
+    named = converted(votes, "label", answers)
+    scores = [
+        score if isinstance(score, list) else [score] * len(labels)
+        for score, labels in zip(votes["confidence"], named)
+    ]
+    differ = named.map(len) != list(map(len, scores))
+    _refuse(votes, differ, "candidates and their scores must be equally many")
+    # A row that names no class stays, as its item is to be known.
+    votes = votes.assign(label=named, confidence=scores)
+    votes = votes.explode(["label", "confidence"])
+    own = votes["label"].map(score_of)
+    given = own.where(own.notna(), votes["confidence"])
+    is_named = votes["label"].notna()
+    votes["label"] = converted(
+        votes, "label", lambda cell: label_of(cell) if cell == cell else None
+    )
     votes["confidence"] = pd.to_numeric(given, errors="coerce").astype(float)
     wrong = is_named & given.notna() & ~np.isfinite(votes["confidence"])
     name = attrs.get("confidence_column", "confidence")
@@ -92,10 +93,6 @@ def checked_votes(votes, notes):
         votes.loc[votes["verdict"] == "ignore", "label"] = None
         each = votes["verdict"].value_counts().astype(str)
         notes.append(f"the answers: {', '.join(each.index + ' ' + each)}")
-    for name in more:
-        first = votes.groupby("item", sort=False)[name].transform("first")
-        differs = votes[name].notna() & (votes[name] != first)
-        _refuse(votes, differs, f"an item must not have two values of {name!r}")
     votes = votes[[*VOTES, *more]]
     votes.attrs = attrs
     return votes
@@ -128,8 +125,6 @@ def sets_of_votes(
     annotator are each one person's. A vote of confidence 0 in a table of votes
     is a no: a class that as many reject as name is no candidate, and an item
     that is only said not to be of a class has all others as candidates.
-
-    Candidates may be graded: then each has a weight, the best of an item 1.
 
     Args:
         votes: Frame as of `read_votes`, or of one's own with the columns item
@@ -185,37 +180,34 @@ def sets_of_votes(
         check_class_names(none_of_these, "none_of_these")
     if "layout" not in votes.attrs:  # It is a frame of one's own.
         votes = checked_votes(votes, [])
+    rule = _checked_rules(votes, rules)
     attrs, notes = votes.attrs, list(votes.attrs["notes"])
-    doubts = list(attrs["doubts"])
-    _check_rules(votes, rules)
-    rule = f"every class with at least {min_votes} votes"
-    if min_confidence is not None:
-        rule += f" of confidence {min_confidence:g} or more"
-        largest = votes["confidence"].max()
-        if 0 < min_confidence < 1 < largest:
-            doubts.append(
-                f"the confidences reach {largest:g}, and --min_confidence="
-                f"{min_confidence:g}: are they in per cent?"
-            )
-    cuts = {name: rules[name] for name in _CUTS if rules[name] is not None}
-    rule += "".join(f", {name} {value:g}" for name, value in cuts.items())
+    doubts, layout = list(attrs["doubts"]), attrs["layout"]
+    largest = votes["confidence"].max()
+    if 0 < (min_confidence or 0) < 1 < largest:
+        doubts.append(
+            f"the confidences reach {largest:g}, and --min_confidence="
+            f"{min_confidence:g}: are they in per cent?"
+        )
     with checks.in_file(source):
         given = class_names or attrs["class_names"]
-        names, classes = _classes(votes, given, none_of_these, notes, doubts)
-        items, ids = pd.factorize(votes["item"])
-        counted = votes[VOTES].assign(number=items, kind=classes)
-        if attrs["layout"] != "long":
+        names, kinds = _classes(votes, given, none_of_these, notes, doubts)
+        numbers, ids = pd.factorize(votes["item"])
+        counted = votes[VOTES].assign(number=numbers, kind=kinds)
+        if layout != "long":
             counted = _merge_rows(counted, duplicates, notes)
-        counted = counted[counted["kind"] >= 0]
-        counted, noes = _count(counted, attrs["layout"], min_confidence, notes)
-        pairs = _pairs(counted, noes, notes)
-        noes = noes[:0] if empty_set == "drop" else noes
-        others = _all_others(pairs, noes, len(names), notes)
-        pairs = pairs[pairs["votes"] >= min_votes]
-        pairs = _leading(pairs, **cuts) if cuts else pairs
-        rows = np.append(pairs["number"], others[0])
-        kinds = np.append(pairs["kind"], others[1])
-        is_empty = ~np.isin(np.arange(len(ids)), rows)
+        counted = _counted(counted, layout, min_confidence, notes)
+        tally = _tally(counted, len(names))
+        counted, named = counted[~counted["no"]], tally[tally["votes"] > 0]
+        struck = named["noes"] >= named["votes"]
+        text = "candidates are rejected by as many as name them: taken out"
+        _note(notes, struck, text)
+        pairs = named[~struck]
+        noes = tally[(tally["noes"] > 0) & (empty_set != "drop")]
+        others = _others(noes, pairs, len(names), notes)
+        pairs = _leading(pairs, min_votes, min_share, top_k, top_p)
+        codes = np.append(pairs.index, others)
+        is_empty = ~np.isin(np.arange(len(ids)), codes // len(names))
         is_known = is_empty & ids.isin(list(answered))
         _note(notes, is_known, "sets are empty and their true labels are known")
         kept = ~is_empty | is_known
@@ -231,13 +223,13 @@ def sets_of_votes(
                 )
             notes.append(f"{text}: --empty_set={empty_set}")
             kept |= empty_set == "all"
-        full, numbers = np.flatnonzero(is_empty & kept), np.arange(len(names))
-        rows = np.append(rows, np.repeat(full, len(names)))
-        kinds = np.append(kinds, np.tile(numbers, len(full)))
-        unused = [names[number] for number in np.setdiff1d(numbers, kinds)]
+        full = _all_pairs(np.flatnonzero(is_empty & kept), len(names))
+        rows, kinds = np.divmod(np.append(codes, full), len(names))
+        unused = np.setdiff1d(np.arange(len(names)), kinds)
+        unused = [names[number] for number in unused]
         if unused:
             notes.append(f"classes that are in no set: {first_five(unused)}")
-        candidates = CandidateSets.from_pairs(
+        sets = CandidateSets.from_pairs(
             (np.cumsum(kept) - 1)[rows],
             kinds,
             ids[kept],
@@ -245,75 +237,44 @@ def sets_of_votes(
             provenance={
                 **attrs["provenance"],
                 "file": os.path.basename(source),
-                "layout": attrs["layout"],
+                "layout": layout,
                 "rule": rule,
             },
             source=source,
         )
+        counted = counted[kept[counted["number"]]]
+        counted["label"] = np.array(names, object)[counted["kind"]]
+        if grades is None:
+            people = counted.groupby("number")["annotator"].nunique().mean()
+            is_shared = layout in ("long", "wide") and people >= _SEVERAL_VOTES
+            grades = attrs.get("grades", "votes" if is_shared else "none")
+        if grades == "confidence":
+            negative = counted["confidence"] < 0
+            _refuse(counted, negative, "grades must not be negative")
+        codes = np.repeat(np.flatnonzero(kept), sets.sizes) * len(names)
+        # Sets that hold all classes because they were empty have no votes.
+        sums = named["weight"].reindex(codes + sets.indices, fill_value=1.0)
     remedy = ""
     if counted["confidence"].notna().any():
         few = min(3, len(names) - 1)
         remedy = f": --top_k={few}, --top_p=0.9 or --min_share=0.1 cuts them"
-    doubts += checks.odd_sets(candidates, remedy)
+    doubts += checks.odd_sets(sets, remedy)
     if given is None:
         doubts += odd_names(votes["label"], names, notes)
     for text in doubts:
         warnings.warn(text, DataWarning, stacklevel=2)
-    counted = counted[kept[counted["number"]]]
-    counted["label"] = np.array(names, object)[counted["kind"]]
-    candidates = _graded(candidates, counted, grades, attrs, notes)
+    if grades != "none":
+        sets = _graded(sets, grades, counted, sums.to_numpy(), notes)
     if counted["annotator"].notna().any():
         notes.append(f"annotators: {counted['annotator'].nunique()}")
         counted["annotator"] = counted["annotator"].fillna("unknown")
     counted = counted[VOTES]
     counted.attrs = {**attrs, "class_names": names, "notes": notes}
-    return candidates, counted
+    return sets, counted
 
 
-def _graded(sets, counted, grades, attrs, notes):
-    """Returns the sets with weights by `grades`, and notes which."""
-    is_long = attrs["layout"] in ("long", "wide")
-    people = counted.groupby("number")["annotator"].nunique().mean()
-    if grades is None:
-        is_shared = is_long and people >= _SEVERAL_VOTES
-        grades = attrs.get("grades", "votes" if is_shared else "none")
-    needed = {"votes": is_long, "confidence": counted["confidence"].notna()}
-    if not np.any(needed.get(grades, True)):
-        raise ConfigError(
-            f"--grades={grades} needs {_NEEDED[grades]}. Received: a table of "
-            f"the layout {attrs['layout']}"
-        )
-    if grades == "none":
-        return sets
-    if grades == "votes":
-        named = counted.fillna({"annotator": "unknown"})
-        votes = VoteArrays.of(named, sets.ids, sets.class_names)
-        values = likelihood_of_members(votes, sets)
-    else:
-        values = counted["confidence"].fillna(1.0).to_numpy()
-        if np.any(values < 0):
-            raise DataError(
-                "confidences must not be negative where they are grades. "
-                f"Received: {values.min():g} for {places(counted, values < 0)}"
-            )
-        rows = pd.Index(sets.ids).get_indexer(counted["item"])
-        owners = np.repeat(np.arange(len(sets)), sets.sizes)
-        sums = pd.Series(values).groupby([rows, counted["kind"].values]).sum()
-        # Sets that hold all classes because they were empty have no votes.
-        pairs = pd.MultiIndex.from_arrays([owners, sets.indices])
-        values = sums.reindex(pairs, fill_value=1.0).to_numpy()
-    best = np.maximum.reduceat(values, sets.indptr[:-1])
-    weights = np.maximum(values / np.repeat(best, sets.sizes), _LEAST)
-    provenance = {**sets.provenance, "grades": grades}
-    notes.append(
-        f"candidates have weights, by --grades={grades}: on average "
-        f"{weights.mean():.2f}"
-    )
-    return dataclasses.replace(sets, weights=weights, provenance=provenance)
-
-
-def _check_rules(votes, rules):
-    """Raises for rules that do not fit the votes."""
+def _checked_rules(votes, rules):
+    """Returns the rules as text; raises for those that do not fit the votes."""
     check_choice("empty_set", rules["empty_set"], ("error", "all", "drop"))
     check_choice("duplicates", rules["duplicates"], ("error", "union", "first"))
     check_choice("grades", rules["grades"] or "none", GRADES)
@@ -322,19 +283,21 @@ def _check_rules(votes, rules):
     check_number("min_share", rules["min_share"], 0, 1, optional=True)
     check_number("top_k", rules["top_k"], 1, whole=True, optional=True)
     check_number("top_p", rules["top_p"], 0, low_open=True, optional=True)
-    layout, largest = votes.attrs["layout"], votes["confidence"].max()
+    given = {name: rules[name] for name in _NEEDS if rules.get(name) is not None}
+    asked = {*given, f"grades={rules['grades']}"}
+    if rules["min_votes"] == 1:
+        asked.remove("min_votes")
+    layout = votes.attrs["layout"]
     is_set = layout in ("list", "multi_hot", "probabilities")
-    of_scores = ("min_confidence", *_CUTS) if is_set else ("min_confidence",)
-    unmet = [n for n in of_scores if rules[n] is not None and np.isnan(largest)]
-    if is_set and rules["min_votes"] > 1:
-        unmet.append("min_votes")
-    if unmet:
-        needs = ["a row or a column for each vote", "confidences or scores"]
-        kinds = {"min_votes": needs[:1], "min_confidence": needs[1:]}
-        raise ConfigError(
-            f"--{unmet[0]} needs {', or '.join(kinds.get(unmet[0], needs))}. "
-            f"Received: a table of the layout {layout}"
-        )
+    has_scores = votes["confidence"].notna().any()
+    has = {_VOTES: not is_set, _SCORES: has_scores}
+    for name, needs in _NEEDS.items():
+        if name in asked and not any(map(has.get, needs)):
+            raise ConfigError(
+                f"--{name} needs {', or '.join(needs)}. Received: a table of "
+                f"the layout {layout}"
+            )
+    return ", ".join(f"{name} {value:g}" for name, value in given.items())
 
 
 def _classes(votes, given, none_of_these, notes, doubts):
@@ -352,23 +315,21 @@ def _classes(votes, given, none_of_these, notes, doubts):
                     "classes with --class_names"
                 )
     columns = [name for name in ("label", "truth") if name in votes]
-    names, numbers = numbers_of(votes, columns, given, none_of_these)
-    words = {str(word).strip().casefold() for word in none_of_these}
-    blank = [n for n in labels if numbers[n] == NONE_OF_THESE]
-    blank = [n for n in blank if n.casefold() not in words]
-    unanswered = votes["label"].isin(blank)
+    names, numbers = class_numbers(votes, columns, given, none_of_these)
+    classes = votes["label"].map(numbers)
+    blank = [label for label in labels if numbers[label] == NO_ANSWER]
     if blank:
         doubts.append(
-            f"{unanswered.sum()} answers are {first_five(blank)}, and count as "
-            "none, as by --none_of_these; --class_names can make them classes"
+            f"{np.sum(classes == NO_ANSWER)} answers are {first_five(blank)}, "
+            "and count as none, as by --none_of_these; --class_names can make "
+            "them classes"
         )
     if given is None:
         notes.append(f"{len(names)} classes were found: {first_five(names)}")
     elif {n for n in labels if numbers[n] >= 0} - {*names}:
         notes.append("class numbers are places in the class names, from 0")
-    classes = votes["label"].map(numbers)
     _note(notes, classes == checks.PADDING, "answers are -1: left out")
-    none = (classes == NONE_OF_THESE) & ~unanswered
+    none = classes == NONE_OF_THESE
     _note(notes, none, "answers are none of these: left out")
     return names, classes.fillna(checks.PADDING).astype(np.int64)
 
@@ -377,15 +338,14 @@ def _merge_rows(counted, duplicates, notes):
     """Returns the votes that count where items have rows that differ."""
     rows = counted[["item", "number"]][~counted.index.duplicated()]
     rows = rows[rows["number"].duplicated(keep=False)]
-    if rows.empty:
-        return counted
     # A row that names no class, by a word of --none_of_these too, is empty.
     named = counted[(counted["kind"] >= 0) & counted.index.isin(rows.index)]
     scores = named["confidence"].fillna(-1.0)
     pairs = zip(named["annotator"].fillna(""), named["kind"], scores)
     pairs = pd.Series([*pairs], named.index, dtype=object).groupby(level=0)
     rows = rows.assign(pairs=pairs.agg(lambda row: tuple(sorted(row))))
-    distinct = rows[~rows[["number", "pairs"]].duplicated()]
+    distinct = rows.drop_duplicates(["number", "pairs"])
+    _note(notes, len(rows) - len(distinct), "rows are repeated: left out")
     again = distinct["number"].duplicated()
     differing = distinct["number"][again].unique()
     if len(differing):
@@ -397,14 +357,13 @@ def _merge_rows(counted, duplicates, notes):
                 "counts with --duplicates=union or --duplicates=first"
             )
         notes.append(f"{text}: --duplicates={duplicates}")
-    is_repeated = np.arange(len(rows)) >= len(distinct)
-    _note(notes, is_repeated, "rows are repeated: left out")
     keep = distinct if duplicates == "union" else distinct[~again]
     return counted[~counted.index.isin(rows.index.difference(keep.index))]
 
 
-def _count(counted, layout, min_confidence, notes):
-    """Returns the votes that count, those repeated once, and the noes."""
+def _counted(counted, layout, min_confidence, notes):
+    """Returns the votes that count, those repeated once; `no` marks a no."""
+    counted = counted[counted["kind"] >= 0]
     counted = counted.assign(no=counted["confidence"] == 0)
     if min_confidence is not None:
         weak = ~counted["no"] & ~(counted["confidence"] >= min_confidence)
@@ -424,43 +383,49 @@ def _count(counted, layout, min_confidence, notes):
         text = "answers are repeated within an item and count once"
         _note(notes, again, text)
         counted = counted.iloc[np.sort(order["place"][~again])]
-    noes, counted = counted[counted["no"]], counted[~counted["no"]]
-    if layout != "long":
-        noes = noes[:0]  # A score of 0 is nobody's answer.
-    _note(notes, noes["kind"] >= 0, "answers of confidence 0 are a no")
-    return counted, noes
+    if layout != "long":  # A score of 0 is nobody's answer.
+        return counted[~counted["no"]]
+    _note(notes, counted["no"], "answers of confidence 0 are a no")
+    return counted
 
 
-def _pairs(counted, noes, notes):
-    """Returns item, class, votes and weight of what more name than reject."""
-    pair = ["number", "kind"]
-    weight = counted["confidence"].fillna(1.0)
-    pairs = weight.groupby([counted[name] for name in pair])
-    pairs = pairs.agg(votes="size", weight="sum")
-    against = noes.groupby(pair).size().reindex(pairs.index, fill_value=0)
-    struck = against >= pairs["votes"]
-    text = "candidates are rejected by as many as name them: taken out"
-    _note(notes, struck, text)
-    return pairs[~struck].reset_index()
+def _tally(counted, num_classes):
+    """Returns votes, noes and weight of pairs, by item * classes + class."""
+    code = counted["number"] * num_classes + counted["kind"]
+    tally = pd.DataFrame(
+        {
+            "votes": ~counted["no"],
+            "noes": counted["no"],
+            "weight": counted["confidence"].fillna(1.0),
+        }
+    )
+    tally = tally.groupby(code.to_numpy()).sum()
+    return tally.assign(number=tally.index // num_classes)
 
 
-def _all_others(pairs, noes, num_classes, notes):
-    """Returns all other classes of items that votes say only a no of."""
+def _all_pairs(items, num_classes):
+    return np.add.outer(items * num_classes, np.arange(num_classes)).ravel()
+
+
+def _others(noes, pairs, num_classes, notes):
+    """Returns all other pairs of items that votes say only a no of."""
     items = np.setdiff1d(noes["number"], pairs["number"])
     text = "items are only said not to be of a class: all others are candidates"
-    _note(notes, items >= 0, text)
+    _note(notes, len(items), text)
     if len(items) * num_classes > _MOST:
         raise DataError(
             f"{len(items):,} {text}, too many; leave them out with "
             "--empty_set=drop"
         )
-    codes = np.add.outer(items * num_classes, np.arange(num_classes))
-    noes = noes["number"] * num_classes + noes["kind"]
-    return np.divmod(np.setdiff1d(codes, noes), num_classes)
+    return np.setdiff1d(_all_pairs(items, num_classes), noes.index)
 
 
-def _leading(pairs, min_share=0.0, top_k=np.inf, top_p=np.inf):
+def _leading(pairs, min_votes, min_share, top_k, top_p):
     """Returns the pairs of item and class that lead within their item."""
+    pairs = pairs[pairs["votes"] >= min_votes]
+    if min_share is top_k is top_p is None:
+        return pairs
+    min_share, top_k, top_p = min_share or 0.0, top_k or np.inf, top_p or np.inf
     if (min_share or top_p < 1) and (pairs["weight"] < 0).any():
         raise DataError(
             "--min_share and --top_p need shares, and some scores are "
@@ -476,6 +441,22 @@ def _leading(pairs, min_share=0.0, top_k=np.inf, top_p=np.inf):
     return pairs[keep & (pairs["share"] >= min_share - 1e-9)]
 
 
+def _graded(sets, grades, counted, weights, notes):
+    """Returns the sets with weights, those given or by the votes' model."""
+    if grades == "votes":
+        people = counted.fillna({"annotator": "unknown"})
+        votes = VoteArrays.of(people, sets.ids, sets.class_names)
+        weights = likelihood_of_members(votes, sets)
+    best = np.maximum.reduceat(weights, sets.indptr[:-1])
+    weights = np.maximum(weights / np.repeat(best, sets.sizes), _LEAST)
+    provenance = {**sets.provenance, "grades": grades}
+    notes.append(
+        f"candidates have weights, by --grades={grades}: on average "
+        f"{weights.mean():.2f}"
+    )
+    return dataclasses.replace(sets, weights=weights, provenance=provenance)
+
+
 def _note(notes, rows, text):
     if np.any(rows):
         notes.append(f"{np.sum(rows)} {text}")
@@ -487,7 +468,7 @@ def true_labels(votes, candidates):
         return None
     truths = votes[votes["truth"].notna()].drop_duplicates("item")
     names = candidates.class_names
-    _, numbers = numbers_of(truths, ["truth"], names)
+    _, numbers = class_numbers(truths, ["truth"], names)
     labels = truths.set_index("item")["truth"].map(numbers)
     labels = labels.where(labels >= 0).reindex(candidates.ids)
     labels = labels.fillna(checks.PADDING)
