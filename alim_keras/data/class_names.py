@@ -224,10 +224,10 @@ def is_blank(cell):
 
 
 def answers(cell):
-    """Returns the list of the answers in a cell.
+    """Returns the class that a cell names, None, or a list of answers.
 
-    A cell is an answer, a list of answers, `{"cat": 0.7}`, or as Label Studio
-    writes it `{"choices": ["cat"]}`.
+    The list may be written as `{"cat": 0.7}`, or as Label Studio writes it
+    `{"choices": ["cat"]}`.
     """
     if isinstance(cell, str) and cell.strip().startswith('{"choices"'):
         with contextlib.suppress(ValueError, RecursionError):
@@ -236,14 +236,16 @@ def answers(cell):
         scored = [{"label": n, "score": score} for n, score in cell.items()]
         cell = cell["choices"] if set(cell) == {"choices"} else scored
     if not isinstance(cell, (list, tuple)):
-        return [] if is_blank(cell) else [cell]
+        return text_or_none(cell)
     if any(answer is None or answer != answer for answer in cell):
         raise ValueError("holds an answer that is blank")
-    return cell
+    return list(cell)
 
 
 def label_of(answer):
-    """Returns the name that an answer gives: a text, or an object of JSON."""
+    """Returns the name in an answer: a text, an object of JSON, or None."""
+    if answer is None:
+        return None
     return text_of(_field(answer, _LABEL_FIELDS, answer))
 
 
@@ -269,6 +271,11 @@ def text_of(cell):
     return text
 
 
+def text_or_none(cell):
+    """Returns a name as text, or None for a cell that holds nothing."""
+    return None if is_blank(cell) else text_of(cell)
+
+
 def places(frame, rows):
     """Returns where up to five rows stand: "id a (line 3), id b (line 4)".
 
@@ -283,16 +290,20 @@ def places(frame, rows):
 
 
 def converted(frame, column, convert):
-    """Returns `convert` of the cells of a column.
+    """Returns `convert` of the cells of a column, called once per string.
 
     It raises `ValueError` with the reason for a cell that it cannot convert.
     """
-    results = []
+    results, done = [], {}
     for row, cell in enumerate(frame[column]):
-        try:
-            results.append(convert(cell))
-        except ValueError as error:
-            raise DataError(
-                f"the {column} {shown(cell)} of {places(frame, [row])} {error}"
-            ) from error
+        key = cell if type(cell) is str else row
+        if key not in done:
+            try:
+                done[key] = convert(cell)
+            except ValueError as error:
+                raise DataError(
+                    f"the {column} {shown(cell)} of {places(frame, [row])} "
+                    f"{error}"
+                ) from error
+        results.append(done[key])
     return pd.Series(results, frame.index, dtype=object)

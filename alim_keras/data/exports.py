@@ -1,10 +1,10 @@
 """Readers of what tools and public data sets export, one function for each.
 
-A reader takes the cells of a table, or of JSON records, and the flags that
-name columns. It returns votes (see `tables.read_votes`), or roles: these flags
-as the export has them, and if there are any `"truth"`, the column of true
-classes, and `"verdict"`, what each row is to, `"accept"`, `"reject"` (a no)
-or `"ignore"`, and the column that says so. docs/formats.md shows their files.
+A reader takes the cells of a table, or of JSON records, and the columns that
+flags name, by their roles. It returns votes (see `tables.read_votes`), or the
+columns of roles, or None: those that flags name; `"truth"`, true classes; and
+`"verdict"`, what each row is to, `"accept"`, `"reject"` (a no) or `"ignore"`.
+docs/formats.md shows their files.
 """
 
 import collections
@@ -67,76 +67,77 @@ def listed(value):
     return value
 
 
-def _one(cells, prefix, flag, given):
+def _one(cells, prefix, role, given):
     """Returns the column of a role among those that begin with a prefix."""
     names = [name for name in cells if name.startswith(prefix)]
-    if not given[flag] and len(names) != 1:
+    if role not in given and len(names) != 1:
         raise DataError(
-            f"say with --{flag}=NAME which of the columns counts. Received: "
-            f"{first_five(names) or f'no column {prefix}...'}"
+            f"say with --{role}_column=NAME which of the columns counts. "
+            f"Received: {first_five(names or [f'no column {prefix}...'])}"
         )
-    return given[flag] or names[0]
+    return given.get(role) or names[0]
 
 
-def _verdict(cells, column):
-    """Returns the verdict by the states of the assignments, if there are."""
+def _judged(cells, column):
+    """Returns the column with verdicts for states of assignments, or None."""
     if column not in cells:
         return None
     counts = cells[column].fillna("").str.strip().str.lower().isin(_COUNTS)
-    return counts.map({True: "accept", False: "ignore"}).tolist(), column
+    cells[column] = counts.map({True: "accept", False: "ignore"})
+    return column
 
 
 def _toloka(cells, given):
-    label = _one(cells, "OUTPUT:", "label_column", given)
+    label = _one(cells, "OUTPUT:", "label", given)
     golden = label.replace("OUTPUT:", "GOLDEN:")
     return {
-        "id_column": _one(cells, "INPUT:", "id_column", given),
-        "annotator_column": "ASSIGNMENT:worker_id",
-        "label_column": label,
+        "id": _one(cells, "INPUT:", "id", given),
+        "annotator": "ASSIGNMENT:worker_id",
+        "label": label,
         "truth": golden if golden in cells else None,
-        "verdict": _verdict(cells, "ASSIGNMENT:status"),
+        "verdict": _judged(cells, "ASSIGNMENT:status"),
     }
 
 
 def _mturk(cells, given):
     return {
-        "id_column": _one(cells, "Input.", "id_column", given),
-        "annotator_column": "WorkerId",
-        "label_column": _one(cells, "Answer.", "label_column", given),
-        "verdict": _verdict(cells, "AssignmentStatus"),
+        "id": _one(cells, "Input.", "id", given),
+        "annotator": "WorkerId",
+        "label": _one(cells, "Answer.", "label", given),
+        "verdict": _judged(cells, "AssignmentStatus"),
     }
 
 
 def _open_images(cells, given):
     return {
-        "id_column": "ImageID",
-        "annotator_column": "Source",
-        "label_column": "LabelName",
-        "confidence_column": "Confidence",
+        "id": "ImageID",
+        "annotator": "Source",
+        "label": "LabelName",
+        "confidence": "Confidence",
     }
 
 
 def _prodigy(cells, given):
-    verdict, people = cells["answer"], ("_annotator_id", "_session_id")
-    if not verdict.isin(("accept", "reject", "ignore")).all():
+    if not cells["answer"].isin(("accept", "reject", "ignore")).all():
         return None
-    label = "accept" if "accept" in cells else "label"
-    if label == "accept":
+    people, label = ("_annotator_id", "_session_id"), "label"
+    if "accept" in cells:
         # Who rejects such a task says nothing against what is ticked.
-        verdict = verdict.replace("reject", "ignore")
+        cells["answer"] = cells["answer"].replace("reject", "ignore")
+        label = "accept"
     return {
         # `image` may hold the picture itself.
-        "id_column": "path" if "path" in cells else None,
-        "annotator_column": next((n for n in people if n in cells), None),
-        "label_column": None if given["candidates_column"] else label,
-        "verdict": (verdict.tolist(), "answer"),
+        "id": "path" if "path" in cells else None,
+        "annotator": next((name for name in people if name in cells), None),
+        "label": None if "candidates" in given else label,
+        "verdict": "answer",
     }
 
 
 def _zooniverse(cells, given):
     answers = cells["annotations"].map(json.loads)
     tasks = [*dict.fromkeys(listed(at([*answers], "*.*.task")))]
-    task = given.pop("label_column") or (tasks[0] if len(tasks) == 1 else None)
+    task = given.pop("label", None) or (tasks[0] if len(tasks) == 1 else None)
     if task not in tasks:
         raise DataError(
             "say with --label_column=TASK which question counts. Received: "
@@ -156,8 +157,7 @@ def _zooniverse(cells, given):
     cells["label"] = answers.map(labels_of)
     cells["item"] = cells["subject_data"].map(item_of)
     # Who was not logged in has a name made of the address, and no number.
-    people = {"annotator_column": "user_name"}
-    return {"id_column": "item", "label_column": "label", **people}
+    return {"id": "item", "label": "label", "annotator": "user_name"}
 
 
 def _batch(cells, given):
@@ -165,8 +165,7 @@ def _batch(cells, given):
     tried = ([at(one, path) for one in records] for path in _TEXTS)
     texts = next((found for found in tried if any(found)), [])
     cells["candidates"] = [_answer_in(text or "") for text in texts]
-    roles = {"id_column": "custom_id", "candidates_column": "candidates"}
-    return {"layout": "list", **roles}
+    return {"id": "custom_id", "candidates": "candidates"}
 
 
 def _answer_in(text):
@@ -244,10 +243,10 @@ def _choices(annotation, questions):
     return labels
 
 
-def _votes(rows, names, export=None):
+def _votes(rows, names, *notes):
     frame = pd.DataFrame(rows, columns=names.split(), dtype=object)
     frame.attrs["layout"] = "long"
-    frame.attrs["notes"] = [f"read as an export of {export}"] if export else []
+    frame.attrs["notes"] = list(notes)
     return frame.rename_axis("row")
 
 
@@ -331,7 +330,9 @@ def _peerannot(value):
         for item, votes in value.items()
         for who, label in (votes or {None: None}).items()
     ]
-    return _votes(rows, "item annotator label", "peerannot")
+    return _votes(
+        rows, "item annotator label", "read as an export of peerannot"
+    )
 
 
 def _fiftyone(value):
@@ -343,7 +344,9 @@ def _fiftyone(value):
                 one, score = one["label"], one.get("confidence")
             one = value["classes"][one] if isinstance(one, int) else one
             rows.append((item, one, score))
-    frame = _votes(rows, "item label confidence", "fiftyone")
+    frame = _votes(
+        rows, "item label confidence", "read as an export of fiftyone"
+    )
     names = check_class_names(value["classes"], "the list of classes")
     frame.attrs["class_names"] = names
     return frame
@@ -361,8 +364,5 @@ def cvat(text):
         for label in [t.get("label") for t in image.findall("tag")] or [None]
     ]
     shapes = sum(tag.tag != "tag" for image in images for tag in image)
-    frame = _votes(rows, "item label", "cvat")
-    frame.attrs["notes"] += [
-        f"images: {len(images)}, shapes left out: {shapes}"
-    ]
-    return frame
+    note = f"images: {len(images)}, shapes left out: {shapes}"
+    return _votes(rows, "item label", "read as an export of cvat", note)

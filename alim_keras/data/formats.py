@@ -1,10 +1,9 @@
 """Readers of label files, one function for each format.
 
-A reader of a table returns its cells: a frame with the columns of the file,
-whose index is the line or the row in the file. A reader of an export or of
-arrays returns votes at once: a frame with `item` and `label`, and if there are
-any `annotator` and `confidence` (see `tables.read_votes`), and says so by
-`attrs["layout"]`. `exports` has the readers of public tools.
+A reader returns cells: a frame with the columns of the file, whose index is
+the line or the row in the file. Of arrays and of some exports these are votes
+at once, with `item` and `label`: then `attrs` has `layout`. `exports` has the
+readers of public tools.
 """
 
 import collections

@@ -15,15 +15,9 @@ import numpy as np
 import pandas as pd
 
 from alim_keras.data import checks
+from alim_keras.data import class_names as naming
 from alim_keras.data import exports
 from alim_keras.data import formats
-from alim_keras.data.class_names import check_class_names
-from alim_keras.data.class_names import class_numbers
-from alim_keras.data.class_names import sorted_names
-from alim_keras.data.class_names import converted
-from alim_keras.data.class_names import is_blank
-from alim_keras.data.class_names import places
-from alim_keras.data.class_names import shown
 from alim_keras.data.votes import checked_votes
 from alim_keras.data.votes import sets_of_votes
 from alim_keras.errors import ConfigError
@@ -31,19 +25,27 @@ from alim_keras.errors import DataError
 from alim_keras.errors import check_choice
 from alim_keras.errors import first_five
 
-LAYOUTS = ("auto", "list", "wide", "long", "multi_hot", *formats.GRADED)
-LAYOUTS += ("complementary",)
-# The names by which columns are known, in small letters.
-_ITEM = ("id", "item", "item_id", "image_id", "name")
-_TASK = ("task", "task_id")
-_CANDIDATES = ("candidates", "candidate_labels", "partial_label", "labels")
-_CANDIDATES += ("label_set", "predictions")
-_ANNOTATOR = ("annotator", "worker", "user", "rater", "labeler", "user_id")
-_ANNOTATOR += ("annotator_id", "worker_id", "completed_by", "rad_id")
-_LABEL = ("label", "class", "answer", "choice", "vote", "class_name")
-_LABEL += ("class_label",)
-_CONFIDENCE = ("confidence", "score")
-_SCORES = ("confidences", "scores", *_CONFIDENCE)
+_ARRAYS = ("auto", "list", "multi_hot", *formats.GRADED)
+LAYOUTS = (*_ARRAYS, "wide", "long", "complementary")
+# The names by which columns are known, in small letters, by their roles.
+_ITEMS = (
+    ("id", "item", "item_id", "image_id", "name"),
+    exports.IMAGE,
+    ("task", "task_id"),
+)
+_NAMES = {
+    "image": exports.IMAGE,
+    "candidates": (
+        "candidates candidate_labels partial_label labels label_set predictions"
+    ).split(),
+    "annotator": (
+        "annotator worker user rater labeler user_id annotator_id worker_id "
+        "completed_by rad_id"
+    ).split(),
+    "label": ("label class answer choice vote class_name class_label").split(),
+    "confidence": ("confidence", "score"),
+}
+_SCORES = ("confidences", "scores", "confidence", "score")
 # Arguments of `sets_of_votes`.
 RULES = "min_votes min_confidence min_share top_k top_p none_of_these empty_set"
 RULES = f"{RULES} duplicates answered grades source".split()
@@ -53,7 +55,6 @@ _DOUBTFUL = re.compile(
     "|control|honeypot|is_valid",
     re.IGNORECASE,
 )
-_WORDS = {"false": "0", "true": "1"}
 
 
 def read_votes(
@@ -125,54 +126,53 @@ def read_votes(
     path, layout = os.fspath(path), layout or "auto"
     check_choice("layout", layout, LAYOUTS)
     if class_names is not None:
-        class_names = check_class_names(class_names)
-    given = {
-        "id_column": id_column,
-        "candidates_column": candidates_column,
-        "annotator_column": annotator_column,
-        "label_column": label_column,
-        "confidence_column": confidence_column,
+        class_names = naming.check_class_names(class_names)
+    roles = {
+        "id": id_column,
+        "candidates": candidates_column,
+        "annotator": annotator_column,
+        "label": label_column,
+        "confidence": confidence_column,
     }
+    roles = {role: name for role, name in roles.items() if name}
     if formats.format_of(path, format) == "npz":
-        array_layouts = ("auto", "list", "multi_hot", *formats.GRADED)
-        check_choice("layout", layout, array_layouts)
-        column = given.pop("candidates_column")
-        frame = formats.read_arrays(path, layout, column, class_names)
+        check_choice("layout", layout, _ARRAYS)
+        column = roles.pop("candidates", None)
+        cells = formats.read_arrays(path, layout, column, class_names)
     else:
-        frame = formats.read(path, format, columns, records)
-    notes = frame.attrs.setdefault("notes", [])
+        cells = formats.read(path, format, columns, records)
+    notes = cells.attrs.setdefault("notes", [])
     with checks.in_file(path):
         if ids:
-            frame = formats.with_ids(frame, ids)
-        frame = formats.filtered(frame, where, notes)
-        if "layout" not in frame.attrs:
-            name, found = exports.known_table(frame, format, given)
+            cells = formats.with_ids(cells, ids)
+        cells = formats.filtered(cells, where, notes)
+        if "layout" not in cells.attrs:
+            name, found = exports.known_table(cells, format, roles)
             if name:
                 notes.append(f"read as an export of {name}")
             if isinstance(found, pd.DataFrame):
-                frame, notes = found, [*notes, *found.attrs["notes"]]
+                cells, notes = found, [*notes, *found.attrs["notes"]]
             else:
+                table = _Table(cells, {**found, **roles}, class_names)
                 if name and layout == "auto":
-                    usual = "list" if candidates_column else "long"
-                    layout = found.pop("layout", usual)
-                said = {role: value for role, value in given.items() if value}
-                roles, given = {**given, **found, **said}, {}
-                frame = _votes_of_cells(
-                    frame, layout, roles, class_names, notes
-                )
-        unused = [f"--{name}" for name in given if given[name]]
-        if unused:
+                    layout = "list" if "candidates" in table.roles else "long"
+                cells, roles = _votes_of(table, layout, notes), {}
+        if roles:
+            flags = [f"--{role}_column" for role in roles]
             raise ConfigError(
-                f"This file has no columns to choose from with {unused}"
+                f"This file has no columns to choose from with {flags}"
             )
-        return checked_votes(frame, notes)
+        return checked_votes(cells, notes)
 
 
-class _Header:
-    """The columns of a table, which are given roles one after the other."""
+class _Table:
+    """A table whose columns are given roles one after the other."""
 
-    def __init__(self, names, given):
-        self.names, self.given, self.rest = [*names], given, [*names]
+    def __init__(self, cells, roles, class_names):
+        self.cells, self.class_names = cells, class_names
+        self.roles = {role: name for role, name in roles.items() if name}
+        opened = [formats.open_path(cells, n) for n in self.roles.values()]
+        self.rest = [name for name in cells if name not in opened]
 
     def known(self, words):
         """Returns the columns with these names that have no role yet."""
@@ -183,47 +183,39 @@ class _Header:
         used = frozenset(names)
         self.rest = [name for name in self.rest if name not in used]
 
-    def take(self, role, words, needed=True):
+    def take(self, role, words=(), needed=True):
         """Returns the column of a role by flag or name, or None."""
-        flag, names = f"{role}_column", self.known(words)
-        if self.given.get(flag) is not None:
-            names = [self.given[flag]]
-            formats.check_column(*names, self.names, flag)
+        names = self.known(words or _NAMES.get(role, ()))
+        if role in self.roles:
+            names = [self.roles[role]]
+            formats.check_column(*names, self.cells.columns, f"{role}_column")
         elif len(names) > 1 or (needed and not names):
-            hint = f", or say which with --{flag}=NAME"
+            hint = f", or say which with --{role}_column=NAME"
             hint = "" if role == "image" else hint  # It has no flag.
             raise DataError(
                 f"one column was expected to be the {role}; keep one{hint}. "
-                f"Received: {first_five(names or self.names)}"
+                f"Received: {first_five(names or [*self.cells])}"
             )
         self.use(names)
         return names[0] if names else None
 
 
-def _votes_of_cells(cells, layout, given, class_names, notes):
-    """Returns the votes of a table; `given` has roles, as `exports` says."""
-    verdict, truth = given.pop("verdict", None), given.pop("truth", None)
-    opened = [formats.open_path(cells, n) for n in given.values() if n]
-    header = _Header(cells.columns, given)
-    header.use(opened)
-    base = _items(cells, header)
-    if verdict is not None:
-        base["verdict"], column = verdict
-        header.use([column])
-    if layout == "auto":
-        layout = _layout(header, class_names)
-    if layout != "long" and given["label_column"] is not None:
-        truth = header.take("label", ())
-    if truth is not None:
-        base["truth"] = cells[truth]
-        header.use([truth])
-    votes, columns = _READ[layout](cells, base, header, class_names, layout)
-    if layout == "complementary" or verdict is not None:
-        layout = "long"
+def _votes_of(table, layout, notes):
+    """Returns the votes of a table."""
+    cells = table.cells
+    votes = table.items = _items(table)
+    for role in ("verdict", "truth"):
+        if role in table.roles:
+            votes[role] = cells[table.take(role)]
+    table.layout = layout = _layout(table) if layout == "auto" else layout
+    is_long = layout in ("long", "complementary")
+    if "label" in table.roles and not is_long:
+        votes["truth"] = cells[table.take("label")]
+    found, columns = _READ[layout](table)
+    layout = "long" if is_long or "verdict" in votes else layout
     notes.append(f"layout {layout}, from the columns {first_five(columns)}")
-    base.attrs["layout"] = layout
     used = cells.attrs.get("where", ())
-    unused = [name for name in header.rest if name not in used]
+    unused = [name for name in table.rest if name not in used]
     if unused:
         notes.append(f"columns that are not used: {first_five(unused)}")
     odd = [
@@ -231,47 +223,48 @@ def _votes_of_cells(cells, layout, given, class_names, notes):
         for name in unused
         if _DOUBTFUL.search(name) and cells[name].map(str).nunique() > 1
     ]
+    attrs = {"class_names": cells.attrs.get("class_names"), **found.attrs}
     if odd:
-        base.attrs["doubts"] = [
+        attrs["doubts"] = [
             f"columns that may say which answers count are not used: "
             f"{first_five(odd)}; --where=COLUMN=VALUE takes those rows only"
         ]
-    votes = base.join(votes)
-    votes.attrs = base.attrs
+    votes = votes.join(found)
+    votes.attrs = {**attrs, "layout": layout}
     return votes
 
 
-def _items(cells, header):
+def _items(table):
     """Returns a frame with the item of each row, and its image if named."""
+    cells = table.cells
     has_images = cells.attrs.get("has_images", False)
-    kinds = (_ITEM, exports.IMAGE, _TASK)
-    words = next((words for words in kinds if header.known(words)), ())
-    item = header.take("id", words, needed=not has_images)
+    words = next((words for words in _ITEMS if table.known(words)), ())
+    item = table.take("id", words, needed=not has_images)
     ids = checks.row_ids(len(cells)) if item is None else cells[item]
-    base = pd.DataFrame({"item": ids}, index=cells.index)
+    items = pd.DataFrame({"item": ids}, index=cells.index)
     if not has_images and item.lower() not in exports.IMAGE:
-        image = header.take("image", exports.IMAGE, needed=False)
+        image = table.take("image", needed=False)
         if image is not None:
-            base["image"] = cells[image]
-    return base
+            items["image"] = cells[image]
+    return items
 
 
-def _layout(header, class_names):
+def _layout(table):
     """Returns the layout that the names of the columns tell."""
-    given, lists = header.given, header.known(_CANDIDATES)
-    people = given["annotator_column"] or header.known(_ANNOTATOR)
-    label = given["label_column"]
-    labels = [label] if label else header.known(_LABEL)
-    beside = {*labels, *header.known(_CONFIDENCE), given["confidence_column"]}
-    others = [name for name in header.rest if name not in beside]
-    if given["candidates_column"] or (lists and not people):
+    roles, lists = table.roles, table.known(_NAMES["candidates"])
+    people = roles.get("annotator") or table.known(_NAMES["annotator"])
+    label = roles.get("label")
+    labels = [label] if label else table.known(_NAMES["label"])
+    scores = [*table.known(_NAMES["confidence"]), roles.get("confidence")]
+    others = [n for n in table.rest if n not in {*labels, *scores}]
+    if "candidates" in roles or (lists and not people):
         return "list"
-    if "," in (given["annotator_column"] or ""):
+    if "," in roles.get("annotator", ""):
         return "wide"
     if labels and not lists and (people or not others):
         return "long"
     # Columns 0 and 1 of votes 0 and 1 would be read in silence.
-    classes = set(class_names or ())
+    classes = set(table.class_names or ())
     if classes and classes == {*others} and not classes & {"0", "1"}:
         return "multi_hot"
     raise DataError(
@@ -282,10 +275,10 @@ def _layout(header, class_names):
     )
 
 
-def _list(cells, base, header, class_names, layout):
+def _list(table):
     """Returns the votes of a table with a set in each row."""
-    names = frozenset(class_names or ())
-    column = header.take("candidates", _CANDIDATES)
+    cells, names = table.cells, frozenset(table.class_names or ())
+    column = table.take("candidates")
     texts = [cell.strip() for cell in cells[column] if isinstance(cell, str)]
     texts = [t for t in texts if t[:1] not in ("[", "{") and t not in names]
     signs = [sign for sign in "|;," if any(sign in text for text in texts)]
@@ -294,7 +287,7 @@ def _list(cells, base, header, class_names, layout):
         raise DataError(
             f"column {column!r} is separated by {signs[0]!r} and {signs[1]!r}; "
             "write JSON lists, or give names that hold them by --class_names. "
-            f"Received: {shown(both)}"
+            f"Received: {naming.shown(both)}"
         )
 
     def split(cell):
@@ -310,82 +303,88 @@ def _list(cells, base, header, class_names, layout):
                 return sorted(value, key=str) if is_set else value
         raise ValueError('is no JSON list; write ["cat", "dog"] or cat|dog')
 
-    named = pd.DataFrame({"item": base["item"], "label": cells[column]})
-    votes = pd.DataFrame({"label": converted(named, "label", split)})
-    scores = [header.given["confidence_column"]]
-    scores = scores if scores[0] else header.known(_SCORES)[:1]
+    votes = table.items[["item"]].assign(label=cells[column])
+    votes["label"] = naming.converted(votes, "label", split)
+    scores = [table.roles.get("confidence")]
+    scores = scores if scores[0] else table.known(_SCORES)[:1]
     if scores and cells[scores[0]].map(type).eq(list).all():
-        header.use(scores)
+        table.use(scores)
         votes["confidence"] = cells[scores[0]]
-    return votes, [column]
+    return votes.drop(columns="item"), [column]
 
 
-def _long(cells, base, header, class_names, layout):
+def _long(table):
     """Returns the votes of a table with an answer in each row."""
     columns = {
-        "label": header.take("label", _LABEL),
-        "annotator": header.take("annotator", _ANNOTATOR, needed=False),
-        "confidence": header.take("confidence", _CONFIDENCE, needed=False),
+        "label": table.take("label"),
+        "annotator": table.take("annotator", needed=False),
+        "confidence": table.take("confidence", needed=False),
     }
-    base.attrs["confidence_column"] = columns["confidence"]
-    votes = {role: cells[name] for role, name in columns.items() if name}
-    if layout == "complementary":
+    columns = {role: name for role, name in columns.items() if name}
+    votes = {role: table.cells[name] for role, name in columns.items()}
+    if table.layout == "complementary":
         votes["confidence"] = 0.0
-    columns = [name for name in columns.values() if name]
-    return pd.DataFrame(votes, cells.index), columns
+    votes = pd.DataFrame(votes, table.cells.index)
+    votes.attrs["confidence_column"] = columns.get("confidence")
+    return votes, list(columns.values())
 
 
-def _wide(cells, base, header, class_names, layout):
+def _wide(table):
     """Returns the votes of a table with a column for each annotator."""
-    text = header.given["annotator_column"]
-    odd = header.known((*_LABEL, *_CANDIDATES, *_CONFIDENCE))
+    text = table.roles.get("annotator")
+    words = [*_NAMES["label"], *_NAMES["candidates"], *_NAMES["confidence"]]
+    odd = table.known(words)
     if odd and not text:
         raise DataError(
             f"is the column {odd[0]!r} that of an annotator? Name those of the "
             "annotators with --annotator_column=A,B,C, or the true classes "
             f"with --label_column={odd[0]}"
         )
-    columns = header.rest
+    columns = table.rest
     if text:
         columns = list(dict.fromkeys(map(str.strip, text.split(","))))
         for name in columns:
-            formats.check_column(name, header.names, "annotator_column")
-    header.use(columns)
-    votes = cells[columns].rename_axis(columns="annotator")
+            formats.check_column(name, table.cells.columns, "annotator_column")
+    table.use(columns)
+    votes = table.cells[columns].rename_axis(columns="annotator")
     votes = votes.stack(future_stack=True).rename("label")
     votes = votes.reset_index("annotator")
-    return votes[~votes["label"].map(is_blank)], columns
+    return votes[~votes["label"].map(naming.is_blank)], columns
 
 
-def _hot(cells, base, header, class_names, layout):
+def _hot(table):
     """Returns the votes of a table with a column of numbers for each class."""
-    columns = header.rest
-    if layout in formats.GRADED and class_names:
-        columns = [name for name in columns if name in class_names]
-    header.use(columns)
-    classes = class_names or check_class_names(sorted_names(columns))
+    columns, layout = table.rest, table.layout
+    if layout in formats.GRADED and table.class_names:
+        columns = [name for name in columns if name in table.class_names]
+    table.use(columns)
+    classes = table.class_names
+    if classes is None:
+        classes = naming.check_class_names(naming.sorted_names(columns))
     odd = [*pd.Index(classes).symmetric_difference(columns, sort=False)]
     if odd:
         raise DataError(
             f"the {layout} table has {len(columns)} columns for "
             f"{len(classes)} classes; these differ: {first_five(odd)}"
         )
+    cells = table.cells[columns].to_numpy(object)
 
     def place(row, number):
-        cell = shown(cells[columns[number]].iloc[row])
-        return f"the column {columns[number]!r}, {cell}, {places(base, [row])}"
+        cell = naming.shown(cells[row, number])
+        where = naming.places(table.items, [row])
+        return f"the column {columns[number]!r}, {cell}, {where}"
 
-    texts = list(map(str, cells[columns].to_numpy().ravel()))
-    codes, texts = pd.factorize(np.array(texts, object))
-    texts = [text.strip().lower() for text in texts]
-    numbers = [_WORDS.get(text, text) for text in texts]
-    numbers = pd.to_numeric(np.array(numbers, object), errors="coerce")
-    numbers = numbers[codes].reshape(len(cells), -1)
+    numbers = pd.to_numeric(cells.ravel(), errors="coerce").astype(float)
+    words = np.flatnonzero(np.isnan(numbers))
+    texts = pd.Series(cells.ravel()[words]).astype(str).str.strip().str.lower()
+    numbers[words] = texts.map({"false": 0.0, "true": 1.0})
+    numbers = numbers.reshape(cells.shape)
     rows, numbers, scores = formats.matrix_votes(numbers, layout, place)
-    base.attrs["class_names"] = classes
     labels = np.array(columns, object)[numbers]
     votes = {"label": labels, "confidence": scores}
-    return pd.DataFrame(votes, base.index[rows]), columns
+    votes = pd.DataFrame(votes, table.items.index[rows])
+    votes.attrs["class_names"] = classes
+    return votes, columns
 
 
 _READ = {"list": _list, "wide": _wide}
@@ -430,16 +429,18 @@ def read_known_labels(path, class_names):
             )
         cells = cells.rename(columns={"id": "item"})[["item", "label"]]
         known = checked_votes(cells, [])
-        _, numbers = class_numbers(known, ["label"], class_names)
+        _, numbers = naming.class_numbers(known, ["label"], class_names)
         classes = known["label"].map(numbers).fillna(checks.PADDING)
         classes = classes.to_numpy(np.int64)
         twice, wrong = known["item"].duplicated(keep=False), classes < 0
         if twice.any():
-            raise DataError(f"ids are there twice: {places(known, twice)}")
+            raise DataError(
+                f"ids are there twice: {naming.places(known, twice)}"
+            )
         if wrong.any():
             label = known["label"].fillna("")[wrong].iloc[0]
             raise DataError(
                 f"ids are without a class of {first_five(class_names)}: "
-                f"{places(known, wrong)}; the first has {shown(label)}"
+                f"{naming.places(known, wrong)}; the first has {naming.shown(label)}"
             )
     return known["item"].to_numpy(str), classes

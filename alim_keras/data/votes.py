@@ -9,22 +9,13 @@ import numpy as np
 import pandas as pd
 
 from alim_keras.data import checks
+from alim_keras.data import class_names as naming
 from alim_keras.data.annotators import VoteArrays
 from alim_keras.data.annotators import likelihood_of_members
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.class_names import NO_ANSWER
-from alim_keras.data.class_names import NONE_OF_THESE
-from alim_keras.data.class_names import answers
-from alim_keras.data.class_names import check_class_names
-from alim_keras.data.class_names import class_numbers
 from alim_keras.data.class_names import converted
-from alim_keras.data.class_names import is_blank
-from alim_keras.data.class_names import label_of
-from alim_keras.data.class_names import odd_names
 from alim_keras.data.class_names import places
-from alim_keras.data.class_names import score_of
 from alim_keras.data.class_names import shown
-from alim_keras.data.class_names import text_of
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
@@ -55,34 +46,22 @@ def checked_votes(votes, notes):
     attrs |= {"doubts": [], **votes.attrs, "notes": notes}
     votes = votes.reindex(columns=[*votes, *{*VOTES} - {*votes}])
     votes = votes.astype(object).where(votes.notna(), None)
-    votes["item"] = converted(votes, "item", text_of)
+    votes["item"] = converted(votes, "item", naming.text_of)
     more = [name for name in ("image", "truth") if name in votes]
     for name in ("annotator", *more):
-        votes[name] = converted(
-            votes, name, lambda cell: None if is_blank(cell) else text_of(cell)
-        )
+        if votes[name].notna().any():
+            votes[name] = converted(votes, name, naming.text_or_none)
     for name in more:
         first = votes.groupby("item", sort=False)[name].transform("first")
         differs = votes[name].notna() & (votes[name] != first)
         _refuse(votes, differs, f"an item must not have two values of {name!r}")
-    named = converted(votes, "label", answers)
-    scores = [
-        score if isinstance(score, list) else [score] * len(labels)
-        for score, labels in zip(votes["confidence"], named)
-    ]
-    differ = named.map(len) != list(map(len, scores))
-    _refuse(votes, differ, "candidates and their scores must be equally many")
-    # A row that names no class stays, as its item is to be known.
-    votes = votes.assign(label=named, confidence=scores)
-    votes = votes.explode(["label", "confidence"])
-    own = votes["label"].map(score_of)
-    given = own.where(own.notna(), votes["confidence"])
-    is_named = votes["label"].notna()
-    votes["label"] = converted(
-        votes, "label", lambda cell: label_of(cell) if cell == cell else None
-    )
+    votes["label"] = converted(votes, "label", naming.answers)
+    if votes[["label", "confidence"]].map(type).eq(list).any(axis=None):
+        votes = _flat(votes)
+    given = votes["confidence"]
     votes["confidence"] = pd.to_numeric(given, errors="coerce").astype(float)
-    wrong = is_named & given.notna() & ~np.isfinite(votes["confidence"])
+    wrong = votes["label"].notna() & given.notna()
+    wrong &= ~np.isfinite(votes["confidence"])
     name = attrs.get("confidence_column", "confidence")
     odd = shown(next(iter(given[wrong]), None))
     _refuse(
@@ -95,6 +74,30 @@ def checked_votes(votes, notes):
         notes.append(f"the answers: {', '.join(each.index + ' ' + each)}")
     votes = votes[[*VOTES, *more]]
     votes.attrs = attrs
+    return votes
+
+
+def _flat(votes):
+    """Returns a row for each answer in a list, or for an empty one."""
+    labels = [n if isinstance(n, list) else [n] for n in votes["label"]]
+    beside = [
+        score if isinstance(score, list) else [score] * len(named)
+        for score, named in zip(votes["confidence"], labels)
+    ]
+    sizes = np.array(list(map(len, labels)))
+    differ = sizes != list(map(len, beside))
+    _refuse(votes, differ, "candidates and their scores must be equally many")
+    # A row that names no class stays, as its item is to be known.
+    votes = votes.iloc[np.repeat(np.arange(len(votes)), sizes.clip(1))]
+    labels = [label for named in labels for label in named or [None]]
+    beside = [score for scores in beside for score in scores or [None]]
+    scores = [
+        score if own is None else own
+        for score, own in zip(beside, map(naming.score_of, labels))
+    ]
+    votes["label"] = pd.Series(labels, votes.index, dtype=object)
+    votes["label"] = converted(votes, "label", naming.label_of)
+    votes["confidence"] = pd.Series(scores, votes.index, dtype=object)
     return votes
 
 
@@ -177,7 +180,7 @@ def sets_of_votes(
     """
     rules = dict(locals())
     if none_of_these:
-        check_class_names(none_of_these, "none_of_these")
+        naming.check_class_names(none_of_these, "none_of_these")
     if "layout" not in votes.attrs:  # It is a frame of one's own.
         votes = checked_votes(votes, [])
     rule = _checked_rules(votes, rules)
@@ -260,7 +263,7 @@ def sets_of_votes(
         remedy = f": --top_k={few}, --top_p=0.9 or --min_share=0.1 cuts them"
     doubts += checks.odd_sets(sets, remedy)
     if given is None:
-        doubts += odd_names(votes["label"], names, notes)
+        doubts += naming.odd_names(votes["label"], names, notes)
     for text in doubts:
         warnings.warn(text, DataWarning, stacklevel=2)
     if grades != "none":
@@ -283,7 +286,9 @@ def _checked_rules(votes, rules):
     check_number("min_share", rules["min_share"], 0, 1, optional=True)
     check_number("top_k", rules["top_k"], 1, whole=True, optional=True)
     check_number("top_p", rules["top_p"], 0, low_open=True, optional=True)
-    given = {name: rules[name] for name in _NEEDS if rules.get(name) is not None}
+    given = {
+        name: rules[name] for name in _NEEDS if rules.get(name) is not None
+    }
     asked = {*given, f"grades={rules['grades']}"}
     if rules["min_votes"] == 1:
         asked.remove("min_votes")
@@ -315,12 +320,12 @@ def _classes(votes, given, none_of_these, notes, doubts):
                     "classes with --class_names"
                 )
     columns = [name for name in ("label", "truth") if name in votes]
-    names, numbers = class_numbers(votes, columns, given, none_of_these)
+    names, numbers = naming.class_numbers(votes, columns, given, none_of_these)
     classes = votes["label"].map(numbers)
-    blank = [label for label in labels if numbers[label] == NO_ANSWER]
+    blank = [label for label in labels if numbers[label] == naming.NO_ANSWER]
     if blank:
         doubts.append(
-            f"{np.sum(classes == NO_ANSWER)} answers are {first_five(blank)}, "
+            f"{np.sum(classes == naming.NO_ANSWER)} answers are {first_five(blank)}, "
             "and count as none, as by --none_of_these; --class_names can make "
             "them classes"
         )
@@ -329,7 +334,7 @@ def _classes(votes, given, none_of_these, notes, doubts):
     elif {n for n in labels if numbers[n] >= 0} - {*names}:
         notes.append("class numbers are places in the class names, from 0")
     _note(notes, classes == checks.PADDING, "answers are -1: left out")
-    none = classes == NONE_OF_THESE
+    none = classes == naming.NONE_OF_THESE
     _note(notes, none, "answers are none of these: left out")
     return names, classes.fillna(checks.PADDING).astype(np.int64)
 
@@ -468,7 +473,7 @@ def true_labels(votes, candidates):
         return None
     truths = votes[votes["truth"].notna()].drop_duplicates("item")
     names = candidates.class_names
-    _, numbers = class_numbers(truths, ["truth"], names)
+    _, numbers = naming.class_numbers(truths, ["truth"], names)
     labels = truths.set_index("item")["truth"].map(numbers)
     labels = labels.where(labels >= 0).reindex(candidates.ids)
     labels = labels.fillna(checks.PADDING)
