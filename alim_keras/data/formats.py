@@ -415,7 +415,7 @@ def filtered(frame, where, notes):
             )
         name, sign, value = (part.strip() for part in match.groups())
         open_path(frame, name)
-        check_column(name, frame.columns, "where")
+        check_column(name, frame, "where")
         cells = frame[name].map(lambda cell: str(cell).strip())
         if frame[name].map(type).eq(bool).any():
             # JSON writes true, and Python True.

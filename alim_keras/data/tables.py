@@ -33,19 +33,17 @@ _ITEMS = (
     exports.IMAGE,
     ("task", "task_id"),
 )
+_LISTS = (
+    "candidates candidate_labels partial_label labels label_set predictions"
+)
+_PEOPLE = "annotator worker user rater labeler user_id annotator_id worker_id"
 _NAMES = {
     "image": exports.IMAGE,
-    "candidates": (
-        "candidates candidate_labels partial_label labels label_set predictions"
-    ).split(),
-    "annotator": (
-        "annotator worker user rater labeler user_id annotator_id worker_id "
-        "completed_by rad_id"
-    ).split(),
-    "label": ("label class answer choice vote class_name class_label").split(),
-    "confidence": ("confidence", "score"),
+    "candidates": _LISTS.split(),
+    "annotator": [*_PEOPLE.split(), "completed_by", "rad_id"],
+    "label": "label class answer choice vote class_name class_label".split(),
+    "confidence": ["confidence", "score"],
 }
-_SCORES = ("confidences", "scores", "confidence", "score")
 # Arguments of `sets_of_votes`.
 RULES = "min_votes min_confidence min_share top_k top_p none_of_these empty_set"
 RULES = f"{RULES} duplicates answered grades source".split()
@@ -85,14 +83,14 @@ def read_votes(
             or `"probabilities"` (a column for each class) or `"auto"`, by the
             names of the columns. Arrays are multi-hot if it is auto, and with
             `"list"` class numbers filled up with -1.
-        id_column: The column that names the items.
+        id_column: The column that names the items. A name of a column may be
+            a dotted path into JSON, see `exports.at`.
         candidates_column: The column, or array, of sets.
         annotator_column: The column of a long table that names who voted, or
             those of a wide table, with commas between them.
         label_column: The column of votes of a long table; in others that of
             the true class, blank where it is not known.
-        confidence_column: The column of confidences or scores. Of all these a
-            name may be a dotted path into JSON, see `exports.at`.
+        confidence_column: The column of confidences or scores.
         class_names: Strings, the classes.
         where: String or strings `COLUMN=VALUE`, also with `!=`, `>` and `<`,
             which rows must meet.
@@ -171,24 +169,24 @@ class _Table:
     def __init__(self, cells, roles, class_names):
         self.cells, self.class_names = cells, class_names
         self.roles = {role: name for role, name in roles.items() if name}
-        opened = [formats.open_path(cells, n) for n in self.roles.values()]
-        self.rest = [name for name in cells if name not in opened]
+        # The columns that have a role, or that a path leads into.
+        names = self.roles.values()
+        self.used = {formats.open_path(cells, name) for name in names}
+
+    @property
+    def rest(self):
+        return [name for name in self.cells if name not in self.used]
 
     def known(self, words):
         """Returns the columns with these names that have no role yet."""
         return [name for name in self.rest if name.lower() in words]
 
-    def use(self, names):
-        """Gives columns a role."""
-        used = frozenset(names)
-        self.rest = [name for name in self.rest if name not in used]
-
     def take(self, role, words=(), needed=True):
         """Returns the column of a role by flag or name, or None."""
-        names = self.known(words or _NAMES.get(role, ()))
+        names = self.known(words or _NAMES[role])
         if role in self.roles:
             names = [self.roles[role]]
-            formats.check_column(*names, self.cells.columns, f"{role}_column")
+            formats.check_column(*names, self.cells, f"{role}_column")
         elif len(names) > 1 or (needed and not names):
             hint = f", or say which with --{role}_column=NAME"
             hint = "" if role == "image" else hint  # It has no flag.
@@ -196,17 +194,25 @@ class _Table:
                 f"one column was expected to be the {role}; keep one{hint}. "
                 f"Received: {first_five(names or [*self.cells])}"
             )
-        self.use(names)
+        self.used.update(names)
         return names[0] if names else None
 
 
 def _votes_of(table, layout, notes):
     """Returns the votes of a table."""
     cells = table.cells
-    votes = table.items = _items(table)
-    for role in ("verdict", "truth"):
-        if role in table.roles:
-            votes[role] = cells[table.take(role)]
+    has_images = cells.attrs.get("has_images", False)
+    words = next((words for words in _ITEMS if table.known(words)), ("",))
+    item = table.take("id", words, needed=not has_images)
+    items = checks.row_ids(len(cells)) if item is None else cells[item]
+    votes = table.items = pd.DataFrame({"item": items}, index=cells.index)
+    if not has_images and item.lower() not in exports.IMAGE:
+        image = table.take("image", needed=False)
+        if image is not None:
+            votes["image"] = cells[image]
+    for role in {"verdict", "truth"} & {*table.roles}:
+        votes[role] = cells[table.roles[role]]
+        table.used.add(table.roles[role])
     table.layout = layout = _layout(table) if layout == "auto" else layout
     is_long = layout in ("long", "complementary")
     if "label" in table.roles and not is_long:
@@ -223,30 +229,14 @@ def _votes_of(table, layout, notes):
         for name in unused
         if _DOUBTFUL.search(name) and cells[name].map(str).nunique() > 1
     ]
-    attrs = {"class_names": cells.attrs.get("class_names"), **found.attrs}
+    votes = votes.join(found)
+    votes.attrs = {"layout": layout, **found.attrs}
     if odd:
-        attrs["doubts"] = [
+        votes.attrs["doubts"] = [
             f"columns that may say which answers count are not used: "
             f"{first_five(odd)}; --where=COLUMN=VALUE takes those rows only"
         ]
-    votes = votes.join(found)
-    votes.attrs = {**attrs, "layout": layout}
     return votes
-
-
-def _items(table):
-    """Returns a frame with the item of each row, and its image if named."""
-    cells = table.cells
-    has_images = cells.attrs.get("has_images", False)
-    words = next((words for words in _ITEMS if table.known(words)), ())
-    item = table.take("id", words, needed=not has_images)
-    ids = checks.row_ids(len(cells)) if item is None else cells[item]
-    items = pd.DataFrame({"item": ids}, index=cells.index)
-    if not has_images and item.lower() not in exports.IMAGE:
-        image = table.take("image", needed=False)
-        if image is not None:
-            items["image"] = cells[image]
-    return items
 
 
 def _layout(table):
@@ -305,11 +295,13 @@ def _list(table):
 
     votes = table.items[["item"]].assign(label=cells[column])
     votes["label"] = naming.converted(votes, "label", split)
-    scores = [table.roles.get("confidence")]
-    scores = scores if scores[0] else table.known(_SCORES)[:1]
-    if scores and cells[scores[0]].map(type).eq(list).all():
-        table.use(scores)
-        votes["confidence"] = cells[scores[0]]
+    words = ("confidences", "scores", *_NAMES["confidence"])
+    given = table.roles.get("confidence")
+    for score in [given] if given else table.known(words)[:1]:
+        formats.check_column(score, cells, "confidence_column")
+        if cells[score].map(type).eq(list).all():
+            table.used.add(score)
+            votes["confidence"] = cells[score]
     return votes.drop(columns="item"), [column]
 
 
@@ -326,26 +318,25 @@ def _long(table):
         votes["confidence"] = 0.0
     votes = pd.DataFrame(votes, table.cells.index)
     votes.attrs["confidence_column"] = columns.get("confidence")
-    return votes, list(columns.values())
+    return votes, [*columns.values()]
 
 
 def _wide(table):
     """Returns the votes of a table with a column for each annotator."""
-    text = table.roles.get("annotator")
-    words = [*_NAMES["label"], *_NAMES["candidates"], *_NAMES["confidence"]]
-    odd = table.known(words)
-    if odd and not text:
+    text, columns = table.roles.get("annotator"), table.rest
+    roles = ("label", "candidates", "confidence")
+    odd = table.known([word for role in roles for word in _NAMES[role]])
+    if text:
+        columns = list(dict.fromkeys(map(str.strip, text.split(","))))
+        for name in columns:
+            formats.check_column(name, table.cells, "annotator_column")
+    elif odd:
         raise DataError(
             f"is the column {odd[0]!r} that of an annotator? Name those of the "
             "annotators with --annotator_column=A,B,C, or the true classes "
             f"with --label_column={odd[0]}"
         )
-    columns = table.rest
-    if text:
-        columns = list(dict.fromkeys(map(str.strip, text.split(","))))
-        for name in columns:
-            formats.check_column(name, table.cells.columns, "annotator_column")
-    table.use(columns)
+    table.used.update(columns)
     votes = table.cells[columns].rename_axis(columns="annotator")
     votes = votes.stack(future_stack=True).rename("label")
     votes = votes.reset_index("annotator")
@@ -357,7 +348,7 @@ def _hot(table):
     columns, layout = table.rest, table.layout
     if layout in formats.GRADED and table.class_names:
         columns = [name for name in columns if name in table.class_names]
-    table.use(columns)
+    table.used.update(columns)
     classes = table.class_names
     if classes is None:
         classes = naming.check_class_names(naming.sorted_names(columns))
@@ -432,15 +423,15 @@ def read_known_labels(path, class_names):
         _, numbers = naming.class_numbers(known, ["label"], class_names)
         classes = known["label"].map(numbers).fillna(checks.PADDING)
         classes = classes.to_numpy(np.int64)
-        twice, wrong = known["item"].duplicated(keep=False), classes < 0
-        if twice.any():
-            raise DataError(
-                f"ids are there twice: {naming.places(known, twice)}"
-            )
-        if wrong.any():
-            label = known["label"].fillna("")[wrong].iloc[0]
-            raise DataError(
-                f"ids are without a class of {first_five(class_names)}: "
-                f"{naming.places(known, wrong)}; the first has {naming.shown(label)}"
-            )
+        wrong = {
+            "are there twice": known["item"].duplicated(keep=False),
+            f"are without a class of {first_five(class_names)}": classes < 0,
+        }
+        for text, rows in wrong.items():
+            if rows.any():
+                label = naming.shown(known["label"].fillna("")[rows].iloc[0])
+                raise DataError(
+                    f"ids {text}: {naming.places(known, rows)}; the first has "
+                    f"{label}"
+                )
     return known["item"].to_numpy(str), classes

@@ -52,9 +52,8 @@ def checked_votes(votes, notes):
         if votes[name].notna().any():
             votes[name] = converted(votes, name, naming.text_or_none)
     for name in more:
-        first = votes.groupby("item", sort=False)[name].transform("first")
-        differs = votes[name].notna() & (votes[name] != first)
-        _refuse(votes, differs, f"an item must not have two values of {name!r}")
+        differ = votes.groupby("item")[name].transform("nunique") > 1
+        _refuse(votes, differ, f"an item must not have two values of {name!r}")
     votes["label"] = converted(votes, "label", naming.answers)
     if votes[["label", "confidence"]].map(type).eq(list).any(axis=None):
         votes = _flat(votes)
@@ -78,26 +77,27 @@ def checked_votes(votes, notes):
 
 
 def _flat(votes):
-    """Returns a row for each answer in a list, or for an empty one."""
-    labels = [n if isinstance(n, list) else [n] for n in votes["label"]]
-    beside = [
-        score if isinstance(score, list) else [score] * len(named)
-        for score, named in zip(votes["confidence"], labels)
-    ]
-    sizes = np.array(list(map(len, labels)))
-    differ = sizes != list(map(len, beside))
-    _refuse(votes, differ, "candidates and their scores must be equally many")
-    # A row that names no class stays, as its item is to be known.
-    votes = votes.iloc[np.repeat(np.arange(len(votes)), sizes.clip(1))]
-    labels = [label for named in labels for label in named or [None]]
-    beside = [score for scores in beside for score in scores or [None]]
-    scores = [
-        score if own is None else own
-        for score, own in zip(beside, map(naming.score_of, labels))
-    ]
-    votes["label"] = pd.Series(labels, votes.index, dtype=object)
+    """Returns a row for each answer in a list, with its own score."""
+    rows = []
+    pairs = zip(votes["label"], votes["confidence"])
+    for row, (labels, scores) in enumerate(pairs):
+        if not isinstance(labels, list):
+            labels = [labels]
+        if not isinstance(scores, list):
+            scores = [scores] * len(labels)
+        if len(scores) != len(labels):
+            expected = "candidates and their scores must be equally many"
+            _refuse(votes, np.arange(len(votes)) == row, expected)
+        # A row that names no class stays, as its item is to be known.
+        for label, score in zip(labels or [None], scores or [None]):
+            own = naming.score_of(label)
+            rows.append((row, label, score if own is None else own))
+    flat = pd.DataFrame(
+        rows, columns=["row", "label", "confidence"], dtype=object
+    )
+    votes = votes.iloc[flat.pop("row").astype(int)]
+    votes[[*flat]] = flat.set_index(votes.index)
     votes["label"] = converted(votes, "label", naming.label_of)
-    votes["confidence"] = pd.Series(scores, votes.index, dtype=object)
     return votes
 
 
@@ -133,16 +133,15 @@ def sets_of_votes(
         votes: Frame as of `read_votes`, or of one's own with the columns item
             and label, and if you like annotator and confidence.
         class_names: Strings, the classes in their order. Defaults to those
-            of the file, or to the labels that occur, sorted, numbers as
-            numbers. Whole numbers are places in this list unless a class is
+            of the file, or to the labels that occur, sorted, numbers by
+            value. Whole numbers are places in this list unless a class is
             called by a number.
         min_votes: Integer, how many votes a class needs to enter the set.
-        min_confidence: Float; votes with less do not count. Defaults to None:
-            all count.
+        min_confidence: Float; votes with less do not count.
         min_share: Float, the share of an item's votes, or of the sum of its
-            confidences, that a class needs to enter. Defaults to None: any.
+            confidences, that a class needs to enter.
         top_k: Integer, how many classes enter at most, those with the most
-            votes or confidence, of equal ones the first. Defaults to None.
+            votes or confidence, of equal ones the first.
         top_p: Float; as few of these enter as hold this share together.
         none_of_these: Strings, answers that stand for no class.
         empty_set: What happens to an item without a candidate: `"error"`,
@@ -152,13 +151,13 @@ def sets_of_votes(
             where a row says all of an item: `"error"`, `"union"`, `"first"`.
         answered: Ids of items whose set may be empty, as their true label is
             to replace it; then it holds all classes.
-        grades: What the weights are: `"votes"`, the likelihood P(votes of the
-            item | class) by `annotators.VoteModel`, which learns what each
-            annotator confuses; `"confidence"`, the sum of the confidences of
-            the votes for the class, one that is blank counting 1; `"none"`.
-            Defaults to None: those of a file that `CandidateSets` saved; else
-            `"votes"` where items have votes of several annotators, 1.5 on
-            average; else `"none"`.
+        grades: Candidates may have weights, the best of an item 1: `"votes"`,
+            the likelihood P(votes of the item | class) by
+            `annotators.VoteModel`; `"confidence"`, the sum of the confidences
+            of the votes for the class, one that is blank counting 1; or
+            `"none"`. Defaults to those of a file that `CandidateSets` saved;
+            else to `"votes"` where items have votes of 1.5 annotators on
+            average; else to `"none"`.
         source: String, what messages call the votes.
 
     Returns:
@@ -228,9 +227,8 @@ def sets_of_votes(
             kept |= empty_set == "all"
         full = _all_pairs(np.flatnonzero(is_empty & kept), len(names))
         rows, kinds = np.divmod(np.append(codes, full), len(names))
-        unused = np.setdiff1d(np.arange(len(names)), kinds)
-        unused = [names[number] for number in unused]
-        if unused:
+        unused = np.delete(names, kinds)
+        if len(unused):
             notes.append(f"classes that are in no set: {first_five(unused)}")
         sets = CandidateSets.from_pairs(
             (np.cumsum(kept) - 1)[rows],
@@ -324,10 +322,10 @@ def _classes(votes, given, none_of_these, notes, doubts):
     classes = votes["label"].map(numbers)
     blank = [label for label in labels if numbers[label] == naming.NO_ANSWER]
     if blank:
+        count = np.sum(classes == naming.NO_ANSWER)
         doubts.append(
-            f"{np.sum(classes == naming.NO_ANSWER)} answers are {first_five(blank)}, "
-            "and count as none, as by --none_of_these; --class_names can make "
-            "them classes"
+            f"{count} answers are {first_five(blank)}, and count as none, as "
+            "by --none_of_these; --class_names can make them classes"
         )
     if given is None:
         notes.append(f"{len(names)} classes were found: {first_five(names)}")
