@@ -7,8 +7,10 @@ readers of public tools.
 """
 
 import collections
+import contextlib
 import csv
 import io
+import itertools
 import json
 import os
 import re
@@ -18,12 +20,9 @@ import numpy as np
 import pandas as pd
 
 from alim_keras.data import checks
+from alim_keras.data import class_names as naming
 from alim_keras.data import exports
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.class_names import MOST_CLASSES
-from alim_keras.data.class_names import check_class_names
-from alim_keras.data.class_names import read_text
-from alim_keras.data.class_names import shown
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import EnvironmentLacksError
@@ -44,6 +43,11 @@ ENDINGS = {
     ".npy": "npz",
     ".xml": "cvat",
 }
+# Formats of JSON that are no tables.
+_OBJECTS = ("fiftyone", "peerannot")
+FORMATS = (*dict.fromkeys(ENDINGS.values()), *_OBJECTS, *exports.TABLES)
+# Lines above a header; Excel writes sep=; there.
+_ABOVE = re.compile(r"#|sep=|\s*$")
 _MOST_COLUMNS = 20_000
 _EMPTY = "the table is empty; names of columns and rows were expected"
 # More votes than this are counts of something else.
@@ -89,7 +93,7 @@ def read(path, format=None, columns=None, records=None):
         if kind in ("csv", "tsv"):
             return _delimited(path, kind == "tsv", columns)
         if kind == "cvat":
-            return exports.cvat(read_text(path))
+            return exports.cvat(naming.read_text(path))
         if kind == "parquet":
             return _parquet(path)
         return _json(path, kind == "jsonl", format, records)
@@ -100,17 +104,21 @@ def _delimited(path, tabs, columns):
 
     The `csv` module reads them, as pandas fills a short row up in silence.
     """
-    lines = io.StringIO(read_text(path), newline="").readlines()
-    start = next((n for n, line in enumerate(lines) if _is_header(line)), None)
+    lines = io.StringIO(naming.read_text(path), newline="").readlines()
+    is_above = map(_ABOVE.match, lines)
+    start = next((n for n, above in enumerate(is_above) if not above), None)
     if start is None:
         raise DataError(_EMPTY)
+    lines[:start] = ["\n"] * start
     unquoted = re.sub('"[^"]*"', "", lines[start])
     signs = "\t" if tabs and not columns else "\t;,"
     signs = [sign for sign in signs if sign in unquoted] or signs
     for delimiter in signs:
-        count, below = _widths(lines[start:], delimiter)
-        if count == len(columns) if columns else 1 < count == below:
-            break
+        with contextlib.suppress(DataError):
+            rows = itertools.islice(_rows(lines, delimiter), 2)
+            widths = [len(cells) for _, cells in rows] or [0]
+            if widths[0] == (len(columns) if columns else widths[-1]) > 1:
+                break
     else:
         delimiter = max(signs, key=unquoted.count)
     if columns:
@@ -119,18 +127,7 @@ def _delimited(path, tabs, columns):
             # Key and value with blanks between, as in `a b.jpg 2`.
             delimiter = "\t"
             lines = ["\t".join(line.rsplit(None, more)) for line in lines]
-    reader = csv.reader(lines[start:], delimiter=delimiter, strict=True)
-    rows, line = {}, start + 1
-    try:
-        for cells in reader:
-            if len(cells) > 1 or "".join(cells).strip():
-                rows[line] = cells
-            line = start + 1 + reader.line_num
-    except csv.Error as error:
-        raise DataError(
-            f"line {start + reader.line_num} cannot be read ({error}); check "
-            'its quotes: one inside a quoted cell is written ""'
-        ) from error
+    rows = dict(_rows(lines, delimiter))
     names = columns or rows.pop(start + 1, [""])
     for line, cells in rows.items():
         if len(cells) != len(names):
@@ -142,19 +139,19 @@ def _delimited(path, tabs, columns):
     return _cells(names, zip(*rows.values()), index)
 
 
-def _widths(lines, delimiter):
-    """Returns how many fields the first two rows have, 0 if unreadable."""
-    rows = csv.reader(lines, delimiter=delimiter, strict=True)
-    widths = (len(row) for row in rows if len(row) > 1 or "".join(row).strip())
+def _rows(lines, delimiter):
+    """Yields the rows that hold anything, each with the number of its line."""
+    reader, line = csv.reader(lines, delimiter=delimiter, strict=True), 1
     try:
-        return next(widths, 0), next(widths, 0)
-    except csv.Error:
-        return 0, 0
-
-
-def _is_header(line):
-    # Excel writes sep=; above the header.
-    return line.strip() and not line.startswith(("#", "sep="))
+        for cells in reader:
+            if len(cells) > 1 or "".join(cells).strip():
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(
+            f"line {reader.line_num} cannot be read ({error}); check its "
+            'quotes: one inside a quoted cell is written ""'
+        ) from error
 
 
 def _cells(names, columns, index):
@@ -179,7 +176,7 @@ def _cells(names, columns, index):
 
 def _json(path, by_line, format, records):
     """Returns the cells, or the votes, of JSON or of a record in each line."""
-    text = read_text(path)
+    text = naming.read_text(path)
     if by_line:
         lines = enumerate(text.split("\n"), 1)
         found = {n: _parsed(t, f"line {n}") for n, t in lines if t.strip()}
@@ -199,7 +196,7 @@ def _json(path, by_line, format, records):
             raise DataError(
                 f"{index.name} {place}: a list of objects with named fields "
                 "was expected; say where it is with --records=PATH, or what "
-                f"the file is with --format. Received: {shown(record)}"
+                f"the file is with --format. Received: {naming.shown(record)}"
             )
     names = dict.fromkeys(name for record in value for name in record)
     columns = [[record.get(name) for record in value] for name in names]
@@ -246,11 +243,6 @@ def _parquet(path):
     return frame
 
 
-_TEXT = ("csv", "tsv", "json", "jsonl")
-_OBJECTS = ("fiftyone", "peerannot")
-FORMATS = (*_TEXT, "parquet", "npz", "cvat", *_OBJECTS, *exports.TABLES)
-
-
 def _by_own_reader(path, format):
     """Returns the votes that a function of the user's own reads."""
     file, _, name = format.rpartition(":")
@@ -264,7 +256,7 @@ def _by_own_reader(path, format):
     if not isinstance(frame, pd.DataFrame) or {"item", "label"} - {*frame}:
         raise DataError(
             f"--format={format} must return a pandas.DataFrame with the "
-            f"columns item and label. Received: {shown(frame)}"
+            f"columns item and label. Received: {naming.shown(frame)}"
         )
     frame = frame.reset_index(drop=True).rename_axis("row").astype(object)
     frame.attrs["layout"] = "long"
@@ -294,13 +286,29 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
             ids = arrays.get("ids", checks.row_ids(len(array)))
             _check_arrays(array, ids, arrays)
             if "class_names" in arrays:
-                class_names = check_class_names(arrays["class_names"].tolist())
-            rows, numbers, weights = _pairs(array, layout, ids, class_names)
-            if class_names is None:
-                is_matrix = array.ndim == 2 and layout != "list"
-                highest = numbers.max(initial=-1) + 1
-                count = array.shape[1] if is_matrix else highest
-                class_names = tuple(map(str, range(count)))
+                class_names = arrays["class_names"].tolist()
+                class_names = naming.check_class_names(class_names)
+            if array.ndim == 2 and layout != "list":
+                count = array.shape[1]
+
+                def place(row, column):
+                    value = array[row, column]
+                    return f"{value} of {ids[row]}, column {column}"
+
+                rows, numbers, weights = matrix_votes(array, layout, place)
+            else:
+                array, weights = array.reshape(len(array), -1), None
+                rows, columns = np.nonzero(array != checks.PADDING)
+                most = len(class_names or ()) or naming.MOST_CLASSES
+                numbers = array[rows, columns]
+                numbers = checks.class_numbers(numbers, rows, ids, most)
+                count = len(class_names or range(numbers.max(initial=-1) + 1))
+            class_names = class_names or tuple(map(str, range(count)))
+            if len(class_names) != count:
+                raise DataError(
+                    f"the sets have {count} columns for {len(class_names)} "
+                    "classes"
+                )
         names = np.array([*class_names, None], object)
         base = pd.DataFrame({"item": ids.astype(str).astype(object)})
         base.index.name = "row"
@@ -330,27 +338,6 @@ def _check_arrays(array, ids, arrays):
             f"{ids.dtype} of shape {ids.shape}, the last {ids.ravel()[-1:]}"
         )
     checks.check_names(ids.astype(str), "'ids'")
-
-
-def _pairs(array, layout, ids, class_names):
-    """Returns row, class and confidence or None of each vote in an array."""
-    count = len(class_names or ())
-    if array.ndim == 2 and layout != "list":
-        if count not in (0, array.shape[1]):
-            raise DataError(
-                f"the sets have {array.shape[1]} columns for {count} classes"
-            )
-
-        def place(row, column):
-            return f"{array[row, column]} of {ids[row]}, column {column}"
-
-        return matrix_votes(array, layout, place)
-    array = array.reshape(len(array), -1)
-    rows, columns = np.nonzero(array != checks.PADDING)
-    numbers = checks.class_numbers(
-        array[rows, columns], rows, ids, count or MOST_CLASSES
-    )
-    return rows, numbers, None
 
 
 GRADED = ("counts", "probabilities")
@@ -391,9 +378,8 @@ def with_ids(frame, ids):
     except (IndexError, KeyError, ValueError):
         names = []
     if os.path.isfile(ids):
-        lines = read_text(ids).split("\n")
-        names = [line.strip() for line in lines if line.strip()]
-    if len({*names}) != len(rows) or len(names) != len(rows):
+        names = naming.read_lines(ids)
+    if not len({*names}) == len(names) == len(rows):
         raise DataError(
             f"{len(rows)} different ids were expected, lines of a file or of a "
             "pattern such as test_{:05d}.png. Received: "
@@ -419,8 +405,7 @@ def filtered(frame, where, notes):
         cells = frame[name].map(lambda cell: str(cell).strip())
         if frame[name].map(type).eq(bool).any():
             # JSON writes true, and Python True.
-            words = {"True": "true", "False": "false"}
-            cells, value = cells.replace(words), words.get(value, value)
+            cells, value = cells.str.lower(), value.lower()
         if sign in "<>":
             numbers = pd.to_numeric(cells, errors="coerce")
             bound = pd.to_numeric(value, errors="coerce")
