@@ -224,40 +224,33 @@ def is_blank(cell):
 
 
 def answers(cell):
-    """Returns the class that a cell names, None, or a list of answers.
+    """Returns the class that a cell names, None, or a list of pairs.
 
-    The list may be written as `{"cat": 0.7}`, or as Label Studio writes it
-    `{"choices": ["cat"]}`.
+    A pair is a class and its score or None. A list may be written as
+    `{"cat": 0.7}`, or as Label Studio writes it `{"choices": ["cat"]}`; an
+    answer in it as `{"label": "cat", "score": 0.7}`.
     """
     if isinstance(cell, str) and cell.strip().startswith('{"choices"'):
         with contextlib.suppress(ValueError, RecursionError):
             cell = json.loads(cell)
     if isinstance(cell, dict):
-        scored = [{"label": n, "score": score} for n, score in cell.items()]
-        cell = cell["choices"] if set(cell) == {"choices"} else scored
-    if not isinstance(cell, (list, tuple)):
-        return text_or_none(cell)
-    if any(answer is None or answer != answer for answer in cell):
-        raise ValueError("holds an answer that is blank")
-    return list(cell)
+        if set(cell) != {"choices"}:
+            return [(text_of(name), score) for name, score in cell.items()]
+        cell = cell["choices"]
+    if isinstance(cell, (list, tuple)):
+        return list(map(_answer, cell))
+    return text_or_none(cell)
 
 
-def label_of(answer):
-    """Returns the name in an answer: a text, an object of JSON, or None."""
-    if answer is None:
-        return None
-    return text_of(_field(answer, _LABEL_FIELDS, answer))
-
-
-def score_of(answer):
-    """Returns the score in an answer, or None."""
-    return _field(answer, _SCORE_FIELDS, None)
-
-
-def _field(answer, names, otherwise):
-    if not isinstance(answer, dict):
-        return otherwise
-    return next((answer[name] for name in names if name in answer), None)
+def _answer(value):
+    """Returns the name and the score of one answer, in JSON."""
+    if not isinstance(value, dict):
+        return text_of(value), None
+    label, score = (
+        next((value[name] for name in names if name in value), None)
+        for names in (_LABEL_FIELDS, _SCORE_FIELDS)
+    )
+    return text_of(label), score
 
 
 def text_of(cell):

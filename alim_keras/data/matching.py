@@ -15,10 +15,29 @@ from alim_keras.errors import first_five
 SUFFIXES = tuple(
     ".jpg .jpeg .jpe .png .gif .bmp .webp .tif .tiff .ppm .pgm".split()
 )
-# The code that Label Studio puts before the name of an uploaded file, and the
-# folder in which it says that they are, wherever they are exported to.
-_CODE = re.compile("^[0-9a-f]{8}-")
+# The folder in which Label Studio says that uploaded files are, wherever they
+# are exported to; before their names it puts a code.
 _UPLOADS = re.compile("(^|/)upload/[0-9]+$")
+_CODE = "^(.*/)?([0-9a-f]{8}-)?"
+_FOLDER = "^.*/"
+_ENDING = rf"(?i:{'|'.join(SUFFIXES)})\Z".replace(".", r"\.")
+# What an id is; what is left out of ids, and of files, to compare them.
+_RULES = (
+    ("each id is the path of a file in the folder", "", ""),
+    ("each id is a path without its ending", "", _ENDING),
+    ("each id is a file name, in whatever folder", _FOLDER, _FOLDER),
+    (
+        "each id is a file name, without folder and ending",
+        f"{_FOLDER}|{_ENDING}",
+        f"{_FOLDER}|{_ENDING}",
+    ),
+    ("each id is a file name behind an upload's code", _CODE, _FOLDER),
+    (
+        "each id is the number at the end of a file name",
+        "",
+        f"^.*[-/]|{_ENDING}",
+    ),
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -140,46 +159,41 @@ def match_ids(ids, images, where="the table", keep_missing=False):
     folder = os.path.abspath(images.folder).replace(os.sep, "/") + "/"
     plain_ids = [_plain(name, folder) for name in ids]
     plain_files = [_plain(name, folder) for name in files]
-    candidates, tried = {}, []
+    may_mean, best = {}, None
     for rule, of_id, of_file in _RULES:
-        options = _options(plain_ids, plain_files, of_id, of_file)
-        owners, wrong = {}, set()
-        for name, rows in zip(ids, options, strict=True):
-            if len(rows) != 1 or owners.setdefault(rows[0], name) != name:
+        rows = collections.defaultdict(list)
+        for row, file in enumerate(plain_files):
+            rows[re.sub(of_file, "", file)].append(row)
+        owners, found, wrong = {}, {}, set()
+        for name, plain in zip(ids, plain_ids):
+            options = rows.get(re.sub(of_id, "", plain), ())
+            options = [row for row in options if _fits(plain, plain_files[row])]
+            if len(options) != 1 or owners.setdefault(*options, name) != name:
                 wrong.add(name)
-            if rows:
-                candidates[name] = [files[row] for row in rows[:2]]
-        tried.append((len(wrong), wrong, options, rule))
+            if options:
+                found[name] = files[options[0]]
+                may_mean[name] = " or ".join(files[row] for row in options[:2])
+        if best is None or len(wrong) < len(best[0]):
+            best = wrong, found, rule
         if not wrong:
             break
-    _, wrong, options, rule = min(tried, key=lambda one: one[0])
+    wrong, found, rule = best
     hint, is_some = "", len(wrong) < len(set(ids))
-    if is_some and wrong.isdisjoint(candidates):
+    if is_some and wrong.isdisjoint(may_mean):
         hint = "; --on_bad_image=skip leaves out items without one"
     if not wrong or hint and keep_missing:
-        found = zip(ids, options, strict=True)
-        return [files[rows[0]] if rows else name for name, rows in found], rule
-    shown = []
-    for name in filter(wrong.__contains__, dict.fromkeys(ids)):
-        may_mean = " or ".join(candidates.get(name, ()))
-        shown.append(f"{name} ({may_mean})" if may_mean else name)
+        return [found.get(name, name) for name in ids], rule
+    shown = [
+        f"{name} ({may_mean[name]})" if name in may_mean else name
+        for name in dict.fromkeys(ids)
+        if name in wrong
+    ]
     raise DataError(
         f"{where}: {len(wrong)} of {len(set(ids))} ids have no image of their "
         f"own among the {len(files)} in {images.folder}: {first_five(shown)}. "
         "An id is a path in the folder or a file name, with or without its "
         f"ending, all written in one way, such as {first_five(files[:2])}{hint}"
     )
-
-
-def _options(ids, files, of_id, of_file):
-    """Returns the rows in `files` that each id may mean by a rule."""
-    named = collections.defaultdict(list)
-    for row, file in enumerate(files):
-        named[of_file(file)].append(row)
-    return [
-        [row for row in named.get(of_id(name), ()) if _fits(name, files[row])]
-        for name in ids
-    ]
 
 
 def _fits(name, file):
@@ -195,39 +209,4 @@ def _plain(name, folder):
     """Returns a path as tables may write it, below the folder."""
     # macOS takes accents apart; readers of tables take spaces away.
     name = unicodedata.normalize("NFC", name).strip().replace("\\", "/")
-    name = name.removeprefix(folder)
-    while name.startswith("./"):
-        name = name[2:]
-    return name
-
-
-def _without_ending(name):
-    ending = name[name.rfind(".") :].lower() if "." in name else ""
-    return name[: -len(ending)] if ending in SUFFIXES else name
-
-
-def _base(name):
-    return name.rpartition("/")[2]
-
-
-def _stem(name):
-    return _without_ending(_base(name))
-
-
-def _uploaded(name):
-    return _CODE.sub("", _base(name))
-
-
-def _number(name):
-    return _stem(name).rpartition("-")[2]
-
-
-# What each id is; the key of an id, and that of a file.
-_RULES = (
-    ("each id is the path of a file in the folder", str, str),
-    ("each id is a path without its ending", str, _without_ending),
-    ("each id is a file name, in whatever folder", _base, _base),
-    ("each id is a file name, without folder and ending", _stem, _stem),
-    ("each id is a file name behind an upload's code", _uploaded, _base),
-    ("each id is the number at the end of a file name", str, _number),
-)
+    return re.sub(r"^(\./)+", "", name.removeprefix(folder))

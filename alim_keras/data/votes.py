@@ -79,25 +79,22 @@ def checked_votes(votes, notes):
 def _flat(votes):
     """Returns a row for each answer in a list, with its own score."""
     rows = []
-    pairs = zip(votes["label"], votes["confidence"])
-    for row, (labels, scores) in enumerate(pairs):
-        if not isinstance(labels, list):
-            labels = [labels]
-        if not isinstance(scores, list):
-            scores = [scores] * len(labels)
-        if len(scores) != len(labels):
+    cells = zip(votes["label"], votes["confidence"])
+    for row, (pairs, scores) in enumerate(cells):
+        pairs = pairs if isinstance(pairs, list) else [(pairs, None)]
+        scores = scores if isinstance(scores, list) else [scores] * len(pairs)
+        if len(scores) != len(pairs):
             expected = "candidates and their scores must be equally many"
             _refuse(votes, np.arange(len(votes)) == row, expected)
         # A row that names no class stays, as its item is to be known.
-        for label, score in zip(labels or [None], scores or [None]):
-            own = naming.score_of(label)
+        for (label, own), score in zip(
+            pairs or [(None, None)], scores or [None]
+        ):
             rows.append((row, label, score if own is None else own))
-    flat = pd.DataFrame(
-        rows, columns=["row", "label", "confidence"], dtype=object
-    )
+    columns = ["row", "label", "confidence"]
+    flat = pd.DataFrame(rows, columns=columns, dtype=object)
     votes = votes.iloc[flat.pop("row").astype(int)]
-    votes[[*flat]] = flat.set_index(votes.index)
-    votes["label"] = converted(votes, "label", naming.label_of)
+    votes[["label", "confidence"]] = flat.set_index(votes.index)
     return votes
 
 
