@@ -1,13 +1,30 @@
 """Files as tools and public data sets write them, and the sets in them.
 
-The headers and fields are those of real exports; the rows are made up.
+Most stand in docs/formats.md, with the headers and fields of real exports; the
+rows are made up.
 """
 
 import json
+import pathlib
+import re
+
+PAGE = pathlib.Path(__file__).parents[1] / "docs" / "formats.md"
+PAGE = PAGE.read_text(encoding="utf-8")
+
+
+def on_page(title):
+    """Returns the file below a heading of docs/formats.md."""
+    section = PAGE.split(f"\n## {title}\n")[1]
+    block = re.search(r"^```\w*\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    return block[1]
 
 
 def lines(*records):
     return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def rows(names, *values):
+    return lines(*(dict(zip(names.split(), row)) for row in values))
 
 
 def result(*choices, **more):
@@ -16,227 +33,61 @@ def result(*choices, **more):
     return {"result": [{**one, "value": value}] if choices else [], **more}
 
 
-def tree(*paths):
-    value = {"taxonomy": [list(path) for path in paths]}
-    return {"completed_by": 1, "result": [{"from_name": "k", "value": value}]}
+def task(image, *path):
+    value = {"from_name": "k", "value": {"taxonomy": [list(path)]}}
+    annotation = {"completed_by": 1, "result": [value]}
+    return {"data": {"image": image}, "annotations": [annotation]}
 
 
-LABEL_STUDIO = [
-    {
-        "id": 1,
-        "data": {"image": "/data/upload/1/0a1b2c3d-a.jpg"},
-        "annotations": [
-            result("cat", completed_by=1, ground_truth=True),
-            result("dog", completed_by=2),
-            result("owl", completed_by=3, was_cancelled=True),
-        ],
-        "predictions": [result("owl", model_version="m1", score=0.8)],
-    },
-    {
-        "id": 2,
-        "data": {"image": "/data/upload/1/0a1b2c3d-b.jpg"},
-        "annotations": [
-            result("dog", completed_by=1),
-            result(completed_by=2),
-        ],
-        "predictions": [result("dog", model_version="m1", score=0.9)],
-    },
-]
-A, B = (one["data"]["image"] for one in LABEL_STUDIO)
-TAXONOMY = [
-    {"data": {"image": "a.jpg"}, "annotations": [tree(["animal", "cat"])]},
-    {"data": {"image": "b.jpg"}, "annotations": [tree(["animal", "dog"])]},
-]
-OPTIONS = [{"id": "cat", "text": "Cat"}, {"id": "dog", "text": "Dog"}]
-PRODIGY = {"options": OPTIONS, "_input_hash": 7, "_task_hash": 4}
-CHOICES = lines(
-    *(
-        {
-            **PRODIGY,
-            "image": image,
-            "accept": accept,
-            "answer": answer,
-            "_annotator_id": who,
-        }
-        for image, accept, answer, who in (
-            ("a.jpg", ["cat", "dog"], "accept", "db-anna"),
-            ("b.jpg", ["dog"], "ignore", "db-anna"),
-            ("b.jpg", ["cat"], "accept", "db-bob"),
-            ("b.jpg", ["dog"], "reject", "db-eve"),
-        )
-    )
-)
-BINARY = lines(
-    {"image": "a.jpg", "label": "CAT", "answer": "accept", "_task_hash": 1},
-    {"image": "b.jpg", "label": "CAT", "answer": "reject", "_task_hash": 2},
-    {"image": "b.jpg", "label": "DOG", "answer": "accept", "_task_hash": 3},
-    {"image": "c.jpg", "label": "DOG", "answer": "reject", "_task_hash": 4},
-)
-TOLOKA = (
-    "INPUT:image\tOUTPUT:result\tGOLDEN:result\tHINT:text\tASSIGNMENT:link\t"
-    "ASSIGNMENT:assignment_id\tASSIGNMENT:worker_id\tASSIGNMENT:status\t"
-    "ASSIGNMENT:started\n"
-    "https://x.example/a.jpg\tcat\tcat\t\t\tas1\tw1\tAPPROVED\t2026-01-01\n"
-    "https://x.example/a.jpg\tdog\t\t\t\tas2\tw2\tREJECTED\t2026-01-01\n"
-    "https://x.example/a.jpg\towl\t\t\t\tas3\tw3\tEXPIRED\t2026-01-01\n"
-    "\n"
-    "https://x.example/b.jpg\tdog\t\t\t\tas1\tw1\tAPPROVED\t2026-01-01\n"
-    "https://x.example/b.jpg\tcat\t\t\t\tas4\tw4\tSUBMITTED\t2026-01-01\n"
-)
-TURK = (
-    '"HITId","HITTypeId","Title","AssignmentId","WorkerId","AssignmentStatus",'
-    '"Input.image_url",'
-)
-MTURK = (
-    f'{TURK}"Answer.category.label"\n'
-    '"3A","T","Name it","as1","A1","Approved","https://x.example/a.jpg","cat"\n'
-    '"3A","T","Name it","as2","A2","Rejected","https://x.example/a.jpg","dog"\n'
-    '"3B","T","Name it","as3","A1","Submitted","https://x.example/b.jpg","dog"\n'
+def message(name, text):
+    content = {"content": [{"type": "text", "text": text}]}
+    return {"custom_id": name, "result": {"message": content}}
+
+
+LABEL_STUDIO = on_page("Label Studio")
+A, B = (one["data"]["image"] for one in json.loads(LABEL_STUDIO))
+OPEN_IMAGES, TOLOKA = on_page("Open Images"), on_page("Toloka")
+ZOONIVERSE = on_page("Zooniverse")
+TAXONOMY = [task("a.jpg", "animal", "cat"), task("b.jpg", "animal", "dog")]
+BINARY = rows(
+    "image label answer _task_hash",
+    ("a.jpg", "CAT", "accept", 1),
+    ("b.jpg", "CAT", "reject", 2),
+    ("b.jpg", "DOG", "accept", 3),
+    ("c.jpg", "DOG", "reject", 4),
 )
 TASK_ANSWERS = (
-    f'{TURK}"Answer.taskAnswers"\n'
-    '"3A","T","Name it","as1","A1","Approved","https://x.example/a.jpg",'
-    '"[{""kind"":{""label"":""cat""}}]"\n'
-    '"3B","T","Name it","as2","A1","Approved","https://x.example/b.jpg",'
-    '"[{""kind"":{""label"":""dog""}}]"\n'
+    '"HITId","WorkerId","AssignmentStatus","Input.image_url",'
+    '"Answer.taskAnswers"\n"3A","A1","Approved","https://x.example/a.jpg",'
+    '"[{""kind"":{""label"":""cat""}}]"\n"3B","A1","Approved",'
+    '"https://x.example/b.jpg","[{""kind"":{""label"":""dog""}}]"\n'
 )
-OPEN_IMAGES = (
-    "ImageID,Source,LabelName,Confidence\n"
-    "000060e3121c7305,verification,/m/06ht1,1\n"
-    "000060e3121c7305,crowdsource-verification,/m/05wrt,0\n"
-    "000060e3121c7305,machine,/m/05wrt,0.7\n"
-    "000060e3121c7305,machine,/m/01prls,0.6\n"
-    "00018c8cbcbd39a7,verification,/m/05wrt,1\n"
-)
-ZOONIVERSE = (
-    "classification_id,user_name,user_id,user_ip,workflow_id,workflow_name,"
-    "workflow_version,created_at,gold_standard,expert,metadata,annotations,"
-    "subject_data,subject_ids\n"
-    '91,eve,290475,2c61,6122,WF,28.30,2018-02-20 10:44:42 UTC,,,"{}",'
-    '"[{""task"":""T0"",""task_label"":""Smooth?"",""value"":""Smooth""}]",'
-    '"{""15715879"":{""retired"":null,""Filename"":""a.jpg""}}",15715879\n'
-    '92,not-logged-in-0f,,0f,6122,WF,28.30,2018-02-20 10:45:42 UTC,,,"{}",'
-    '"[{""task"":""T0"",""task_label"":""Smooth?"",""value"":""Disk""}]",'
-    '"{""15715879"":{""retired"":null,""Filename"":""a.jpg""}}",15715879\n'
-    '93,eve,290475,2c61,6122,WF,28.30,2018-02-20 10:46:42 UTC,,,"{}",'
-    '"[{""task"":""T0"",""task_label"":""Smooth?"",""value"":""Disk""}]",'
-    '"{""15715880"":{""retired"":null,""Filename"":""b.jpg""}}",15715880\n'
-)
-CVAT = (
-    '<?xml version="1.0" encoding="utf-8"?>\n<annotations>\n'
-    "  <version>1.1</version>\n  <meta><task><name>x</name></task></meta>\n"
-    '  <image id="0" name="a.jpg" width="640" height="480">\n'
-    '    <tag label="cat" source="manual"></tag>\n'
-    '    <tag label="dog" source="manual"></tag>\n'
-    '    <box label="ear" xtl="1" ytl="1" xbr="2" ybr="2"></box>\n  </image>\n'
-    '  <image id="1" name="b.jpg" width="640" height="480">\n'
-    '    <tag label="dog" source="manual"></tag>\n  </image>\n</annotations>\n'
-)
-FIFTYONE = {
-    "classes": ["cat", "dog", "owl"],
-    "labels": {
-        "a": [0, 1],
-        "b": 1,
-        "c": {"label": "owl", "confidence": 0.9},
-        "d": None,
-    },
-}
-METADATA = lines(
-    {"file_name": "a.jpg", "labels": ["cat", "dog"]},
-    {"file_name": "b.jpg", "labels": ["dog"]},
-)
-ZERO_SHOT = lines(
-    {
-        "image": "a.jpg",
-        "labels": ["cat", "dog", "owl"],
-        "scores": [0.7, 0.2, 0.1],
-    },
-    {
-        "image": "b.jpg",
-        "labels": ["dog", "owl", "cat"],
-        "scores": [0.9, 0.08, 0.02],
-    },
+METADATA = rows(
+    "file_name labels", ("a.jpg", ["cat", "dog"]), ("b.jpg", ["dog"])
 )
 PIPELINE = [
     [{"score": 0.7, "label": "cat"}, {"score": 0.3, "label": "dog"}],
     [{"score": 0.9, "label": "dog"}, {"score": 0.1, "label": "cat"}],
 ]
-
-
-def answered(name, text):
-    message = {"role": "assistant", "content": text}
-    body = {"choices": [{"index": 0, "message": message}]}
-    response = {"status_code": 200, "body": body}
-    return {"id": "x", "custom_id": name, "response": response, "error": None}
-
-
-BATCH = lines(
-    answered("a.jpg", '{"candidates": ["cat", "dog"]}'),
-    answered("b.jpg", '```json\n["dog"]\n```'),
-    answered("c.jpg", "owl"),
-)
 MESSAGES = lines(
-    *(
-        {
-            "custom_id": name,
-            "result": {
-                "type": "succeeded",
-                "message": {"content": [{"type": "text", "text": text}]},
-            },
-        }
-        for name, text in (
-            ("a.jpg", '{"cat": 0.8, "dog": 0.2}'),
-            ("b.jpg", "dog"),
-        )
-    )
-)
-DCIC = [
-    {
-        "dataset_name": "Benthic",
-        "annotations": [
-            {
-                "image_path": f"Benthic/fold1/{name}.png",
-                "class_label": label,
-                "user_id": user,
-                "created_at": "2022-01-01",
-            }
-            for name, label, user in (
-                ("a", "coral", "u1"),
-                ("a", "star", "u2"),
-                ("b", "star", "u1"),
-                ("b", None, "u2"),
-            )
-        ],
-    }
-]
-PEERANNOT = {"0": {"12": 1, "31": 2}, "1": {"12": 0}}
-FER = (
-    "Usage,Image name,neutral,happiness,surprise,sadness,anger,disgust,fear,"
-    "contempt,unknown,NF\n"
-    "Training,fer0000000.png,4,0,0,1,3,2,0,0,0,0\n"
-    "Training,fer0000001.png,6,0,1,1,0,0,0,0,2,0\n"
-    "Training,,0,0,0,0,0,0,0,0,0,10\n"
-    "PublicTest,fer0028638.png,10,0,0,0,0,0,0,0,0,0\n"
+    message("a.jpg", '{"cat": 0.8, "dog": 0.2}'), message("b.jpg", "dog")
 )
 EMOTIONS = (
     "neutral happiness surprise sadness anger disgust fear contempt".split()
 )
-GALAXY = (
-    "GalaxyID,Class1.1,Class1.2,Class1.3,Class2.1,Class2.2\n"
-    "100008,0.383147,0.616853,0.0,0.0,0.616853\n"
-    "100023,0.327001,0.663777,0.009222,0.031178,0.632599\n"
-)
-CLOTHING = "images/0/00/1.jpg 2\nimages/0/00/2 b.jpg 0\n"
-CROWD_KIT = "task,worker,label\na,w1,cat\na,w2,dog\nb,w1,dog\n"
 TRAINING = {"where": ["Usage=Training", "Image name!="]}
-FER_FLAGS = {"layout": "counts", "id_column": "Image name", **TRAINING}
-FER_FLAGS |= {"class_names": EMOTIONS}
+FER = {"layout": "counts", "id_column": "Image name", **TRAINING}
+FER |= {"class_names": EMOTIONS}
 SHAPES = {"layout": "probabilities", "id_column": "GalaxyID"}
 SHAPES |= {"class_names": ["Class1.1", "Class1.2", "Class1.3"]}
-CAT_DOG, DOG = {"cat", "dog"}, {"dog"}
+TOP = [{"n": "cat", "p": 0.6}, {"n": "dog", "p": 0.1}]
+PATHS = {"id_column": "data.file", "layout": "long"}
+PATHS |= {"label_column": "out.top.*.n", "confidence_column": "out.top.*.p"}
+CAT, CAT_DOG, DOG = {"cat"}, {"cat", "dog"}, {"dog"}
 BOTH = {"a.jpg": CAT_DOG, "b.jpg": DOG}
 X = "https://x.example/"
 
+# The name of the file, what it holds, how it is read, and the sets in it.
 FILES = {
     "label studio": ("t.json", LABEL_STUDIO, {}, {A: CAT_DOG, B: DOG}),
     "label studio with predictions": (
@@ -253,9 +104,9 @@ FILES = {
     ),
     "prodigy, choices": (
         "t.jsonl",
-        CHOICES,
+        on_page("Prodigy"),
         {},
-        {"a.jpg": CAT_DOG, "b.jpg": {"cat"}},
+        {"a.jpg": CAT_DOG, "b.jpg": CAT},
     ),
     # c is only said not to be a dog.
     "prodigy, binary": (
@@ -264,19 +115,24 @@ FILES = {
         {},
         {"a.jpg": {"CAT"}, "b.jpg": {"DOG"}, "c.jpg": {"CAT"}},
     ),
-    "toloka": (
-        "t.tsv",
-        TOLOKA,
+    "toloka": ("t.tsv", TOLOKA, {}, {f"{X}a.jpg": CAT, f"{X}b.jpg": CAT_DOG}),
+    "crowd-kit": (
+        "t.csv",
+        "task,worker,label\na,w1,cat\na,w2,dog\nb,w1,dog\n",
         {},
-        {f"{X}a.jpg": {"cat"}, f"{X}b.jpg": CAT_DOG},
+        {"a": CAT_DOG, "b": DOG},
     ),
-    "crowd-kit": ("t.csv", CROWD_KIT, {}, {"a": CAT_DOG, "b": DOG}),
-    "mturk": ("t.csv", MTURK, {}, {f"{X}a.jpg": {"cat"}, f"{X}b.jpg": DOG}),
+    "mturk": (
+        "t.csv",
+        on_page("Mechanical Turk"),
+        {},
+        {f"{X}a.jpg": CAT, f"{X}b.jpg": DOG},
+    ),
     "mturk, answers in JSON": (
         "t.csv",
         TASK_ANSWERS,
         {"label_column": "Answer.taskAnswers.0.kind.label"},
-        {f"{X}a.jpg": {"cat"}, f"{X}b.jpg": DOG},
+        {f"{X}a.jpg": CAT, f"{X}b.jpg": DOG},
     ),
     # A person's no takes out what the machine named.
     "open images": (
@@ -294,17 +150,17 @@ FILES = {
         {},
         {"a.jpg": {"Smooth", "Disk"}, "b.jpg": {"Disk"}},
     ),
-    "cvat": ("annotations.xml", CVAT, {}, BOTH),
+    "cvat": ("annotations.xml", on_page("CVAT"), {}, BOTH),
     "fiftyone": (
         "labels.json",
-        FIFTYONE,
+        on_page("FiftyOne"),
         {"empty_set": "drop"},
         {"a": CAT_DOG, "b": DOG, "c": {"owl"}},
     ),
     "metadata of an image folder": ("metadata.jsonl", METADATA, {}, BOTH),
     "zero-shot, labels and scores": (
         "t.jsonl",
-        ZERO_SHOT,
+        on_page("Zero-shot pipelines"),
         {"top_p": 0.9},
         BOTH,
     ),
@@ -316,32 +172,30 @@ FILES = {
     ),
     "zero-shot, scored labels": (
         "t.jsonl",
-        lines(
-            {"image": "a.jpg", "predictions": PIPELINE[0]},
-            {"image": "b.jpg", "predictions": PIPELINE[1]},
-        ),
+        rows("image predictions", *zip(BOTH, PIPELINE)),
         {"top_k": 1},
-        {"a.jpg": {"cat"}, "b.jpg": DOG},
+        {"a.jpg": CAT, "b.jpg": DOG},
     ),
     "zero-shot, scores by label": (
         "t.jsonl",
-        lines(
-            {"image": "a.jpg", "scores": {"cat": 0.7, "dog": 0.3}},
-            {"image": "b.jpg", "scores": {"cat": 0.05, "dog": 0.95}},
+        rows(
+            "image scores",
+            ("a.jpg", {"cat": 0.7, "dog": 0.3}),
+            ("b.jpg", {"cat": 0.05, "dog": 0.95}),
         ),
         {"candidates_column": "scores", "min_confidence": 0.1},
         BOTH,
     ),
     "answers of a language model": (
         "t.jsonl",
-        BATCH,
+        on_page("Batches of a language model"),
         {},
         {**BOTH, "c.jpg": {"owl"}},
     ),
     "messages of a language model": ("t.jsonl", MESSAGES, {}, BOTH),
     "dcic": (
         "annotations.json",
-        DCIC,
+        on_page("DCIC"),
         {},
         {
             "Benthic/fold1/a.png": {"coral", "star"},
@@ -350,14 +204,14 @@ FILES = {
     ),
     "peerannot": (
         "answers.json",
-        PEERANNOT,
+        on_page("peerannot"),
         {"class_names": ["x", "y", "z"]},
         {"0": {"y", "z"}, "1": {"x"}},
     ),
     "fer+": (
         "fer2013new.csv",
-        FER,
-        {**FER_FLAGS, "min_votes": 2},
+        on_page("FER+"),
+        {**FER, "min_votes": 2},
         {
             "fer0000000.png": {"neutral", "anger", "disgust"},
             "fer0000001.png": {"neutral"},
@@ -365,8 +219,8 @@ FILES = {
     ),
     "fer+, by share": (
         "fer2013new.csv",
-        FER,
-        {**FER_FLAGS, "min_share": 0.125},
+        on_page("FER+"),
+        {**FER, "min_share": 0.125},
         {
             "fer0000000.png": {"neutral", "anger", "disgust"},
             "fer0000001.png": {"neutral", "surprise", "sadness"},
@@ -374,16 +228,13 @@ FILES = {
     ),
     "galaxy zoo": (
         "training_solutions_rev1.csv",
-        GALAXY,
+        on_page("Galaxy Zoo"),
         {**SHAPES, "min_share": 0.1},
-        {
-            "100008": {"Class1.1", "Class1.2"},
-            "100023": {"Class1.1", "Class1.2"},
-        },
+        dict.fromkeys(("100008", "100023"), {"Class1.1", "Class1.2"}),
     ),
     "clothing1m": (
         "noisy_label_kv.txt",
-        CLOTHING,
+        on_page("Clothing1M"),
         {"columns": ["id", "label"], "class_names": ["x", "y", "z"]},
         {"images/0/00/1.jpg": {"z"}, "images/0/00/2 b.jpg": {"x"}},
     ),
@@ -401,23 +252,9 @@ FILES = {
     ),
     "paths into JSON": (
         "t.jsonl",
-        lines(
-            {
-                "data": {"file": "a.jpg"},
-                "out": {
-                    "top": [{"n": "cat", "p": 0.6}, {"n": "dog", "p": 0.1}]
-                },
-            }
-        ),
-        {
-            "id_column": "data.file",
-            "layout": "long",
-            "label_column": "out.top.*.n",
-            "confidence_column": "out.top.*.p",
-            "min_confidence": 0.5,
-            "class_names": ["cat", "dog"],
-        },
-        {"a.jpg": {"cat"}},
+        lines({"data": {"file": "a.jpg"}, "out": {"top": TOP}}),
+        {**PATHS, "min_confidence": 0.5, "class_names": ["cat", "dog"]},
+        {"a.jpg": CAT},
     ),
     "what items are not": (
         "t.csv",

@@ -196,11 +196,7 @@ def test_sets(write, text, options, sets):
         (TWICE_WIDE, WIDE_LAYOUT, ["1 ids", "id y (line 3)"]),
         ("id,labels\na,\na,cat\n", {}, ["rows that differ"]),
         ("id,labels\na,\na,cat\n", {"duplicates": "first"}, ["are empty"]),
-        (
-            SCORES.replace(", 0.5]", "]"),
-            {},
-            ["equally many", "id b (line 2)"],
-        ),
+        (SCORES.replace(", 0.5]", "]"), {}, ["equally many", "id b (line 2)"]),
         (STATUS, {"where": "n=7"}, ["no row is left", "--where=n=7"]),
         (STATUS, {"where": "m=7"}, ["no column 'm'", "--where"]),
         *[

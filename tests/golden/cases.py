@@ -93,9 +93,7 @@ SOUND = (
     ),
     Case("tabs", "id\tlabels\na\tcat|dog\nb\tdog\n", file="t.tsv", sets=AB),
     Case(
-        "columns parted by semicolons",
-        "id;labels\na;cat|dog\nb;dog\n",
-        sets=AB,
+        "columns parted by semicolons", "id;labels\na;cat|dog\nb;dog\n", sets=AB
     ),
     Case(
         "quoted names with a comma",
@@ -329,7 +327,7 @@ SOUND = (
     ),
     Case(
         "Label Studio",
-        json.dumps(LABEL_STUDIO).replace(".jpg", ".png"),
+        LABEL_STUDIO.replace(".jpg", ".png"),
         file="t.json",
         sets={A[:-3] + "png": "cat dog", B[:-3] + "png": "dog"},
         words=("2 tasks", "5 annotations", "2 annotators"),
@@ -457,9 +455,7 @@ REFUSED = (
         "--layout=wide",
     ),
     bad(
-        "two separators",
-        'id,candidates\na,"x, y|z"\nb,z\n',
-        ("--class_names",),
+        "two separators", 'id,candidates\na,"x, y|z"\nb,z\n', ("--class_names",)
     ),
     bad(
         "a row of another length",
@@ -482,12 +478,7 @@ REFUSED = (
     ),
     bad("UTF-16", "id,labels\na,x\n".encode("utf-16"), ("UTF-16", "UTF-8")),
     bad("no bytes", "", ("empty",)),
-    bad(
-        "no bytes of arrays",
-        b"",
-        ("empty",),
-        file="t.npz",
-    ),
+    bad("no bytes of arrays", b"", ("empty",), file="t.npz"),
     bad("no arrays", {}, ("t.npz",), file="t.npz"),
     bad("a header only", "id,labels\n", ("empty",)),
     bad("no JSON objects", "[]", ("empty",), file="t.json"),
