@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import itertools
 
 import numpy as np
 import pandas as pd
@@ -108,41 +107,35 @@ def people(seed=0, items=60, names="vwxyz", right=(0.95, 0.8, 0.4)):
 
 
 def slow_likelihood(votes, num_items, names, steps=6):
-    """Dawid and Skene's model in loops, drawn to all annotators' habits."""
-    items = sorted(set(votes["item"]), key=lambda name: int(name[1:]))
-    who = sorted(set(votes["annotator"]))
-    size = len(names)
+    """Dawid and Skene's model, drawn to all annotators' habits, in loops."""
+    who, size = sorted(set(votes["annotator"])), len(names)
     pi = np.full((len(who), size, size), 0.2 / (size - 1))
-    for a, c in itertools.product(range(len(who)), range(size)):
-        pi[a, c, c] = 0.8
+    pi[:, range(size), range(size)] = 0.8
     given = [
-        (items.index(v.item), who.index(v.annotator), names.index(v.label))
+        (int(v.item[1:]), who.index(v.annotator), names.index(v.label))
         for v in votes.itertuples()
     ]
 
     def belief():
-        logs = np.zeros((num_items, size))
-        for i, a, v in given:
-            for c in range(size):
-                logs[i, c] += np.log(pi[a, c, v])
-        likelihood = np.exp(logs)
+        likelihood = np.ones((num_items, size))
+        for item, person, vote in given:
+            likelihood[item] *= pi[person, :, vote]
         return likelihood / likelihood.sum(axis=1, keepdims=True)
 
     for _ in range(steps):
         posterior, counts = belief(), np.zeros_like(pi)
-        for i, a, v in given:
-            for c in range(size):
-                counts[a, c, v] += posterior[i, c]
+        for item, person, vote in given:
+            counts[person, :, vote] += posterior[item]
         total = counts.sum(axis=0)
         right = np.trace(total) / total.sum()
         plain = np.full((size, size), (1 - right) / (size - 1))
         np.fill_diagonal(plain, right)
         for c in range(size):
-            mass = total[c].sum()
-            common = (total[c] + 2 * size * plain[c]) / (mass + 2 * size)
-            for a in range(len(who)):
-                mine = counts[a, c].sum()
-                pi[a, c] = (counts[a, c] + 20 * common) / (mine + 20)
+            common = total[c] + 2 * size * plain[c]
+            common /= total[c].sum() + 2 * size
+            for mine in range(len(who)):
+                mass = counts[mine, c].sum() + 20
+                pi[mine, c] = (counts[mine, c] + 20 * common) / mass
     return belief()
 
 

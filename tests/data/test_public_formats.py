@@ -26,7 +26,6 @@ from alim_keras.data import load_table
 from alim_keras.data.exports import at
 from alim_keras.data.formats import FORMATS
 from alim_keras.errors import AlimError
-from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
 
@@ -245,25 +244,6 @@ def test_refused(name, content, options, words, tmp_path):
     with pytest.raises(DataError, match=words) as caught:
         read(path, **options)
     assert path in str(caught.value) and "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "options", [{"min_share": 2}, {"top_k": 0}, {"top_p": 0}, {"top_k": 1}]
-)
-def test_cuts_that_cannot_be(options, tmp_path):
-    path = stored(tmp_path, "t.csv", "id,labels\na,cat|dog\nb,dog\n")
-    with pytest.raises(ConfigError):
-        read(path, **options)
-
-
-@pytest.mark.parametrize(
-    "name, options",
-    [("t.csv", {"records": "a.b"}), ("t.jsonl", {"columns": ["id", "x"]})],
-)
-def test_flags_of_another_kind_of_file_are_refused(name, options, tmp_path):
-    path = stored(tmp_path, name, SCORED)
-    with pytest.raises(ConfigError, match="leave out what is not of"):
-        read(path, **options)
 
 
 def doubts_about(path, **options):

@@ -5,6 +5,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from golden.cases import LONG as VOTED
+from public_files import BINARY
+from public_files import OPEN_IMAGES
 from reading import read
 from reading import written
 
@@ -22,36 +25,6 @@ LONG = (
     "c,ann,cat\na,cid,dog\n"
 )
 HOT = "id,dog,cat,owl\na,1,1,0\nb,1,0,0\nc,false,TRUE,1.0\n"
-# 1 to 7 rows per item in no order; ann votes twice for cat on a, and for two
-# classes on b.
-VOTED = """item,annotator,label,confidence
-c,eve,owl,0.9
-a,ann,cat,0.9
-b,ann,dog,0.4
-a,ben,cat,0.2
-a,ann,cat,0.5
-d,ann,owl,1
-b,ann,cat,0.8
-a,cid,dog,0.7
-a,dan,dog,0.1
-a,eve,owl,0.6
-a,fay,dog,0.3
-"""
-OPEN_IMAGES = (
-    "ImageID,Source,LabelName,Confidence\na,v,cat,1\na,v,dog,0\nb,v,dog,1\n"
-    "a,m,owl,0.6\nc,v,cat,0\n"
-)
-OPEN_COLUMNS = {
-    "id_column": "ImageID",
-    "annotator_column": "Source",
-    "label_column": "LabelName",
-}
-PRODIGY = (
-    '{"image": "a", "label": "CAT", "answer": "accept"}\n'
-    '{"image": "b", "label": "CAT", "answer": "reject"}\n'
-    '{"image": "b", "label": "DOG", "answer": "accept"}\n'
-    '{"image": "a", "label": "DOG", "answer": "ignore"}\n'
-)
 CHOICES = (
     '{"image": "b", "accept": ["dog"], "answer": "ignore", "annotator": "x"}\n'
     '{"image": "b", "accept": ["cat", "owl"], "answer": "accept",'
@@ -95,7 +68,6 @@ def write(tmp_path):
     "text, options, sets",
     [
         (LONG_NAMES, {}, SETS),
-        (LONG.replace("item", "task"), {}, SETS),
         (PERSONS, {}, {"1": {"cat", "dog"}}),
         (PERSONS, {"min_votes": 2}, {"1": {"cat"}}),
         (
@@ -232,10 +204,15 @@ def test_tables_that_are_refused(write, text, options, words):
         (VOTED, {"class_names": "cat"}),
         (VOTED, {"none_of_these": "cat"}),
         (VOTED, {"where": "annotator"}),
+        (LIST, {"min_share": 2}),
+        (LIST, {"top_k": 0}),
+        (LIST, {"top_p": 0}),
+        (LIST, {"records": "a.b"}),
+        (BINARY, {"columns": ["id", "x"]}),
     ],
 )
 def test_arguments_out_of_range(write, text, options):
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match=next(iter(options))):
         read(write(text), **options)
 
 
@@ -268,12 +245,8 @@ def test_what_rules_need(write, text, options, needs):
         (BLANKS, {**NONE, "empty_set": "all"}, "1 answers are none of these"),
         (TWICE, {"duplicates": "union"}, "1 rows are repeated"),
         ("id,10,9,2\na,1,0,0\nb,1,1,0\n", HOT_LAYOUT, "in no set: 2"),
-        (
-            OPEN_IMAGES,
-            {**OPEN_COLUMNS, "empty_set": "drop"},
-            "2 answers of confidence 0",
-        ),
-        (PRODIGY, {}, "the answers: accept 2, reject 1, ignore 1"),
+        (BINARY, {}, "the answers: accept 2, reject 2"),
+        (CHOICES, {}, "the answers: accept 2, ignore 1"),
         (STATUS, {"where": "status=APPROVED"}, "not used: n"),
     ],
 )
@@ -309,8 +282,8 @@ def test_the_votes(write):
     assert counted["confidence"][is_ann].tolist() == [0.9]
     assert len(counted) == 10
     # The frame knows of a no, the sets do not.
-    found = read(write(OPEN_IMAGES), **OPEN_COLUMNS, empty_set="drop")
-    assert found.votes["confidence"].tolist() == [1.0, 0.0, 1.0, 0.6, 0.0]
+    votes = read(write(OPEN_IMAGES)).votes
+    assert votes["confidence"].tolist() == [1.0, 0.0, 0.7, 0.6, 1.0]
 
 
 def test_read_labels(write):

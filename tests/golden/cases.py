@@ -15,36 +15,30 @@ from public_files import B
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A table and what must come of it.
+    """A table and what must come of it."""
 
-    Args:
-        name: What is special about it.
-        content: Text or bytes of the file; a dict of arrays of an .npz; a
-            list for an .npy; a tuple of paths of pictures of a folder.
-        flags: Flags beside `--dataset`.
-        sets: Id to the names of its candidates, with blanks between.
-        words: What the output of the check must hold.
-        file: Name of the file.
-        classes: The classes in their order. Defaults to the names in `sets`,
-            in alphabetical order.
-        known: Id to the true label, of `--known_labels`.
-        test: How many items test.
-        code: Exit code of the check.
-        more: Name to text of further files.
-        blocked: Whether the packages for Parquet cannot be imported.
-    """
-
+    # What is special about it.
     name: str
+    # Text or bytes of the file; a dict of arrays of an .npz; a tuple of paths
+    # of the pictures of a folder.
     content: object
+    # Flags beside `--dataset`.
     flags: str = ""
+    # Id to the names of its candidates, with blanks between.
     sets: dict | None = None
+    # What the output of the check must hold.
     words: tuple = ()
     file: str = "t.csv"
+    # The classes in their order; those of `sets` by the alphabet if None.
     classes: str | None = None
+    # Id to the true label, of `--known_labels`.
     known: dict = dataclasses.field(default_factory=dict)
+    # How many items test.
     test: int = 0
     code: int = 0
+    # Name to text of further files.
     more: dict = dataclasses.field(default_factory=dict)
+    # Whether the packages for Parquet cannot be imported.
     blocked: bool = False
 
 

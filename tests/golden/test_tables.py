@@ -1,6 +1,5 @@
 """Tables of labels: the sets that are read, and what is refused."""
 
-import importlib.util
 import pathlib
 
 import numpy as np
@@ -35,13 +34,6 @@ def _write(path, content):
         path.write_bytes(text)
 
 
-def _skipped(case):
-    return isinstance(case.content, dict) and (
-        case.file.endswith(".parquet")
-        and importlib.util.find_spec("pyarrow") is None
-    )
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     """Returns what came of every case, by its name."""
@@ -50,7 +42,7 @@ def found(tmp_path_factory):
         _paint(folder / "i" / f"{name}.png", 20 * place)
     found = {}
     for blocked in (False, True):
-        cases = [c for c in CASES if c.blocked == blocked and not _skipped(c)]
+        cases = [case for case in CASES if case.blocked == blocked]
         tables = []
         for case in cases:
             # No word of the case may stand in the path that messages name.
@@ -75,15 +67,7 @@ def found(tmp_path_factory):
     return found
 
 
-def _params():
-    for case in CASES:
-        marks = []
-        if _skipped(case):
-            marks.append(pytest.mark.skip(reason="needs pyarrow"))
-        yield pytest.param(case, id=case.name.replace(" ", "_"), marks=marks)
-
-
-@pytest.mark.parametrize("case", list(_params()))
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_table(found, case):
     one = found[case.name]
     assert one["code"] == case.code, one["err"]
