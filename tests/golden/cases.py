@@ -165,12 +165,7 @@ SOUND = (
         "long, three votes needed",
         LONG,
         "--min_votes=3 --empty_set=all",
-        {
-            "a": "dog",
-            "b": "cat dog owl",
-            "c": "cat dog owl",
-            "d": "cat dog owl",
-        },
+        {"a": "dog", **dict.fromkeys("bcd", "cat dog owl")},
     ),
     Case(
         "long, confidence needed",
