@@ -1,5 +1,6 @@
 """Cells to classes: names first, numbers only where they are places."""
 
+import pandas as pd
 import pytest
 from reading import read
 from reading import written
@@ -120,9 +121,10 @@ def test_class_names_that_cannot_be(text):
 
 def test_60000_classes_are_looked_up_and_refused_in_bounded_time():
     names = [f"class {number}" for number in range(60_000)]
-    found, numbers = class_numbers(names[::-1], names)
+    votes = pd.DataFrame({"item": "a", "label": names[::-1]})
+    found, numbers = class_numbers(votes, ["label"], names)
     assert found == tuple(names)
     assert [numbers[name] for name in names] == list(range(60_000))
-    assert len(class_numbers(names)[0]) == 60_000
+    assert len(class_numbers(votes, ["label"])[0]) == 60_000
     with pytest.raises(DataError, match="Unknown class 'class x'"):
-        class_numbers(["class x"], names)
+        class_numbers(votes.replace("class 0", "class x"), ["label"], names)

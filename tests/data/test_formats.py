@@ -10,6 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from hypothesis import strategies as st
+from public_files import result
 from reading import read
 from reading import written
 
@@ -128,18 +129,15 @@ def test_parquet(tmp_path):
         read(path)
 
 
-def annotation(who, *choices, **more):
-    value = {"choices": list(choices)}
-    result = [{"from_name": "kind", "type": "choices", "value": value}]
-    return {"completed_by": who, "result": result, **more}
-
-
 OTHER = {"result": [{"from_name": "hue", "value": {"choices": ["x"]}}]}
 
 
 def test_label_studio(write):
     first = {"image": "/data/local-files/?d=pets%2Fb.png", "text": "x"}
-    annotations = [annotation({"email": "eve@x.org"}, "dog"), annotation(2)]
+    annotations = [
+        result("dog", completed_by={"email": "eve@x.org"}),
+        result(completed_by=2),
+    ]
     tasks = [{"data": first, "annotations": annotations}]
     tasks.append({"data": {"image": "d.png"}, "annotations": []})
     path = write(json.dumps(tasks), "t.json")
@@ -154,16 +152,16 @@ def test_label_studio(write):
 @pytest.mark.parametrize(
     "data, annotations, why",
     [
-        ({}, [annotation(1, "x")], "name the item"),
+        ({}, [result("x", completed_by=1)], "name the item"),
         ({"image": 1.5}, [], "item 1.5 of .*task 0"),
         ({"a": "x", "b": "y"}, [], "a, b"),
         ({"image": "x"}, [7], "task 0: results of choices"),
         ({"image": "x"}, [{"result": [{}]}], "task 0: results of choices"),
-        ({"image": "x"}, [annotation(1, 3, "x")], "task 0"),
-        ({"image": "x"}, [annotation(1)], "No class is named"),
+        ({"image": "x"}, [result(3, "x", completed_by=1)], "task 0"),
+        ({"image": "x"}, [result(completed_by=1)], "No class is named"),
         (
             {"image": "x"},
-            [annotation(1, "x"), OTHER],
+            [result("x", completed_by=1), OTHER],
             "one question.*hue, kind",
         ),
     ],

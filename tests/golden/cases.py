@@ -22,7 +22,7 @@ class Case:
     # Text or bytes of the file; a dict of arrays of an .npz; a tuple of paths
     # of the pictures of a folder.
     content: object
-    # Flags beside `--dataset`.
+    # Flags beside `--dataset`; HOME is the folder of the file.
     flags: str = ""
     # Id to the names of its candidates, with blanks between.
     sets: dict | None = None
@@ -260,7 +260,7 @@ SOUND = (
     Case(
         "a file of names, two unused",
         "id,candidates\na,cat|dog\nb,dog\nc,owl|cat\n",
-        "--class_names=names.txt",
+        "--class_names=HOME/names.txt",
         ABC,
         more={"names.txt": "ant\nbee\ncat\ndog\nowl\n"},
         classes="ant bee cat dog owl",
@@ -287,7 +287,7 @@ SOUND = (
     Case(
         "known labels are for reports",
         "id,candidates\na,cat|dog\nb,dog\nc,owl|cat\n",
-        "--known_labels=k.csv",
+        "--known_labels=HOME/k.csv",
         ABC,
         known={"a": "owl", "c": "cat"},
         more={"k.csv": "id,label\nc,cat\na,owl\n"},
@@ -295,7 +295,7 @@ SOUND = (
     Case(
         "known labels as sets, one of them empty",
         "id,candidates\na,cat|dog\nb,\nc,owl|cat\n",
-        "--known_labels=k.csv --known_as_sets",
+        "--known_labels=HOME/k.csv --known_as_sets",
         {"a": "owl", "b": "dog", "c": "cat owl"},
         known={"a": "owl", "b": "dog"},
         more={"k.csv": "id,label\nb,dog\na,owl\n"},
@@ -303,7 +303,7 @@ SOUND = (
     Case(
         "items to test on are left out",
         "id,candidates\na,cat|dog\nb,dog\nc,owl|cat\n",
-        "--test_labels=k.csv",
+        "--test_labels=HOME/k.csv",
         {"a": "cat dog", "c": "cat owl"},
         test=2,
         more={"k.csv": "id,label\nb,dog\nd,owl\n"},
@@ -499,7 +499,7 @@ REFUSED = (
         "a known label of no class",
         "id,candidates\na,cat\nb,dog\n",
         ("'catt'", "line 2"),
-        "--known_labels=k.csv",
+        "--known_labels=HOME/k.csv",
         more={"k.csv": "id,label\na,catt\n"},
     ),
     bad(
