@@ -24,6 +24,8 @@ from alim_keras.errors import one_line
 
 # Columns, and fields of exports, that name the file of an item.
 IMAGE = ("image", "file", "filename", "file_name", "path", "image_path")
+# What reading fails with where a file is not what it was taken for.
+_UNSOUND = (AttributeError, LookupError, SyntaxError, TypeError, ValueError)
 # States of an assignment whose answers count.
 _COUNTS = {"approved", "submitted", "accepted", ""}
 _FENCE = re.compile(r"\A\s*```\w*|```\s*\Z")
@@ -219,14 +221,11 @@ def _label_studio(cells, given, predicted=False):
         )
     frame = _votes(votes, "task item annotator label confidence truth")
     people = frame["annotator"].nunique()
-    nouns = {"tasks": len(cells), "annotators": people, **counts}
-    said = ", ".join(
-        f"{count} {noun.removesuffix('s') if count == 1 else noun}"
-        for noun, count in nouns.items()
-    )
+    counts = {"tasks": len(cells), "annotators": people, **counts}
+    note = ", ".join(f"{count} {noun}" for noun, count in counts.items())
     if counts["predictions"] and not predicted:
-        said += "; predictions count with --format=label_studio_predictions"
-    frame.attrs["notes"] = [said]
+        note += "; predictions count with --format=label_studio_predictions"
+    frame.attrs["notes"] = [note]
     return frame.set_index("task")
 
 
@@ -245,8 +244,7 @@ def _choices(annotation, questions):
 
 def _votes(rows, names, *notes):
     frame = pd.DataFrame(rows, columns=names.split(), dtype=object)
-    frame.attrs["layout"] = "long"
-    frame.attrs["notes"] = list(notes)
+    frame.attrs = {"layout": "long", "notes": [*notes]}
     return frame.rename_axis("row")
 
 
@@ -311,9 +309,9 @@ def _export_of(name):
     """Says which export a file is not that a reader fails on."""
     try:
         yield
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
+    except DataError:
+        raise
+    except _UNSOUND as error:
         raise DataError(
             f"is no sound export of {name} ({type(error).__name__}: "
             f"{one_line(error)}); --format=csv, json or jsonl reads a table"
@@ -330,9 +328,8 @@ def _peerannot(value):
         for item, votes in value.items()
         for who, label in (votes or {None: None}).items()
     ]
-    return _votes(
-        rows, "item annotator label", "read as an export of peerannot"
-    )
+    note = "read as an export of peerannot"
+    return _votes(rows, "item annotator label", note)
 
 
 def _fiftyone(value):
@@ -344,9 +341,8 @@ def _fiftyone(value):
                 one, score = one["label"], one.get("confidence")
             one = value["classes"][one] if isinstance(one, int) else one
             rows.append((item, one, score))
-    frame = _votes(
-        rows, "item label confidence", "read as an export of fiftyone"
-    )
+    note = "read as an export of fiftyone"
+    frame = _votes(rows, "item label confidence", note)
     names = check_class_names(value["classes"], "the list of classes")
     frame.attrs["class_names"] = names
     return frame
@@ -354,14 +350,11 @@ def _fiftyone(value):
 
 def cvat(text):
     """Returns the votes of CVAT's XML for images: their tags."""
-    try:
+    with _export_of("cvat"):
         images = xml.etree.ElementTree.fromstring(text).findall("image")
-    except xml.etree.ElementTree.ParseError as error:
-        raise DataError(f"is not sound XML ({one_line(error)})") from error
     rows = [
-        (image.get("name"), label)
+        (image.get("name"), [tag.get("label") for tag in image.findall("tag")])
         for image in images
-        for label in [t.get("label") for t in image.findall("tag")] or [None]
     ]
     shapes = sum(tag.tag != "tag" for image in images for tag in image)
     note = f"images: {len(images)}, shapes left out: {shapes}"

@@ -198,7 +198,7 @@ def test_ids_from_a_file(tmp_path):
         ("t.json", {"a": {"cat": 3, "dog": 1}}, {}, "what the file is"),
         ("t.json", {"classes": ["x"], "labels": {"a": 3}}, {}, "fiftyone"),
         ("t.csv", SCORED, {"format": "fiftyone"}, "JSON"),
-        ("t.xml", "<a><b></a>", {}, "sound XML"),
+        ("t.xml", "<a><b></a>", {}, "sound export of cvat"),
         ("t.xml", "<annotations/>", {}, "No class is named"),
         ("t.csv", "id,x\na,1\n", {"format": "zooniverse"}, "'annotations'"),
         ("t.tsv", TOLOKA.replace("HINT:", "OUTPUT:"), {}, "--label_column"),
