@@ -17,8 +17,8 @@ from alim_keras.errors import DataError
 from alim_keras.errors import did_you_mean
 from alim_keras.errors import first_five
 
-# The numbers of answers that stand for no class, by the words that a flag
-# gives, or as tools write that nobody answered.
+# The numbers of words for no class: those of a flag, and what tools write
+# where nobody answered.
 NONE_OF_THESE, NO_ANSWER = -2, -3
 _NO_ANSWER = {"na", "n/a", "#n/a", "nan", "none", "null", "-", "?"}
 MOST_CLASSES = 1_000_000
@@ -102,9 +102,7 @@ def class_numbers(votes, columns, class_names=None, none_of_these=()):
 
     The labels are those in columns of `votes`. A whole number that is no name
     is a place in the list of classes, from 0, unless some class is called by
-    a number; -1 is `PADDING`. The words `none_of_these` give `NONE_OF_THESE`,
-    and those such as NA that are no class `NO_ANSWER`. Without `class_names`
-    the labels that occur are taken, sorted, numbers by value.
+    a number; -1 is `PADDING`. Words for no class give a number below.
     """
     labels = pd.Series(votes[columns].to_numpy(object).ravel())
     labels = labels.dropna().unique()
@@ -126,18 +124,15 @@ def class_numbers(votes, columns, class_names=None, none_of_these=()):
     by_name = any(map(_NUMBER.fullmatch, class_names))
     known = classes if by_name else {str(n): n for n in classes.values()}
     known = {str(PADDING): PADDING, **known}
-    blank = _NO_ANSWER - {name.casefold() for name in class_names}
+    meant = dict.fromkeys(_NO_ANSWER, NO_ANSWER)
+    meant |= dict.fromkeys(words, NONE_OF_THESE)
+    for name in class_names:
+        meant.pop(name.casefold(), None)
     numbers = {}
     for label in labels:
-        if label in classes:
-            numbers[label] = classes[label]
-        elif label.casefold() in words:
-            numbers[label] = NONE_OF_THESE
-        elif label.casefold() in blank:
-            numbers[label] = NO_ANSWER
-        elif _plain(label) in known:
-            numbers[label] = known[_plain(label)]
-        else:
+        number = meant.get(label.casefold(), known.get(_plain(label)))
+        numbers[label] = classes.get(label, number)
+        if numbers[label] is None:
             whole = f" or a whole number in 0..{len(classes) - 1}"
             raise DataError(
                 f"Unknown class {shown(label)} of {place(label)}: one of "
@@ -161,11 +156,10 @@ def sorted_names(labels, words=frozenset(), place=str):
     `place` says where a label stands.
     """
     names, spelled = {}, collections.defaultdict(list)
-    no_names = words | _NO_ANSWER
     for label in labels:
-        if label.casefold() not in no_names:
-            names.setdefault(_plain(label), label)
-    names.pop(str(PADDING), None)
+        name = _plain(label)
+        if label.casefold() not in words | _NO_ANSWER and name != str(PADDING):
+            names.setdefault(name, label)
     if not names:
         raise DataError(
             "No class is named anywhere; are the columns the right ones?"

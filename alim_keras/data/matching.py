@@ -70,9 +70,8 @@ def natural(text):
 def list_images(folder):
     """Returns the images below a folder, however deep, as an `ImageListing`.
 
-    Hidden files and folders (`.DS_Store`, `._x`), other files and the folder
-    `_unlabeled` of FiftyOne are passed over, links are followed. Nothing is
-    opened.
+    Hidden files and folders, other files and the folder `_unlabeled` of
+    FiftyOne are passed over, links are followed. Nothing is opened.
 
     Raises:
         DataError: The folder is missing or holds no image.
@@ -125,13 +124,12 @@ def list_images(folder):
 def match_ids(ids, images, where="the table", keep_missing=False):
     """Finds the file that each id of a table means.
 
-    One rule holds for all ids, the first that finds every one: the id is the
-    path in the folder; or that without its ending; or the file name in
-    whatever folder; or that without its ending; or the file name behind the
-    code that Label Studio gives to uploads; or the number behind the last "-"
-    of the file name, as peerannot has it. No rule leaves two files for an id,
-    or one file for two ids. Where the id and the file both have folders, one
-    must be the end of the other, as in `photos/train/1.jpg`.
+    One rule holds for all ids, the first of `_RULES` that finds every one: a
+    path, with or without its ending; a file name, with or without; a name
+    behind the code that Label Studio gives to uploads; or the number behind
+    the last "-", as peerannot has it. No rule leaves two files for an id, or
+    one for two ids. Where the id and the file both have folders, one must be
+    the end of the other, as in `photos/train/1.jpg`.
 
     Args:
         ids: Sequence of N strings.
@@ -141,12 +139,10 @@ def match_ids(ids, images, where="the table", keep_missing=False):
             as it is; else, and where no id has a file, it is an error.
 
     Returns:
-        A pair: a list of N strings, relative to the folder, and the rule as
-        a sentence for people.
+        A list of N strings, relative to the folder, and the rule in words.
 
     Raises:
-        DataError: Ids without a file of their own, with both counts, the
-            first five, and the files they may mean.
+        DataError: Ids without a file of their own.
 
     Example:
 

@@ -1,8 +1,7 @@
 """Reads files of labels: a file, a frame of votes, `CandidateSets`.
 
-`read_votes` makes one pandas frame of any file, a row for each answer, and
-`sets_of_votes` makes sets of that frame by stated rules. The columns of a file
-are known by their names or by flags, never by what their cells hold.
+The columns of a file are known by their names or by flags, never by what their
+cells hold.
 """
 
 import ast
@@ -79,15 +78,15 @@ def read_votes(
             from the path to such a frame. Defaults to that of the ending.
         layout: `"list"` (a column of sets), `"wide"` (a column for each
             annotator), `"long"` (a row for each vote), `"complementary"` (one
-            for each class that an item is not of), `"multi_hot"`, `"counts"`
-            or `"probabilities"` (a column for each class) or `"auto"`, by the
+            for each class that an item is not of), `"multi_hot"`, `"counts"`,
+            `"probabilities"` (a column for each class) or `"auto"`, by the
             names of the columns. Arrays are multi-hot if it is auto, and with
             `"list"` class numbers filled up with -1.
-        id_column: The column that names the items. A name of a column may be
-            a dotted path into JSON, see `exports.at`.
+        id_column: The column of items. Each of these names may be a dotted
+            path into JSON, see `exports.at`.
         candidates_column: The column, or array, of sets.
-        annotator_column: The column of a long table that names who voted, or
-            those of a wide table, with commas between them.
+        annotator_column: The column that names who voted; of a wide table
+            several, with commas between them.
         label_column: The column of votes of a long table; in others that of
             the true class, blank where it is not known.
         confidence_column: The column of confidences or scores.
@@ -100,13 +99,13 @@ def read_votes(
         records: Dotted path to the list of records in JSON.
 
     Returns:
-        A `pandas.DataFrame` whose index is the line or the row in the file,
-        with the columns item (string), annotator (string or None), label
-        (string; None where no class is named), confidence (float or NaN; 0
-        means NOT of this class) and, where the file has them, `image`, the
-        path of the item's file, and `truth`, its true class or None. Each
-        item has a row. `attrs` has `notes`, lines on what was read; `layout`;
-        and `class_names`, the file's own or None.
+        A `pandas.DataFrame`, a row for each answer and at least one for each
+        item, whose index is the line or the row in the file: item (string),
+        annotator (string or None), label (string; None where no class is
+        named), confidence (float or NaN; 0 means NOT of this class) and, where
+        the file has them, `image`, the path of the item's file, and `truth`,
+        its true class or None. `attrs` has `notes`, lines on what was read;
+        `layout`; and `class_names`, the file's own or None.
 
     Raises:
         DataError: A file that cannot be read, or columns told apart.

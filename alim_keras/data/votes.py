@@ -148,19 +148,17 @@ def sets_of_votes(
             where a row says all of an item: `"error"`, `"union"`, `"first"`.
         answered: Ids of items whose set may be empty, as their true label is
             to replace it; then it holds all classes.
-        grades: Candidates may have weights, the best of an item 1: `"votes"`,
-            the likelihood P(votes of the item | class) by
-            `annotators.VoteModel`; `"confidence"`, the sum of the confidences
-            of the votes for the class, one that is blank counting 1; or
-            `"none"`. Defaults to those of a file that `CandidateSets` saved;
-            else to `"votes"` where items have votes of 1.5 annotators on
-            average; else to `"none"`.
+        grades: The weights of candidates, the best of an item 1: `"votes"`,
+            P(votes | class) by `annotators.VoteModel`; `"confidence"`, the
+            sum of the confidences of its votes, one that is blank counting 1;
+            or `"none"`. Defaults to those that `CandidateSets` saved; else to
+            `"votes"` where 1.5 annotators on average voted on an item.
         source: String, what messages call the votes.
 
     Returns:
-        `CandidateSets`, in the order in which the items occur; and the votes
-        that counted, a frame with item, annotator, label and confidence,
-        whose labels are class names. Its `attrs["notes"]` has all notes.
+        `CandidateSets`, in the order in which the items occur; and a frame of
+        the votes that counted, whose labels are class names, with all notes
+        in `attrs["notes"]`.
 
     Raises:
         DataError: A label that is no class, an empty set, rows that differ.
