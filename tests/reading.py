@@ -1,5 +1,6 @@
 """Small tables on disk, and what is read from them as plain values."""
 
+import json
 import types
 
 from alim_keras.data.tables import RULES
@@ -8,10 +9,16 @@ from alim_keras.data.votes import sets_of_votes
 from alim_keras.data.votes import true_labels
 
 
-def written(folder, text, name="table.csv"):
-    """Returns the path of a file that holds a text or bytes."""
+def written(folder, content, name=None):
+    """Returns the path of a file that holds a text, bytes or JSON."""
+    if not isinstance(content, (str, bytes)):
+        content = json.dumps(content)
+    if name is None:
+        name = "t.jsonl" if content.startswith("{") else "table.csv"
     path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+    path.write_bytes(
+        content if isinstance(content, bytes) else content.encode()
+    )
     return str(path)
 
 

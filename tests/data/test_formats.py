@@ -1,5 +1,6 @@
 """Every kind of file, and what is refused of it."""
 
+import functools
 import json
 import warnings
 
@@ -31,7 +32,7 @@ ROWS = {"row_00000": {"0", "2"}, "row_00001": {"1"}}
 
 @pytest.fixture
 def write(tmp_path):
-    return lambda *arguments: written(tmp_path, *arguments)
+    return functools.partial(written, tmp_path)
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ def test_label_studio(write):
     ]
     tasks = [{"data": first, "annotations": annotations}]
     tasks.append({"data": {"image": "d.png"}, "annotations": []})
-    path = write(json.dumps(tasks), "t.json")
+    path = write(tasks, "t.json")
     found = read(path, empty_set="drop")
     assert found.answers == [("pets/b.png", "eve@x.org", "dog")]
     said = "2 tasks, 2 annotators, 2 annotations"
@@ -167,9 +168,9 @@ def test_label_studio(write):
     ],
 )
 def test_label_studio_that_cannot_be_read(write, data, annotations, why):
-    text = json.dumps([{"data": data, "annotations": annotations}])
+    tasks = [{"data": data, "annotations": annotations}]
     with pytest.raises(DataError, match=why):
-        read(write(text, "t.json"))
+        read(write(tasks, "t.json"))
 
 
 FLAT = "image,id,choice,annotator\nb.png,7,cat,1\n"

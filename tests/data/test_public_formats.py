@@ -31,17 +31,12 @@ from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
 
 
-def stored(tmp_path, name, content):
-    text = content if isinstance(content, str) else json.dumps(content)
-    return written(tmp_path, text, name)
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_file(name, tmp_path):
     file, content, options, sets = FILES[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = read(stored(tmp_path, file, content), **options)
+        found = read(written(tmp_path, content, file), **options)
     assert found.sets == sets
 
 
@@ -54,7 +49,7 @@ def test_a_prediction_without_a_score_is_no_no(tmp_path):
     task = {"data": {"image": "a.jpg"}, "annotations": []}
     task["predictions"] = [result("cat", model_version="m", score=0.0)]
     task["predictions"] += [result("dog", model_version="n", score=0.5)]
-    path = stored(tmp_path, "t.json", [task])
+    path = written(tmp_path, [task], "t.json")
     found = read(path, format="label_studio_predictions")
     assert found.sets == {"a.jpg": {"cat", "dog"}}
 
@@ -64,15 +59,15 @@ def test_a_prediction_without_a_score_is_no_no(tmp_path):
 )
 def test_conditions_on_true_and_false_in_json(tmp_path, where):
     text = rows("id candidates spam", ("a", "cat", True), ("b", "dog", False))
-    path = stored(tmp_path, "t.jsonl", text)
+    path = written(tmp_path, text, "t.jsonl")
     assert read(path, where=where).sets == {"b": {"dog"}}
 
 
 def test_golden_answers_and_ground_truth_are_true_labels(tmp_path):
-    found = read(stored(tmp_path, "t.tsv", TOLOKA))
+    found = read(written(tmp_path, TOLOKA, "t.tsv"))
     assert found.classes == ("cat", "dog")
     assert found.labels.tolist() == [0, -1]
-    found = read(stored(tmp_path, "t.json", LABEL_STUDIO))
+    found = read(written(tmp_path, LABEL_STUDIO, "t.json"))
     assert found.labels.tolist() == [0, -1]
     note = "2 tasks, 2 annotators, 5 annotations, 2 predictions, 1 without an"
     assert any(note in line and "1 cancelled" in line for line in found.notes)
@@ -97,20 +92,20 @@ def test_paths(path, found):
 
 
 def test_a_machine_named_what_a_person_rejects(tmp_path):
-    path = stored(tmp_path, "t.csv", OPEN_IMAGES)
+    path = written(tmp_path, OPEN_IMAGES, "t.csv")
     notes = read(path).notes
     assert "1 answers of confidence 0 are a no" in notes
     text = "candidates are rejected by as many as name them: taken out"
     assert f"1 {text}" in notes
     # Two name it and one rejects it: it stays.
     table = "item,annotator,label,confidence\na,x,cat,1\na,y,cat,1\na,z,cat,0\n"
-    found = read(stored(tmp_path, "t.csv", table + "b,x,dog,1\n"))
+    found = read(written(tmp_path, table + "b,x,dog,1\n", "t.csv"))
     assert found.sets == {"a": {"cat"}, "b": {"dog"}}
 
 
 def test_items_that_are_only_said_not_to_be_of_a_class(tmp_path):
     table = "item,annotator,label,confidence\na,x,cat,0\na,y,owl,0\nb,x,dog,1\n"
-    path = stored(tmp_path, "t.csv", table)
+    path = written(tmp_path, table, "t.csv")
     names = ["cat", "dog", "owl", "bee"]
     found = read(path, class_names=names)
     assert found.sets == {"a": {"dog", "bee"}, "b": {"dog"}}
@@ -118,7 +113,7 @@ def test_items_that_are_only_said_not_to_be_of_a_class(tmp_path):
     assert read(path, class_names=names, empty_set="all").sets == found.sets
     # Nothing is left where every class is rejected.
     with pytest.raises(DataError, match="1 candidate sets are empty, id a"):
-        read(stored(tmp_path, "t.csv", table.replace("dog", "cat")))
+        read(written(tmp_path, table.replace("dog", "cat"), "t.csv"))
 
 
 SCORED = "id,cat,dog,owl\na,0.5,0.3,0.2\nb,0.1,0.1,0.8\n"
@@ -138,7 +133,7 @@ SCORED = "id,cat,dog,owl\na,0.5,0.3,0.2\nb,0.1,0.1,0.8\n"
     ],
 )
 def test_the_leading_candidates(options, sizes, tmp_path):
-    path = stored(tmp_path, "t.csv", SCORED)
+    path = written(tmp_path, SCORED, "t.csv")
     found = read(path, layout="probabilities", **options)
     assert found.candidates.sizes.tolist() == sizes
     rule = found.candidates.provenance["rule"]
@@ -152,13 +147,13 @@ def test_lists_with_and_without_scores(tmp_path):
         {"id": "a", "annotator": "y", "label": ["cat", "dog"], "score": 1},
         {"id": "b", "annotator": "x", "label": ["dog", "cat"]},
     ).replace('"score": 1', '"confidence": [0.9, 0.2]')
-    votes = read(stored(tmp_path, "t.jsonl", records)).votes
+    votes = read(written(tmp_path, records, "t.jsonl")).votes
     assert votes["confidence"].fillna(-1).tolist() == [0.3, 0.9, 0.2, -1, -1]
 
 
 def test_shares_of_votes(tmp_path):
     table = "task,worker,label\na,x,cat\na,y,cat\na,z,dog\na,u,owl\nb,x,dog\n"
-    path = stored(tmp_path, "t.csv", table)
+    path = written(tmp_path, table, "t.csv")
     assert read(path, min_share=0.3).sets == {"a": {"cat"}, "b": {"dog"}}
     assert read(path, top_k=2).sets == {"a": {"cat", "dog"}, "b": {"dog"}}
 
@@ -180,7 +175,7 @@ def test_arrays_of_counts(layout, sizes, tmp_path):
 
 def test_ids_from_a_file(tmp_path):
     ids = written(tmp_path, "x.png\r\n\r\ny.png\r\n", "ids.txt")
-    path = stored(tmp_path, "t.csv", "labels\ncat|dog\ndog\n")
+    path = written(tmp_path, "labels\ncat|dog\ndog\n", "t.csv")
     found = read(path, ids=ids)
     assert found.sets == {"x.png": {"cat", "dog"}, "y.png": {"dog"}}
     for wrong in ("{:02d}{}", "same", written(tmp_path, "x\n", "one.txt")):
@@ -237,7 +232,7 @@ def test_ids_from_a_file(tmp_path):
     ],
 )
 def test_refused(name, content, options, words, tmp_path):
-    path = stored(tmp_path, name, content)
+    path = written(tmp_path, content, name)
     with pytest.raises(DataError, match=words) as caught:
         read(path, **options)
     assert path in str(caught.value) and "\n" not in str(caught.value)
@@ -292,7 +287,7 @@ PER_CENT = "image,annotator,label,confidence\na,x,cat,90\nb,y,dog,40\n"
 def test_doubts(content, options, words, tmp_path):
     name = "t.jsonl" if content.startswith("{") else "t.csv"
     layout = "list" if content == MANY else "long"
-    path = stored(tmp_path, name, content)
+    path = written(tmp_path, content, name)
     found = doubts_about(path, layout=layout, **options)
     assert len(found) == len(words)
     for text, word in zip(found, words):
@@ -301,7 +296,7 @@ def test_doubts(content, options, words, tmp_path):
 
 def test_what_counts_as_no_answer_is_a_class_if_it_is_named_so(tmp_path):
     table = "image,label\na,none\na,mild\nb,severe\n"
-    path = stored(tmp_path, "t.csv", table)
+    path = written(tmp_path, table, "t.csv")
     names = ["none", "mild", "severe"]
     assert read(path, class_names=names).sets["a"] == {"none", "mild"}
     with warnings.catch_warnings():
@@ -309,7 +304,7 @@ def test_what_counts_as_no_answer_is_a_class_if_it_is_named_so(tmp_path):
         assert read(path, none_of_these=["none"]).sets["a"] == {"mild"}
     # An empty set says why it is empty.
     table = "id,candidates,truth\na,NA,NA\nb,cat|dog,cat\n"
-    path = stored(tmp_path, "t.csv", table)
+    path = written(tmp_path, table, "t.csv")
     with pytest.raises(DataError, match="id a .*1 answers are NA"):
         read(path)
     with pytest.warns(DataWarning):
@@ -319,7 +314,7 @@ def test_what_counts_as_no_answer_is_a_class_if_it_is_named_so(tmp_path):
 
 def test_blank_annotators_are_not_one_person(tmp_path):
     table = "item,worker,label\na,x,cat\na,,dog\na,,dog\nb,,cat\n"
-    path = stored(tmp_path, "t.csv", table)
+    path = written(tmp_path, table, "t.csv")
     found = read(path, min_votes=2, empty_set="drop")
     assert found.sets == {"a": {"dog"}}
     note = "3 answers name no annotator: each counts as one person's"
@@ -332,7 +327,7 @@ def test_files_of_peerannot_are_found_by_their_number(tmp_path):
         (photos / name).parent.mkdir(parents=True, exist_ok=True)
         Image.new("L", (4, 4), 9 * n).save(photos / name)
     answers = {"0": {"7": 1}, "1": {"7": 0}, "10": {"9": 1, "7": 0}}
-    found = load_table(stored(tmp_path, "answers.json", answers), photos)
+    found = load_table(written(tmp_path, answers, "answers.json"), photos)
     assert found.ids.tolist() == ["0", "1", "10"]
     assert found.images.read()[:, 0, 0, 0].tolist() == [18, 0, 9]
 
@@ -340,7 +335,7 @@ def test_files_of_peerannot_are_found_by_their_number(tmp_path):
 def test_doubts_stand_at_the_end_of_a_check(tmp_path, repository):
     Image.new("L", (4, 4)).save(tmp_path / "a.png")
     Image.new("L", (4, 4), 9).save(tmp_path / "b.png")
-    path = stored(tmp_path, "t.csv", STATE.format("status", 1, 2, 1))
+    path = written(tmp_path, STATE.format("status", 1, 2, 1), "t.csv")
     flags = ["--layout=long", "--network=small_cnn", "--batch_size=1"]
     flags += ["--holdout=0", f"--dataset={path}", "--progress=none"]
     done = subprocess.run(
@@ -375,7 +370,7 @@ ANY = st.recursive(
 )
 @hypothesis.given(ANY, st.sampled_from([None, *FORMATS]))
 def test_any_json_gives_sets_or_one_line(tmp_path, value, format):
-    path = stored(tmp_path, "t.json", json.dumps(value))
+    path = written(tmp_path, json.dumps(value), "t.json")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -1,5 +1,6 @@
 """Layouts and columns of tables, and the rules from votes to sets."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -57,11 +58,7 @@ WHOLE = 'id,candidates\na,"rock, paper"\nb,T-shirt/top\nc,rock|bag\n'
 
 @pytest.fixture
 def write(tmp_path):
-    def write(text):
-        name = "t.jsonl" if text.startswith("{") else "table.csv"
-        return written(tmp_path, text, name)
-
-    return write
+    return functools.partial(written, tmp_path)
 
 
 @pytest.mark.parametrize(
