@@ -87,56 +87,48 @@ CAT, CAT_DOG, DOG = {"cat"}, {"cat", "dog"}, {"dog"}
 BOTH = {"a.jpg": CAT_DOG, "b.jpg": DOG}
 X = "https://x.example/"
 
-# The name of the file, what it holds, how it is read, and the sets in it.
+# What a file holds, how it is read, and the sets in it.
 FILES = {
-    "label studio": ("t.json", LABEL_STUDIO, {}, {A: CAT_DOG, B: DOG}),
+    "label studio": (LABEL_STUDIO, {}, {A: CAT_DOG, B: DOG}),
     "label studio with predictions": (
-        "t.json",
         LABEL_STUDIO,
         {"format": "label_studio_predictions"},
         {A: {"cat", "dog", "owl"}, B: DOG},
     ),
     "label studio, taxonomy": (
-        "t.json",
         TAXONOMY,
         {},
         {"a.jpg": {"animal/cat"}, "b.jpg": {"animal/dog"}},
     ),
     "prodigy, choices": (
-        "t.jsonl",
         on_page("Prodigy"),
         {},
         {"a.jpg": CAT_DOG, "b.jpg": CAT},
     ),
     # c is only said not to be a dog.
     "prodigy, binary": (
-        "t.jsonl",
         BINARY,
         {},
         {"a.jpg": {"CAT"}, "b.jpg": {"DOG"}, "c.jpg": {"CAT"}},
     ),
-    "toloka": ("t.tsv", TOLOKA, {}, {f"{X}a.jpg": CAT, f"{X}b.jpg": CAT_DOG}),
+    "toloka": (TOLOKA, {}, {f"{X}a.jpg": CAT, f"{X}b.jpg": CAT_DOG}),
     "crowd-kit": (
-        "t.csv",
         "task,worker,label\na,w1,cat\na,w2,dog\nb,w1,dog\n",
         {},
         {"a": CAT_DOG, "b": DOG},
     ),
     "mturk": (
-        "t.csv",
         on_page("Mechanical Turk"),
         {},
         {f"{X}a.jpg": CAT, f"{X}b.jpg": DOG},
     ),
     "mturk, answers in JSON": (
-        "t.csv",
         TASK_ANSWERS,
         {"label_column": "Answer.taskAnswers.0.kind.label"},
         {f"{X}a.jpg": CAT, f"{X}b.jpg": DOG},
     ),
     # A person's no takes out what the machine named.
     "open images": (
-        "t.csv",
         OPEN_IMAGES,
         {},
         {
@@ -145,39 +137,33 @@ FILES = {
         },
     ),
     "zooniverse": (
-        "t.csv",
         ZOONIVERSE,
         {},
         {"a.jpg": {"Smooth", "Disk"}, "b.jpg": {"Disk"}},
     ),
-    "cvat": ("annotations.xml", on_page("CVAT"), {}, BOTH),
+    "cvat": (on_page("CVAT"), {}, BOTH),
     "fiftyone": (
-        "labels.json",
-        on_page("FiftyOne"),
+        json.loads(on_page("FiftyOne")),
         {"empty_set": "drop"},
         {"a": CAT_DOG, "b": DOG, "c": {"owl"}},
     ),
-    "metadata of an image folder": ("metadata.jsonl", METADATA, {}, BOTH),
+    "metadata of an image folder": (METADATA, {}, BOTH),
     "zero-shot, labels and scores": (
-        "t.jsonl",
         on_page("Zero-shot pipelines"),
         {"top_p": 0.9},
         BOTH,
     ),
     "zero-shot, a list for each image": (
-        "t.json",
         PIPELINE,
         {"ids": "{}.jpg", "min_share": 0.25},
         {"0.jpg": CAT_DOG, "1.jpg": DOG},
     ),
     "zero-shot, scored labels": (
-        "t.jsonl",
         rows("image predictions", *zip(BOTH, PIPELINE)),
         {"top_k": 1},
         {"a.jpg": CAT, "b.jpg": DOG},
     ),
     "zero-shot, scores by label": (
-        "t.jsonl",
         rows(
             "image scores",
             ("a.jpg", {"cat": 0.7, "dog": 0.3}),
@@ -187,14 +173,12 @@ FILES = {
         BOTH,
     ),
     "answers of a language model": (
-        "t.jsonl",
         on_page("Batches of a language model"),
         {},
         {**BOTH, "c.jpg": {"owl"}},
     ),
-    "messages of a language model": ("t.jsonl", MESSAGES, {}, BOTH),
+    "messages of a language model": (MESSAGES, {}, BOTH),
     "dcic": (
-        "annotations.json",
         on_page("DCIC"),
         {},
         {
@@ -203,13 +187,11 @@ FILES = {
         },
     ),
     "peerannot": (
-        "answers.json",
-        on_page("peerannot"),
+        json.loads(on_page("peerannot")),
         {"class_names": ["x", "y", "z"]},
         {"0": {"y", "z"}, "1": {"x"}},
     ),
     "fer+": (
-        "fer2013new.csv",
         on_page("FER+"),
         {**FER, "min_votes": 2},
         {
@@ -218,7 +200,6 @@ FILES = {
         },
     ),
     "fer+, by share": (
-        "fer2013new.csv",
         on_page("FER+"),
         {**FER, "min_share": 0.125},
         {
@@ -227,37 +208,31 @@ FILES = {
         },
     ),
     "galaxy zoo": (
-        "training_solutions_rev1.csv",
         on_page("Galaxy Zoo"),
         {**SHAPES, "min_share": 0.1},
         dict.fromkeys(("100008", "100023"), {"Class1.1", "Class1.2"}),
     ),
     "clothing1m": (
-        "noisy_label_kv.txt",
         on_page("Clothing1M"),
         {"columns": ["id", "label"], "class_names": ["x", "y", "z"]},
         {"images/0/00/1.jpg": {"z"}, "images/0/00/2 b.jpg": {"x"}},
     ),
     "lists as pandas writes them": (
-        "t.csv",
         "image,labels\na.jpg,\"['cat', 'dog']\"\nb.jpg,\"('dog',)\"\n",
         {},
         BOTH,
     ),
     "records somewhere in JSON": (
-        "t.json",
         {"v": 1, "data": {"items": [{"id": "a", "labels": ["cat", "dog"]}]}},
         {"records": "data.items"},
         {"a": CAT_DOG},
     ),
     "paths into JSON": (
-        "t.jsonl",
         lines({"data": {"file": "a.jpg"}, "out": {"top": TOP}}),
         {**PATHS, "min_confidence": 0.5, "class_names": ["cat", "dog"]},
         {"a.jpg": CAT},
     ),
     "what items are not": (
-        "t.csv",
         "image,label\na.jpg,cat\na.jpg,owl\nb.jpg,dog\n",
         {"layout": "complementary", "class_names": ["cat", "dog", "owl"]},
         {"a.jpg": DOG, "b.jpg": {"cat", "owl"}},

@@ -10,11 +10,14 @@ from alim_keras.data.votes import true_labels
 
 
 def written(folder, content, name=None):
-    """Returns the path of a file that holds a text, bytes or JSON."""
+    """Returns the path of a file that holds a text, bytes or JSON.
+
+    Without a name its ending is the one of what the content begins with.
+    """
+    endings = {"[": "t.json", "{": "t.jsonl", "<": "t.xml"}
     if not isinstance(content, (str, bytes)):
-        content = json.dumps(content)
-    if name is None:
-        name = "t.jsonl" if content.startswith("{") else "table.csv"
+        content, endings = json.dumps(content), {"[": "t.json", "{": "t.json"}
+    name = name or endings.get(content[:1], "table.csv")
     path = folder / name
     path.write_bytes(
         content if isinstance(content, bytes) else content.encode()

@@ -33,10 +33,10 @@ from alim_keras.errors import DataWarning
 
 @pytest.mark.parametrize("name", FILES)
 def test_file(name, tmp_path):
-    file, content, options, sets = FILES[name]
+    content, options, sets = FILES[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = read(written(tmp_path, content, file), **options)
+        found = read(written(tmp_path, content), **options)
     assert found.sets == sets
 
 
