@@ -75,17 +75,17 @@ MESSAGES = lines(
 EMOTIONS = (
     "neutral happiness surprise sadness anger disgust fear contempt".split()
 )
-TRAINING = {"where": ["Usage=Training", "Image name!="]}
-FER = {"layout": "counts", "id_column": "Image name", **TRAINING}
-FER |= {"class_names": EMOTIONS}
+FER = {"layout": "counts", "id_column": "Image name", "class_names": EMOTIONS}
+FER["where"] = ["Usage=Training", "Image name!="]
 SHAPES = {"layout": "probabilities", "id_column": "GalaxyID"}
-SHAPES |= {"class_names": ["Class1.1", "Class1.2", "Class1.3"]}
+SHAPES["class_names"] = ["Class1.1", "Class1.2", "Class1.3"]
 TOP = [{"n": "cat", "p": 0.6}, {"n": "dog", "p": 0.1}]
 PATHS = {"id_column": "data.file", "layout": "long"}
 PATHS |= {"label_column": "out.top.*.n", "confidence_column": "out.top.*.p"}
 CAT, CAT_DOG, DOG = {"cat"}, {"cat", "dog"}, {"dog"}
 BOTH = {"a.jpg": CAT_DOG, "b.jpg": DOG}
 X = "https://x.example/"
+LINKS = {f"{X}a.jpg": CAT, f"{X}b.jpg": DOG}
 
 # What a file holds, how it is read, and the sets in it.
 FILES = {
@@ -117,15 +117,11 @@ FILES = {
         {},
         {"a": CAT_DOG, "b": DOG},
     ),
-    "mturk": (
-        on_page("Mechanical Turk"),
-        {},
-        {f"{X}a.jpg": CAT, f"{X}b.jpg": DOG},
-    ),
+    "mturk": (on_page("Mechanical Turk"), {}, LINKS),
     "mturk, answers in JSON": (
         TASK_ANSWERS,
         {"label_column": "Answer.taskAnswers.0.kind.label"},
-        {f"{X}a.jpg": CAT, f"{X}b.jpg": DOG},
+        LINKS,
     ),
     # A person's no takes out what the machine named.
     "open images": (

@@ -26,10 +26,9 @@ def written(folder, content, name=None):
 
 
 def read(path, **options):
-    """Returns what stands in a table, by the names of its parts.
+    """Returns what stands in a table: `sets`, {id: names of candidates}, ...
 
-    `sets` are {id: names of candidates}, `answers` (item, annotator, label) of
-    the votes that counted.
+    `answers` are (item, annotator, label) of the votes that counted.
     """
     rules = {name: options.pop(name) for name in RULES if name in options}
     votes = read_votes(path, **options)

@@ -17,6 +17,7 @@ from reading import written
 
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import read_npz
+from alim_keras.data.formats import FORMATS
 from alim_keras.data.tables import LAYOUTS
 from alim_keras.data.tables import read_labels
 from alim_keras.data.tables import read_votes
@@ -418,26 +419,45 @@ TEXT = st.text(
 START = st.sampled_from(
     ["id,labels\n", "id,annotator,label\n", "id,a1,a2\n", '{"id": 1, "labels":']
 )
+TABLES = st.tuples(
+    st.tuples(START, TEXT).map("".join),
+    st.sampled_from(["csv", "tsv", "jsonl", "json", "npz", "npy", "xml"]),
+    st.sampled_from(LAYOUTS).map(lambda layout: {"layout": layout}),
+)
+FIELDS = ["data", "annotations", "image", "result", "value", "choices", "id"]
+FIELDS += ["custom_id", "response", "answer", "accept", "labels", "classes"]
+FIELDS += ["subject_data", "classification_id", "dataset_name", "0", "label"]
+ANY = st.recursive(
+    st.sampled_from([None, True, 0, 1.5, "", "a", "accept", "{", "[1]"]),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
+    ),
+    max_leaves=12,
+)
+FORMAT = st.sampled_from([None, *FORMATS])
+EXPORTS = st.tuples(
+    ANY.map(json.dumps),
+    st.just("json"),
+    FORMAT.map(lambda name: {"format": name}),
+)
 
 
 @hypothesis.settings(
-    max_examples=100,
+    max_examples=300,
+    deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
-@hypothesis.given(
-    START,
-    TEXT,
-    st.sampled_from(["csv", "tsv", "jsonl", "json", "npz", "npy", "xml"]),
-    st.sampled_from(LAYOUTS),
-)
-def test_any_file_gives_sets_or_one_line(write, start, text, ending, layout):
-    path = write(start + text, f"t.{ending}")
+@hypothesis.given(st.one_of(TABLES, EXPORTS, EXPORTS))
+def test_any_file_gives_sets_or_one_line(write, file):
+    content, ending, options = file
+    path = write(content, f"t.{ending}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            candidates, votes, _ = read_labels(path, layout=layout)
+            candidates, votes, _ = read_labels(path, **options)
         except AlimError as error:
-            assert str(error) and "\n" not in str(error)
+            assert "\n" not in str(error) and 0 < len(str(error)) < 1000
             return
     assert candidates.sizes.min() > 0
     assert votes is None or isinstance(votes, pd.DataFrame)

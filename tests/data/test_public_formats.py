@@ -1,15 +1,12 @@
 """Reading files as tools and public data sets write them."""
 
-import json
 import re
 import subprocess
 import sys
 import warnings
 
-import hypothesis
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 from PIL import Image
 from public_files import FILES
 from public_files import LABEL_STUDIO
@@ -26,7 +23,6 @@ from reading import written
 from alim_keras.data import load_table
 from alim_keras.data.exports import at
 from alim_keras.data.formats import FORMATS
-from alim_keras.errors import AlimError
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
 
@@ -184,55 +180,46 @@ def test_ids_from_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, content, options, words",
+    "content, options, words",
     [
-        ("t.json", {"a": 1}, {}, "--records=PATH"),
-        ("t.json", {"a": 1}, {"records": "b.c"}, "--records=PATH"),
-        ("t.json", {"0": [1]}, {"format": "peerannot"}, "export of peerannot"),
+        ({"a": 1}, {}, "--records=PATH"),
+        ({"a": 1}, {"records": "b.c"}, "--records=PATH"),
+        ({"0": [1]}, {"format": "peerannot"}, "export of peerannot"),
         # Counts of votes, which are no numbers of classes.
-        ("t.json", {"a": {"cat": 3, "dog": 1}}, {}, "what the file is"),
-        ("t.json", {"classes": ["x"], "labels": {"a": 3}}, {}, "fiftyone"),
-        ("t.csv", SCORED, {"format": "fiftyone"}, "JSON"),
-        ("t.xml", "<a><b></a>", {}, "sound export of cvat"),
-        ("t.xml", "<annotations/>", {}, "No class is named"),
-        ("t.csv", "id,x\na,1\n", {"format": "zooniverse"}, "'annotations'"),
-        ("t.tsv", TOLOKA.replace("HINT:", "OUTPUT:"), {}, "--label_column"),
+        ({"a": {"cat": 3, "dog": 1}}, {}, "what the file is"),
+        ({"classes": ["x"], "labels": {"a": 3}}, {}, "fiftyone"),
+        (SCORED, {"format": "fiftyone"}, "JSON"),
+        ("<a><b></a>", {}, "sound export of cvat"),
+        ("<annotations/>", {}, "No class is named"),
+        ("id,x\na,1\n", {"format": "zooniverse"}, "'annotations'"),
+        (TOLOKA.replace("HINT:", "OUTPUT:"), {}, "--label_column"),
         (
-            "t.csv",
             ZOONIVERSE.replace('""T0""', '""T1""', 1),
             {},
             "--label_column=TASK.*T1, T0",
         ),
-        ("t.txt", "a.jpg 1\nb.jpg\n", {"columns": ["id", "label"]}, "line 2"),
-        ("t.csv", SCORED, {"layout": "counts"}, "whole numbers.*'0.5', id a"),
+        ("a.jpg 1\nb.jpg\n", {"columns": ["id", "label"]}, "line 2"),
+        (SCORED, {"layout": "counts"}, "whole numbers.*'0.5', id a"),
+        (SCORED.replace("0.3", "x"), {"layout": "probabilities"}, "'x'"),
         (
-            "t.csv",
-            SCORED.replace("0.3", "x"),
-            {"layout": "probabilities"},
-            "'x'",
-        ),
-        (
-            "t.csv",
             SCORED,
             {"layout": "probabilities", "class_names": ["cat", "bee"]},
             "1 columns for 2 classes.*bee",
         ),
         (
-            "t.csv",
             "id,cat,dog\na,1,0\na,2,0\n",
             {"layout": "counts"},
             "1 ids have rows that differ",
         ),
         (
-            "t.jsonl",
             lines({"id": "a", "labels": ["x", "y"], "scores": [-2.5, -1]}),
             {"min_share": 0.1},
             "negative; --top_k",
         ),
     ],
 )
-def test_refused(name, content, options, words, tmp_path):
-    path = written(tmp_path, content, name)
+def test_refused(content, options, words, tmp_path):
+    path = written(tmp_path, content)
     with pytest.raises(DataError, match=words) as caught:
         read(path, **options)
     assert path in str(caught.value) and "\n" not in str(caught.value)
@@ -285,9 +272,8 @@ PER_CENT = "image,annotator,label,confidence\na,x,cat,90\nb,y,dog,40\n"
     ],
 )
 def test_doubts(content, options, words, tmp_path):
-    name = "t.jsonl" if content.startswith("{") else "t.csv"
     layout = "list" if content == MANY else "long"
-    path = written(tmp_path, content, name)
+    path = written(tmp_path, content)
     found = doubts_about(path, layout=layout, **options)
     assert len(found) == len(words)
     for text, word in zip(found, words):
@@ -348,32 +334,3 @@ def test_doubts_stand_at_the_end_of_a_check(tmp_path, repository):
     *_, verdict, last = done.stdout.splitlines()
     assert done.returncode == 0 and verdict.startswith("Sound")
     assert "warning: columns that may say which answers count" in last
-
-
-FIELDS = ["data", "annotations", "image", "result", "value", "choices", "id"]
-FIELDS += ["custom_id", "response", "answer", "accept", "labels", "classes"]
-FIELDS += ["subject_data", "classification_id", "dataset_name", "0", "label"]
-ANY = st.recursive(
-    st.sampled_from([None, True, 0, 1.5, "", "a", "accept", "{", "[1]"]),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
-    ),
-    max_leaves=12,
-)
-
-
-@hypothesis.settings(
-    max_examples=200,
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
-)
-@hypothesis.given(ANY, st.sampled_from([None, *FORMATS]))
-def test_any_json_gives_sets_or_one_line(tmp_path, value, format):
-    path = written(tmp_path, json.dumps(value), "t.json")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            assert len(read(path, format=format).candidates)
-        except AlimError as error:
-            assert "\n" not in str(error) and len(str(error)) < 1000
