@@ -54,37 +54,33 @@ SUB_POLICIES = (
     ("TranslateY", 0.7, 9, "AutoContrast", 0.9, 1),
 )
 
-# What level 9 means; level 0 is nothing. The sign of a geometric operation and
-# of a blend's distance from 1 is drawn.
-_LARGEST = {
+# By how much level 9 changes a value, up or down by the draw of a sign: of
+# geometric operations from 0, of a blend from the factor 1. Level 0 is nothing.
+_SWINGS = {
     "Rotate": math.radians(30.0),
     "ShearX": 0.3,
     "ShearY": 0.3,
     "TranslateX": 150 / 331,
     "TranslateY": 150 / 331,
+    **dict.fromkeys(("Brightness", "Color", "Contrast", "Sharpness"), -0.9),
 }
-_BLENDS = ("Brightness", "Color", "Contrast", "Sharpness")
-_FARTHEST = 0.9
 
 
 def _row(name, probability, level):
     share = level / 9.0
-    threshold = 256.0 * (1.0 - share) if name == "Solarize" else 0.0
+    values = {
+        "Posterize": round(4.0 - 4.0 * share),
+        "Solarize": 256 - 256 * share,
+    }
+    swing = share * _SWINGS.get(name, 0.0)
     # To invert is to solarise from level 0 on.
     kind = "Solarize" if name == "Invert" else name
-    return (
-        operations.OPERATIONS.index(kind),
-        probability,
-        share * _LARGEST.get(name, 0.0),
-        share * _FARTHEST if name in _BLENDS else 0.0,
-        round(8.0 - 4.0 * share),
-        threshold,
-    )
+    number = operations.OPERATIONS.index(kind)
+    return number, probability, values.get(name, 0.0), swing
 
 
 _TABLE = np.array(
-    [[*_row(*row[:3]), *_row(*row[3:])] for row in SUB_POLICIES],
-    "float32",
+    [(_row(*row[:3]), _row(*row[3:])) for row in SUB_POLICIES], "float32"
 )
 _IDLE = float(operations.OPERATIONS.index("Identity"))
 
@@ -159,13 +155,12 @@ class AutoAugmentViews(RandomViews):
             )
         rows = self._lines(drawn[:, _TOP], height)
         columns = self._lines(drawn[:, _LEFT], width)
-        if self.flip > 0:
-            mirrored = ops.expand_dims(drawn[:, _FLIP] < self.flip, 1)
-            columns = ops.where(mirrored, width - 1.0 - columns, columns)
-        planes = geometry.take_lines(planes, rows)
-        planes = ops.transpose(planes, (0, 1, 3, 2))
-        planes = geometry.take_lines(planes, columns)
-        return ops.transpose(planes, (0, 1, 3, 2))
+        mirrored = ops.expand_dims(drawn[:, _FLIP] < self.flip, 1)
+        columns = ops.where(mirrored, width - 1.0 - columns, columns)
+        for lines in (rows, columns):
+            planes = geometry.take_lines(planes, lines)
+            planes = ops.transpose(planes, (0, 1, 3, 2))
+        return planes
 
     def _lines(self, drawn, size):
         ops = keras.ops
@@ -176,19 +171,15 @@ class AutoAugmentViews(RandomViews):
         return last - ops.abs(last - ops.abs(line))
 
     def _cut_out(self, planes, drawn):
+        ops = keras.ops
+        height, width = planes.shape[2:]
+        frame = ops.convert_to_tensor([width, height], "float32")
+        centre = ops.floor(drawn[:, _CENTRE_X : _CENTRE_Y + 1] * frame)
         half = self.cutout // 2
-        size = planes.shape[2:]
-
-        def span(drawn, count):
-            centre = keras.ops.floor(drawn * float(count))
-            return centre - half, centre + half
-
         covered = operations.inside_rectangle(
-            span(drawn[:, _CENTRE_X], size[1]),
-            span(drawn[:, _CENTRE_Y], size[0]),
-            size,
+            centre - half, centre + half, (height, width)
         )
-        return keras.ops.where(covered, 0.0, planes)
+        return ops.where(covered, 0.0, planes)
 
 
 def apply_policy(planes, draws):
@@ -199,37 +190,34 @@ def apply_policy(planes, draws):
     Color before TranslateX is the only other order, and they commute.
     """
     ops = keras.ops
-    count = len(SUB_POLICIES)
-    number = ops.cast(ops.floor(draws[:, 0] * float(count)), "int32")
-    rows = backend.take_rows(ops.convert_to_tensor(_TABLE), number)
-    rows = ops.reshape(rows, (-1, 2, 6))
-    kind, probability, move, away, bits, threshold = ops.unstack(rows, axis=2)
+    number = ops.floor(draws[:, 0] * float(len(SUB_POLICIES)))
+    rows = backend.take_rows(
+        ops.convert_to_tensor(_TABLE), ops.cast(number, "int32")
+    )
+    kind, probability, value, swing = ops.unstack(rows, axis=2)
     kind = ops.where(draws[:, 1:3] < probability, kind, _IDLE)
     kind = ops.cast(kind, "int32")
-    sign = ops.where(draws[:, 3:5] < 0.5, -1.0, 1.0)
-    planes = _move(planes, kind, sign * move)
-    return operations.apply_changes(
-        planes, kind, -sign * away, bits, threshold, limit=True
+    value = value + ops.where(draws[:, 3:5] < 0.5, -swing, swing)
+    planes = _move(
+        planes, operations.affine_maps(kind, value, planes.shape[2:])
     )
+    return operations.apply_operations(planes, kind, value)
 
 
-def _move(planes, kind, amount):
-    """The geometric operations `(B, 2)`; what they uncover is grey."""
+def _move(planes, maps):
+    """Two geometric operations `(B, 2, 3, 3)`; what they uncover is grey."""
     ops = keras.ops
-    size = planes.shape[2:]
-    maps = operations.affine_maps(kind, amount, amount, size)
     first, second = ops.unstack(maps, axis=1)
-    moved = [ops.equal(kind, operations.OPERATIONS.index(n)) for n in _LARGEST]
-    moved = ops.any(ops.stack(moved), axis=(0, 2))
+    both = geometry.compose(first, second)
 
-    def change(part, numbers):
-        both, last = numbers[:, :6], numbers[:, 6:]
+    def change(part, maps):
+        both, last = ops.unstack(maps, axis=1)
         images = pixels.from_planes(part)
-        result = geometry.resample(images, matrix=both)
+        result = geometry.resample(images, matrix=both, outside=FILL)
         # What the first step moved out stays out, whatever the second does.
-        seen = geometry.inside_frame(both, size)
-        seen = seen & geometry.inside_frame(last, size)
+        *_, seen = geometry.mapped(last, planes.shape[2:])
         return ops.where(seen, result, FILL)
 
-    numbers = ops.concatenate([geometry.compose(first, second), second], 1)
-    return operations.where_needed(planes, moved, numbers, change)
+    moved = ops.any(maps != ops.eye(3), axis=(1, 2, 3))
+    maps = ops.stack([both, second], axis=1)
+    return operations.where_needed(planes, moved, maps, change)

@@ -3,8 +3,8 @@
 Positions are continuous: the frame of an image covers `[0, W] x [0, H]` and
 the centre of pixel `(row, column)` is `(column + 0.5, row + 0.5)`, as in PIL
 and in `torch.nn.functional.interpolate(align_corners=False)`.
-An affine map is six numbers `(a, b, c, d, e, f)` that send a position in the
-result to `(a x + b y + c, d x + e y + f)` in the source, PIL's convention.
+An affine map is a 3x3 matrix that sends a position `(x, y, 1)` in the result
+to one in the source, PIL's convention.
 """
 
 import math
@@ -35,64 +35,76 @@ def random_boxes(draws, size, scale):
     root = ops.sqrt(area * float(height * width))
     low, high = (0.5 * math.log(value) for value in _RATIO)
     stretch = ops.exp(low + (high - low) * draws[:, CROP_TRIES:-2])
+    drawn = ops.round(ops.stack([root * stretch, root / stretch], axis=2))
     # The largest box with an allowed ratio is the last candidate.
-    last = ops.zeros_like(root[:, :1])
-
-    def candidates(drawn, largest):
-        return ops.concatenate([ops.round(drawn), last + largest], axis=1)
-
-    widths = candidates(root * stretch, min(width, round(height * _RATIO[1])))
-    heights = candidates(root / stretch, min(height, round(width / _RATIO[0])))
-    fits = (widths > 0) & (widths <= width)
-    fits = fits & (heights > 0) & (heights <= height)
+    widest = min(width, round(height * _RATIO[1]))
+    highest = min(height, round(width / _RATIO[0]))
+    last = ops.zeros_like(drawn[:, :1]) + _numbers(widest, highest)
+    sides = ops.concatenate([drawn, last], axis=1)
+    frame = _numbers(width, height)
+    fits = ops.all((sides > 0) & (sides <= frame), axis=2)
     first = ops.argmax(ops.cast(fits, "int32"), axis=1)
     chosen = ops.one_hot(first, CROP_TRIES + 1, dtype="float32")
-    box_width = ops.sum(chosen * widths, axis=1)
-    box_height = ops.sum(chosen * heights, axis=1)
-    centred = ops.equal(first, CROP_TRIES)
+    box = ops.sum(ops.expand_dims(chosen, 2) * sides, axis=1)
+    free = frame - box
+    corner = ops.where(
+        ops.expand_dims(ops.equal(first, CROP_TRIES), 1),
+        ops.floor(free * 0.5),
+        ops.floor(draws[:, -2:] * (free + 1.0)),
+    )
+    return ops.concatenate([corner, box], axis=1)
 
-    def start(free, drawn):
-        drawn = ops.floor(drawn * (free + 1.0))
-        return ops.where(centred, ops.floor(free * 0.5), drawn)
 
-    left = start(width - box_width, draws[:, -2])
-    top = start(height - box_height, draws[:, -1])
-    return ops.stack([left, top, box_width, box_height], axis=1)
+def _numbers(*values):
+    return keras.ops.convert_to_tensor(values, "float32")
 
 
 def compose(outer, inner):
-    """The affine map `(B, 6)` that applies `inner` `(B, 6)`, then `outer`."""
-    ops = keras.ops
-    a, b, c, d, e, f = ops.unstack(outer, axis=1)
-    g, h, i, j, k, m = ops.unstack(inner, axis=1)
-    return ops.stack(
-        [
-            a * g + b * j,
-            a * h + b * k,
-            a * i + b * m + c,
-            d * g + e * j,
-            d * h + e * k,
-            d * i + e * m + f,
-        ],
-        axis=1,
+    """The map `(B, 3, 3)` that applies `inner`, then `outer`."""
+    # A matrix product is rounded more coarsely on some GPUs.
+    products = outer[:, :, :, None] * inner[:, None]
+    return keras.ops.sum(products, axis=2)
+
+
+def mapped(matrix, size):
+    """Where maps `(B, 3, 3)` send the pixels of a view, x and y `(B, H, W)`.
+
+    The third result says which of them stay within the frame.
+    """
+    x, y = centres(size)
+    numbers = keras.ops.reshape(keras.ops.cast(matrix, "float32"), (-1, 9))
+    a, b, c, d, e, f, *_ = map(
+        pixels.per_image, keras.ops.unstack(numbers, axis=1)
     )
+    x, y = a * x + b * y + c, d * x + e * y + f
+    inside = (x >= 0.0) & (x < size[1]) & (y >= 0.0) & (y < size[0])
+    return x, y, inside
 
 
-def resample(images, image_size=None, box=None, flip=None, matrix=None):
+def centres(size):
+    """The pixels' own positions, x `(1, 1, W)` and y `(1, H, 1)`."""
+    y, x = (keras.ops.arange(n, dtype="float32") + 0.5 for n in size)
+    return x[None, None], y[None, :, None]
+
+
+def resample(
+    images, image_size=None, box=None, flip=None, matrix=None, outside=0.0
+):
     """Crops, resizes, mirrors and maps images in one bilinear resampling.
 
     The crop is resized to `image_size`, mirrored where `flip` says so, then
     mapped by `matrix`, as if these were three steps; but each pixel of the
-    result is interpolated once, from the given pixels. A pixel that `matrix`
-    takes outside the frame is black. The crop never looks beyond its border.
-    There is no antialiasing. Without any change the result equals the input.
+    result is interpolated once, from the given pixels. The crop never looks
+    beyond its border. There is no antialiasing. Without any change the result
+    equals the input.
 
     Args:
         images: Tensor `(B, h, w, C)`, any dtype, values in [0, 255].
         image_size: Height and width of the result, or None: as `images`.
         box: Crops `(B, 4)`, see `random_boxes`, or None: the whole image.
         flip: Boolean tensor `(B,)`, which images to mirror, or None.
-        matrix: Affine maps `(B, 6)` of the resized crop, or None.
+        matrix: Affine maps `(B, 3, 3)` of the resized crop, or None.
+        outside: The value of a pixel that `matrix` takes outside the frame.
 
     Returns:
         Float32 planes `(C, B, H, W)`.
@@ -103,92 +115,79 @@ def resample(images, image_size=None, box=None, flip=None, matrix=None):
     size = tuple(image_size or (height, width))
     if size == (height, width) and box is flip is matrix is None:
         return pixels.to_planes(images)
-    batch = ops.shape(images)[0]
     if box is None:
-        whole = ops.convert_to_tensor([[0.0, 0.0, width, height]], "float32")
-        box = ops.tile(whole, (batch, 1))
-    left, top, box_width, box_height = ops.unstack(
-        ops.cast(box, "float32"), axis=1
+        box = ops.expand_dims(_numbers(0, 0, width, height), 0)
+        box = ops.tile(box, (ops.shape(images)[0], 1))
+    left, top, box_width, box_height = map(
+        pixels.per_image, ops.unstack(box, axis=1)
     )
-    # A place x of the view is `(slope x + start) / columns` pixels into the
-    # crop, and its upper neighbour is one pixel further.
-    slope, start = box_width, ops.zeros_like(box_width)
-    down = (box_height, start - 0.5 * size[0], box_height, top, size[0])
+    if matrix is None:
+        x, y = centres(size)
+    else:
+        x, y, inside = mapped(matrix, size)
     if flip is not None:
-        mirrored = ops.cast(flip, "float32") > 0
-        slope = ops.where(mirrored, -box_width, box_width)
-        start = ops.where(mirrored, size[1] * box_width, 0.0)
-    across = (slope, start - 0.5 * size[1], box_width, left, size[1])
+        x = ops.where(pixels.per_image(flip) > 0, size[1] - x, x)
+    column, x_share = _pixel_and_share(x, left, box_width, size[1])
+    row, y_share = _pixel_and_share(y, top, box_height, size[0])
     if matrix is not None:
-        return _resample_points(images, across, down, matrix)
+        places = column, row, x_share, y_share, inside
+        return _resample_points(images, *places, outside)
     planes = ops.transpose(images, (3, 0, 2, 1))
-    planes = _resample_axis(planes, *across)
-    return _resample_axis(ops.transpose(planes, (0, 1, 3, 2)), *down)
+    planes = _resample_lines(planes, column[:, 0], x_share[:, 0])
+    planes = ops.transpose(planes, (0, 1, 3, 2))
+    return _resample_lines(planes, row[..., 0], y_share[..., 0])
 
 
-def _centres(size):
-    return keras.ops.arange(size, dtype="float32") + 0.5
+def _pixel_and_share(place, first, length, size):
+    """Returns the pixel at or before a place in a view, and the next's weight.
 
-
-def _resample_axis(planes, slope, start, length, first, size):
-    """Interpolates `(C, B, n, m)` along n, float32 `(C, B, size, m)`."""
+    The view's `size` pixels are the image's from `first` on, `length` of them.
+    """
     ops = keras.ops
+    # A crop and a flip keep the numerator and the rest a multiple of 0.5 and
+    # small, hence exact, so that every compiler finds the same weight. The
+    # divisor is a little too small, lest a whole number is rounded down.
+    numerator = length * place - 0.5 * size
+    numerator = ops.clip(numerator, 0.0, (length - 1.0) * size)
+    pixel = ops.floor(numerator * ((1.0 + 2.0**-22) / size))
+    share = (numerator - pixel * size) * (1.0 / size)
+    return pixel + first, share
+
+
+def _resample_lines(planes, lines, share):
+    """Interpolates `(C, B, n, m)` at `lines` `(B, k)`; `(C, B, k, m)`."""
     last = planes.shape[2] - 1
-    slope, start, length, first = (
-        ops.expand_dims(each, 1) for each in (slope, start, length, first)
-    )
-    place = slope * _centres(size) + start
-    pixel, share = _pixel_and_share(place, length, size)
-    pixel = ops.cast(pixel + first, backend.INTEGER)
-    lines = take_lines(planes, pixel)
-    following = take_lines(planes, ops.minimum(pixel + 1, last))
+    following = take_lines(planes, keras.ops.minimum(lines + 1.0, last))
     return _between(
-        ops.cast(lines, "float32"),
-        ops.cast(following, "float32"),
-        ops.expand_dims(share, -1),
+        keras.ops.cast(take_lines(planes, lines), "float32"),
+        keras.ops.cast(following, "float32"),
+        keras.ops.expand_dims(share, -1),
     )
 
 
-def _resample_points(images, across, down, matrix):
+def _resample_points(images, column, row, x_share, y_share, inside, outside):
     """The general case: each pixel of a view lies anywhere in its image."""
     ops = keras.ops
     height, width, channels = images.shape[1:]
     batch = ops.shape(images)[0]
-    per_image = pixels.per_image
-    a, b, c, d, e, f = ops.unstack(ops.cast(matrix, "float32"), axis=1)
-    x = ops.reshape(_centres(across[-1]), (1, 1, -1))
-    y = ops.reshape(_centres(down[-1]), (1, -1, 1))
-
-    def place(weight_x, weight_y, offset, axis):
-        slope, start, length, _, size = axis
-        position = per_image(slope * weight_x) * x + (
-            per_image(slope * weight_y) * y + per_image(slope * offset + start)
-        )
-        length = per_image(length)
-        low, high = -0.5 * size, length * size - 0.5 * size
-        inside = (position >= low) & (position < high)
-        return *_pixel_and_share(position, length, size), inside
-
-    column, x_share, in_width = place(a, b, c, across)
-    row, y_share, in_height = place(d, e, f, down)
     # A pixel's number within its image is exact in float32 up to 4096 x 4096.
     number = ops.cast(row * width + column, backend.INTEGER)
     start = ops.cast(ops.arange(batch), backend.INTEGER) * (height * width)
-    start = start + ops.cast(down[3] * width + across[3], backend.INTEGER)
     number = number + ops.reshape(start, (-1, 1, 1))
-    # What lies outside the frame is taken from the black behind the pixels.
-    # There may be no next row or column, but then its share is 0.
-    number = ops.where(in_width & in_height, number, batch * height * width)
-    values = ops.reshape(images, (-1,))
-    black = ops.zeros(((width + 2) * channels,), values.dtype)
-    values = ops.concatenate([values, black])
+    # What lies outside the frame is taken from behind the pixels. There may
+    # be no next row or column, but then its share is 0.
+    number = ops.where(inside, number, batch * height * width)
     number = ops.reshape(number, (-1,))
+    values = ops.reshape(images, (-1,))
+    behind = ops.full(((width + 2) * channels,), outside, values.dtype)
+    values = ops.concatenate([values, behind])
 
     def corner(offset):
         rows = ops.reshape(values[offset * channels :], (-1, channels))
         picked = backend.take_rows(rows, number)
-        shape = (-1, down[-1], across[-1], channels)
-        return pixels.to_planes(ops.reshape(picked, shape))
+        return pixels.to_planes(
+            ops.reshape(picked, (-1, *inside.shape[1:], channels))
+        )
 
     return _between(
         _between(corner(0), corner(1), x_share),
@@ -208,31 +207,5 @@ def take_lines(planes, lines):
     return backend.take_rows(ops.reshape(planes, (-1, other)), rows)
 
 
-def inside_frame(matrix, size):
-    """Which pixels affine maps `(B, 6)` leave within the frame, `(B, H, W)`."""
-    ops = keras.ops
-    height, width = size
-    a, b, c, d, e, f = map(pixels.per_image, ops.unstack(matrix, axis=1))
-    x = ops.reshape(_centres(width), (1, 1, -1))
-    y = ops.reshape(_centres(height), (1, -1, 1))
-    column, row = a * x + b * y + c, d * x + e * y + f
-    across = (column >= 0.0) & (column < width)
-    return across & (row >= 0.0) & (row < height)
-
-
 def _between(first, second, share):
     return first + share * (second - first)
-
-
-def _pixel_and_share(numerator, length, size):
-    """Splits `numerator / size` into a crop's pixel and the next one's weight.
-
-    The numerator is clipped to the crop's `length` pixels.
-    """
-    ops = keras.ops
-    # A crop and a flip keep the numerator and the rest a multiple of 0.5 and
-    # small, hence exact, so that every compiler finds the same weight. The
-    # divisor is a little too small, lest a whole number is rounded down.
-    numerator = ops.clip(numerator, 0.0, (length - 1.0) * size)
-    pixel = ops.floor(numerator * ((1.0 + 2.0**-22) / size))
-    return pixel, (numerator - pixel * size) * (1.0 / size)

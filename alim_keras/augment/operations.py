@@ -8,6 +8,7 @@ Reference:
 - [DeVries and Taylor, 2017](https://arxiv.org/abs/1708.04552)
 """
 
+import functools
 import math
 
 import keras
@@ -16,22 +17,27 @@ from alim_keras import backend
 from alim_keras.augment import geometry
 from alim_keras.augment import pixels
 
-OPERATIONS = (
-    "AutoContrast",
-    "Brightness",
-    "Color",
-    "Contrast",
-    "Equalize",
-    "Identity",
-    "Posterize",
-    "Rotate",
-    "Sharpness",
-    "ShearX",
-    "ShearY",
-    "Solarize",
-    "TranslateX",
-    "TranslateY",
-)
+# The range of each operation's value in a strong view: an angle in radians, a
+# share of the size, how far a blend's factor is below 1, the bits that
+# Posterize keeps beyond four, the level from which Solarize inverts.
+_TURN = math.radians(30.0)
+RANGES = {
+    "AutoContrast": (0.0, 0.0),
+    "Brightness": (0.95, 0.05),
+    "Color": (0.95, 0.05),
+    "Contrast": (0.95, 0.05),
+    "Equalize": (0.0, 0.0),
+    "Identity": (0.0, 0.0),
+    "Posterize": (0.0, 4.0),
+    "Rotate": (-_TURN, _TURN),
+    "Sharpness": (0.95, 0.05),
+    "ShearX": (-0.3, 0.3),
+    "ShearY": (-0.3, 0.3),
+    "Solarize": (0.0, 256.0),
+    "TranslateX": (-0.3, 0.3),
+    "TranslateY": (-0.3, 0.3),
+}
+OPERATIONS = tuple(RANGES)
 
 # Those that replace each level by another, whatever its neighbours are.
 _TABLES = ("Equalize", "Posterize", "Solarize")
@@ -41,132 +47,115 @@ CUTOUT_DRAWS = 3
 _CUTOUT_COLOR = [125, 123, 114]
 
 
-def _chosen(operation, name):
-    number = OPERATIONS.index(name)
-    return keras.ops.cast(keras.ops.equal(operation, number), "float32")
+def values_at(operations, draws):
+    """Returns the values of operations, at draws in [0, 1) of their ranges."""
+    ops = keras.ops
+    ranges = ops.convert_to_tensor(list(RANGES.values()), "float32")
+    low, high = ops.unstack(backend.take_rows(ranges, operations), axis=-1)
+    return low + (high - low) * draws
 
 
-def affine_maps(operation, angle, share, size):
-    """Returns the affine map `(B, n, 6)` of each operation `(B, n)`.
+def _is(operations, name):
+    return keras.ops.equal(operations, OPERATIONS.index(name))
 
-    Rotate turns by `angle` `(B, n)`, radians counter-clockwise, about the
-    centre; ShearX and ShearY lean about the top left corner and TranslateX
-    and TranslateY move, by `share` `(B, n)` of `size`. Others do nothing.
+
+def _values_of(name, operations, values):
+    return keras.ops.where(_is(operations, name), values, 0.0)
+
+
+def affine_maps(operations, values, size):
+    """Returns the affine map `(B, n, 3, 3)` of each operation `(B, n)`.
+
+    Rotate turns counter-clockwise about the centre; ShearX and ShearY lean
+    about the top left corner. What is not geometric does nothing.
     """
     ops = keras.ops
     height, width = size
-    angle = angle * _chosen(operation, "Rotate")
+    angle, shear_x, shear_y, move_x, move_y = (
+        _values_of(name, operations, values)
+        for name in ("Rotate", "ShearX", "ShearY", "TranslateX", "TranslateY")
+    )
     cosine, sine = ops.cos(angle), ops.sin(angle)
-    shear_x = share * _chosen(operation, "ShearX")
-    shear_y = share * _chosen(operation, "ShearY")
-    move_x = share * _chosen(operation, "TranslateX") * width
-    move_y = share * _chosen(operation, "TranslateY") * height
     x, y = 0.5 * width, 0.5 * height
-    return ops.stack(
-        [
-            cosine,
-            shear_x - sine,
-            move_x + x - cosine * x + sine * y,
-            shear_y + sine,
-            cosine,
-            move_y + y - sine * x - cosine * y,
-        ],
-        axis=-1,
-    )
+    zero = ops.zeros_like(angle)
+    numbers = [
+        *(cosine, shear_x - sine, move_x * width + x - cosine * x + sine * y),
+        *(shear_y + sine, cosine, move_y * height + y - sine * x - cosine * y),
+        *(zero, zero, zero + 1.0),
+    ]
+    shape = (-1, operations.shape[1], 3, 3)
+    return ops.reshape(ops.stack(numbers, axis=-1), shape)
 
 
-def combined_map(operations, magnitudes, size):
-    """One affine map `(B, 6)` for operations `(B, n)`, the first first.
-
-    Magnitudes in [0, 1) stand for -30 to 30 degrees of Rotate and -0.3 to 0.3
-    of the others, see `affine_maps`.
-    """
-    signed = 2.0 * magnitudes - 1.0
-    maps = affine_maps(
-        operations, signed * math.radians(30.0), 0.3 * signed, size
-    )
-    result, *others = keras.ops.unstack(maps, axis=1)
-    for matrix in others:
-        result = geometry.compose(result, matrix)
-    return result
+def combined_map(operations, values, size):
+    """Returns one affine map `(B, 3, 3)` of `(B, n)`, the first first."""
+    maps = affine_maps(operations, values, size)
+    return functools.reduce(geometry.compose, keras.ops.unstack(maps, axis=1))
 
 
-def apply_operations(planes, operations, magnitudes):
-    """Applies the pixel operations with magnitudes `(B, n)` in [0, 1).
+def apply_operations(planes, operations, values):
+    """Applies the pixel operations `(B, n)`, each of which ends in [0, 255].
 
-    They stand for a blend by 0.05 to 0.95, 4 to 7 bits of Posterize and
-    Solarize from a level of 0 to 256 on. Geometric operations are idle.
-    """
-    return apply_changes(
-        planes,
-        operations,
-        0.95 - 0.9 * magnitudes,
-        4.0 + keras.ops.floor(4.0 * magnitudes),
-        256.0 * magnitudes,
-    )
-
-
-def apply_changes(planes, operations, away, bits, threshold, limit=False):
-    """Applies pixel operations with the numbers of each, all `(B, n)`.
-
-    Brightness, Color, Contrast and Sharpness blend by the factor `1 - away`,
-    Posterize keeps `bits`, Solarize inverts from `threshold` on. With `limit`
-    each operation ends in [0, 255], which a factor above 1 needs.
+    Geometric ones do nothing.
     """
     ops = keras.ops
-    auto = _chosen(operations, "AutoContrast")
-    contrast = away * _chosen(operations, "Contrast")
-    color = away * _chosen(operations, "Color")
-    factor = 1.0 - away * _chosen(operations, "Brightness") - contrast
-    if planes.shape[0] == 3:
-        factor = factor - color
-    tone = ops.stack([auto, factor, contrast, color])
-    tone = ops.expand_dims(ops.transpose(tone, (2, 0, 1)), (-1, -2))
-    sharp = _chosen(operations, "Sharpness")
-    tables = [_chosen(operations, name) for name in _TABLES]
-    dear = ops.stack([away * sharp, *tables, bits, threshold], axis=-1)
-    needed = sum(tables, sharp) > 0
     for step in range(operations.shape[1]):
-        planes = _tone(planes, *ops.unstack(tone[step], 4))
-        planes = pixels.clip(planes) if limit else planes
+        operation, value = operations[:, step], values[:, step]
+        planes = _change_tone(planes, operation, value)
+        dear = [_is(operation, name) for name in ("Sharpness", *_TABLES)]
+        numbers = ops.stack([ops.cast(operation, "float32"), value], axis=1)
         planes = where_needed(
-            planes, needed[:, step], dear[:, step], _blur_or_look_up
+            planes,
+            functools.reduce(ops.logical_or, dear),
+            numbers,
+            _change_detail,
         )
-        planes = pixels.clip(planes) if limit else planes
+        planes = pixels.clip(planes)
     return planes
 
 
-def _tone(planes, auto, factor, contrast, color):
+def _change_tone(planes, operation, value):
     """AutoContrast and three blends: all are linear in the pixels."""
     ops = keras.ops
-    scale, offset = pixels.stretch(planes)
-    gray = pixels.luminance(planes)
-    scale = ops.where(auto > 0, scale, factor)
-    mean = ops.mean(gray, axis=(1, 2), keepdims=True)
-    offset = ops.where(auto > 0, offset, contrast * mean)
-    result = planes * scale + offset
-    return result + color * gray if planes.shape[0] == 3 else result
-
-
-def _blur_or_look_up(planes, numbers):
-    """Sharpness, Equalize, Posterize or Solarize, as `numbers` `(B, 6)` say."""
-    ops = keras.ops
-    sharpness, equalize, posterize, solarize, bits, threshold = ops.split(
-        numbers, 6, axis=1
+    brightness, color, contrast = (
+        pixels.per_image(_values_of(name, operation, value))
+        for name in ("Brightness", "Color", "Contrast")
     )
+    colored = planes.shape[0] == 3
+    gray = pixels.luminance(planes)
+    mean = ops.mean(gray, axis=(1, 2), keepdims=True)
+    factor = 1.0 - brightness - contrast - (color if colored else 0.0)
+    auto = pixels.per_image(_is(operation, "AutoContrast")) > 0
+    scale, offset = pixels.stretch(planes)
+    scale = ops.where(auto, scale, factor)
+    result = planes * scale + ops.where(auto, offset, contrast * mean)
+    return result + color * gray if colored else result
+
+
+def _change_detail(planes, numbers):
+    """Sharpness, Equalize, Posterize or Solarize: number and value `(B, 2)`."""
+    ops = keras.ops
+    operation, value = ops.split(numbers, 2, axis=1)
     # Sharpness: v + away (smooth - v), where smooth - v = smoothing / 13.
-    away = ops.expand_dims(sharpness * (1.0 / 13.0), -1)
-    planes = planes + away * pixels.smoothing(planes)
+    away = _values_of("Sharpness", operation, value * (1.0 / 13.0))
+    planes = planes + ops.expand_dims(away, -1) * pixels.smoothing(planes)
     levels = ops.cast(ops.round(pixels.clip(planes)), "int32")
     level = ops.arange(256, dtype="float32")
     # Powers of two by name: `power` is not exact on every device.
-    powers = ops.convert_to_tensor([2.0**n for n in range(9)], "float32")
-    step = backend.take_rows(powers, ops.cast(8.0 - bits, "int32"))
-    inverted = ops.where(level < threshold, level, 255.0 - level)
-    table = ops.where(posterize > 0, ops.floor(level / step) * step, inverted)
-    table = ops.where(equalize > 0, pixels.equalize_table(levels), table)
-    use = ops.expand_dims(equalize + posterize + solarize, -1)
-    return ops.where(use > 0, pixels.look_up(levels, table), planes)
+    steps = ops.convert_to_tensor([16.0, 8.0, 4.0, 2.0, 1.0])
+    bits = ops.cast(ops.clip(value, 0.0, 4.0), "int32")
+    step = backend.take_rows(steps, bits)
+    equalized = pixels.equalize_table(levels)
+    posterized = ops.floor(level / step) * step
+    table = ops.where(level < value, level, 255.0 - level)
+    table = ops.where(_is(operation, "Posterize"), posterized, table)
+    table = ops.where(_is(operation, "Equalize"), equalized, table)
+    is_table = [_is(operation, name) for name in _TABLES]
+    return ops.where(
+        ops.expand_dims(functools.reduce(ops.logical_or, is_table), -1),
+        pixels.look_up(levels, table),
+        planes,
+    )
 
 
 def where_needed(planes, needed, numbers, change):
@@ -214,31 +203,19 @@ def cutout_planes(planes, draws, largest):
     """
     ops = keras.ops
     channels, _, height, width = planes.shape
-    side = draws[:, 2] * (largest * width)
-
-    def span(center, size):
-        first = ops.floor(ops.maximum(center * size - 0.5 * side, 0.0))
-        last = ops.floor(ops.minimum(first + side, float(size)))
-        return first, last + 1.0
-
-    covered = inside_rectangle(
-        span(draws[:, 0], width), span(draws[:, 1], height), (height, width)
-    )
+    frame = ops.convert_to_tensor([width, height], "float32")
+    side = draws[:, 2:] * (largest * width)
+    first = ops.floor(ops.maximum(draws[:, :2] * frame - 0.5 * side, 0.0))
+    last = ops.floor(ops.minimum(first + side, frame))
+    covered = inside_rectangle(first, last + 1.0, (height, width))
     color = _CUTOUT_COLOR if channels == 3 else [sum(_CUTOUT_COLOR) / 3]
     paint = ops.reshape(ops.convert_to_tensor(color, "float32"), (-1, 1, 1, 1))
     return ops.where(covered, paint, planes)
 
 
-def inside_rectangle(columns, rows, size):
-    """Which pixels `(B, H, W)` lie in rectangles.
-
-    `columns` and `rows` are pairs: the first pixel and that behind the last.
-    """
-
-    def within(ends, count):
-        first, end = (keras.ops.expand_dims(each, 1) for each in ends)
-        pixel = keras.ops.arange(count, dtype="float32")
-        return (pixel >= first) & (pixel < end)
-
-    across = keras.ops.expand_dims(within(columns, size[1]), 1)
-    return keras.ops.expand_dims(within(rows, size[0]), 2) & across
+def inside_rectangle(first, end, size):
+    """Which pixels `(B, H, W)` lie from `first` to before `end`, `(B, 2)`."""
+    x, y = geometry.centres(size)
+    left, top = map(pixels.per_image, keras.ops.unstack(first, axis=1))
+    right, bottom = map(pixels.per_image, keras.ops.unstack(end, axis=1))
+    return (x > left) & (x < right) & (y > top) & (y < bottom)

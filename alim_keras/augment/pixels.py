@@ -20,7 +20,7 @@ LUMA = (0.299, 0.587, 0.114)
 # Colour jitter: one number decides whether, one in which order, four by how
 # much.
 JITTER_DRAWS = 6
-_BRIGHTNESS, _CONTRAST, _SATURATION, _HUE = range(4)
+_CONTRAST, _SATURATION, _HUE = 1, 2, 3
 # How many views it changes; how far the factors of the first three are from 1,
 # and a hue from its place, in turns.
 _SHARE, _FARTHEST, _TURN = 0.8, 0.4, 0.1
@@ -164,56 +164,47 @@ def jitter(planes, draws):
     """
     ops = keras.ops
     colored = planes.shape[0] == 3
-    blends = [_BRIGHTNESS, _CONTRAST, _SATURATION][: 3 if colored else 2]
     chosen = ops.cast(draws[:, 0] < _SHARE, "float32")
     order = ops.cast(ops.floor(draws[:, 1] * 24.0), "int32")
-    kinds, hue_places = _orders(blends)
-    # (B, step, kind): which blend comes at which step.
-    kinds = backend.take_rows(ops.convert_to_tensor(kinds), order)
-    hue_place = backend.take_rows(ops.convert_to_tensor(hue_places), order)
     low, width = 1.0 - _FARTHEST, 2.0 * _FARTHEST
-    factors = ops.expand_dims(low + width * draws[:, 2 : 2 + _HUE], 1)
-    changes = ops.sum(kinds * (factors - 1.0), axis=2)
-    changes = changes * ops.expand_dims(chosen, 1)
+    changes = low + width * draws[:, 2 : 2 + _HUE] - 1.0
+    changes = ops.expand_dims(changes * ops.expand_dims(chosen, 1), 1)
+    blends = ops.convert_to_tensor(_blend_orders(colored))
+    changes = backend.take_rows(blends, order) * changes
 
-    def blend(planes, step, is_now):
-        # Towards the mean grey, the grey image, or black.
-        change = changes[:, step] * ops.cast(is_now, "float32")
+    def blend(planes, place):
+        # Towards black, the mean grey, or the grey image.
+        change = per_image(ops.sum(changes[:, place], axis=1))
         gray = luminance(planes)
-        contrast = change * kinds[:, step, _CONTRAST]
         mean = ops.mean(gray, axis=(1, 2), keepdims=True)
-        other = per_image(contrast) * mean
+        other = per_image(changes[:, place, _CONTRAST]) * mean
         if colored:
-            saturation = change * kinds[:, step, _SATURATION]
-            other = other + per_image(saturation) * gray
-        return clip(planes * per_image(1.0 + change) - other)
+            other = other + per_image(changes[:, place, _SATURATION]) * gray
+        return clip(planes * (1.0 + change) - other)
 
-    # The hue is the dearest operation and its place is random: it is computed
-    # once, and each blend is offered before and after it, one of the two
-    # times with no change.
-    steps = range(len(blends))
-    for step in steps:
-        planes = blend(planes, step, step < hue_place if colored else True)
-    if colored:
-        turns = (2.0 * draws[:, 2 + _HUE] - 1.0) * _TURN * chosen
-        planes = shift_hue(planes, per_image(turns))
-        for step in steps:
-            planes = blend(planes, step, step >= hue_place)
+    if not colored:
+        return blend(blend(planes, 0), 1)
+    # The hue is the dearest operation and its turn is random: it is computed
+    # once, and each blend has a place before it and one after it.
+    for place in range(3):
+        planes = blend(planes, place)
+    turns = (2.0 * draws[:, 2 + _HUE] - 1.0) * _TURN * chosen
+    planes = shift_hue(planes, per_image(turns))
+    for place in range(3, 6):
+        planes = blend(planes, place)
     return planes
 
 
-def _orders(blends):
-    """Tables of the 24 orders of four operations.
-
-    One-hot kinds of the blends `(24, len(blends), 3)`, and how many of them
-    come before the hue `(24,)`.
-    """
-    kinds = np.zeros((24, len(blends), 3), "float32")
-    places = np.zeros((24,), "int32")
+def _blend_orders(colored):
+    """One-hot blends at the places of each order, `(24, places, 3)`."""
+    blends = 3 if colored else 2
+    table = np.zeros((24, 6 if colored else 2, 3), "float32")
     for row, order in enumerate(itertools.permutations(range(4))):
-        sequence = [op for op in order if op in blends]
-        for step, op in enumerate(sequence):
-            kinds[row, step, op] = 1.0
-        before = order[: order.index(_HUE)]
-        places[row] = sum(op in blends for op in before)
-    return kinds, places
+        place = 0
+        for operation in order:
+            if operation < blends:
+                table[row, place, operation] = 1.0
+                place += 1
+            elif colored:
+                place = 3
+    return table

@@ -49,11 +49,9 @@ def make_views(views, names, draw):
 class RandomViews:
     """Base class of weak and strong random views.
 
-    Which changes an example gets depends on the seed, the epoch, the
-    example's index and the stream, and on nothing else: not on the batch it
-    is in, nor on where the view is computed. There is no state. The methods
-    are made of `keras.ops` and work eagerly, in a compiled step and under
-    XLA.
+    What an example gets depends on the seed, the epoch, its index and the
+    stream alone. There is no state. The methods work eagerly, in a compiled
+    step and under XLA.
 
     A subclass is a dataclass with a field `seed`, and defines `make_weak` and
     `make_strong`, functions of the checked images and of `draw(count,
@@ -73,39 +71,34 @@ class RandomViews:
 
         Args:
             images: Tensor `(B, h, w, C)`, uint8 or float, in [0, 255]; C is
-                1 or 3. Only B may be unknown when a graph is traced. Of
-                feature vectors: `(B, 1, 1, d)` or `(B, d)`, in the features'
-                own units.
+                1 or 3. Only B may be unknown when a graph is traced.
             epoch: Integer scalar, a number or a tensor.
             index: Integer tensor `(B,)`, the examples' places in the data
                 set.
             stream: String. Another name gives another, independent view.
-                Defaults to `"weak"`.
 
         Returns:
-            Float32 tensor `(B, H, W, C)` in [0, 255]; of feature vectors, of
-            their shape.
+            Float32 tensor `(B, H, W, C)` in [0, 255].
 
         Raises:
             ConfigError: If an argument of the views does not fit the images.
             DataError: If `images` has another rank or number of channels.
         """
-        draw = self._drawing(epoch, index, stream)
+        draw = self._draws(epoch, index, stream)
         return self.make_weak(self._checked(images), draw)
 
     def strong(self, images, epoch, index, stream="strong"):
         """The strong view of each example; arguments and result as `weak`."""
-        draw = self._drawing(epoch, index, stream)
+        draw = self._draws(epoch, index, stream)
         return self.make_strong(self._checked(images), draw)
 
-    def _drawing(self, epoch, index, stream):
-        def draw(count, part=""):
-            return draws.uniform(self.seed, epoch, index, count, stream + part)
-
-        return draw
+    def _draws(self, epoch, index, stream):
+        return lambda count, part="": draws.uniform(
+            self.seed, epoch, index, count, stream + part
+        )
 
     def _checked(self, images):
-        """The images as a tensor; refuses shapes that views cannot use."""
+        """Returns the images as a tensor, if they have a shape for views."""
         images = keras.ops.convert_to_tensor(images)
         shape = tuple(images.shape)
         if len(shape) != 4 or shape[3] not in (1, 3) or None in shape[1:]:
@@ -130,7 +123,7 @@ class RandomViews:
 @keras.saving.register_keras_serializable(package="alim_keras")
 @dataclasses.dataclass(eq=False)
 class Views(RandomViews):
-    """Weak and strong random views, a function of seed, epoch and example.
+    """Weak and strong random views, PiCO's.
 
     The weak view is a random resized crop, a flip, colour jitter in a random
     order and, sometimes, greyscale. The strong view is a crop and a flip of
@@ -167,8 +160,7 @@ class Views(RandomViews):
     (2, 28, 28, 1)
 
     Reference:
-    - [Wang et al., 2022](https://arxiv.org/abs/2201.08984), PiCO, whose
-      views these are.
+    - [Wang et al., 2022](https://arxiv.org/abs/2201.08984), PiCO
     """
 
     image_size: tuple | None = number(
@@ -196,13 +188,8 @@ class Views(RandomViews):
         planes = self._crop(images, drawn)
         if self.jitter:
             planes = pixels.jitter(planes, drawn[:, _JITTER])
-        if self.jitter and planes.shape[0] == 3:
-            gray = drawn[:, _GRAYSCALE] < _GRAYSCALE_SHARE
-            planes = keras.ops.where(
-                keras.ops.reshape(gray, (-1, 1, 1)),
-                keras.ops.expand_dims(pixels.luminance(planes), 0),
-                planes,
-            )
+            is_gray = pixels.per_image(drawn[:, _GRAYSCALE]) < _GRAYSCALE_SHARE
+            planes = keras.ops.where(is_gray, pixels.luminance(planes), planes)
         return pixels.from_planes(planes)
 
     def make_strong(self, images, draw):
@@ -213,14 +200,14 @@ class Views(RandomViews):
             numbers = drawn[:, _OPERATIONS : _OPERATIONS + count]
             numbers = numbers * float(len(operations.OPERATIONS))
             chosen = keras.ops.cast(numbers, "int32")
-            magnitudes = drawn[:, _OPERATIONS + count :]
-            matrix = operations.combined_map(
-                chosen, magnitudes, self.image_size or images.shape[1:3]
+            values = operations.values_at(
+                chosen, drawn[:, _OPERATIONS + count :]
             )
+            size = self.image_size or images.shape[1:3]
+            matrix = operations.combined_map(chosen, values, size)
         planes = self._crop(images, drawn, matrix)
         if count:
-            planes = operations.apply_operations(planes, chosen, magnitudes)
-            planes = pixels.clip(planes)
+            planes = operations.apply_operations(planes, chosen, values)
         if self.cutout > 0:
             planes = operations.cutout_planes(
                 planes, drawn[:, _CUTOUT], self.cutout

@@ -71,7 +71,7 @@ def test_box_that_never_fits_is_the_centre(size, box):
 def test_identity_is_exact(mode, size):
     images = random_images(2, *size, 3)
     box = np.array([[0, 0, size[1], size[0]]] * 2, "float32")
-    matrix = np.array([[1, 0, 0, 0, 1, 0]] * 2, "float32")
+    matrix = np.array([np.eye(3)] * 2, "float32")
     flip = np.array([False, True])
 
     def function(images):
@@ -114,7 +114,8 @@ def test_each_geometric_operation_equals_pil(name):
     images = random_images(8, *size).astype("float32")
     magnitudes = RNG.uniform(0, 1, (8, 1)).astype("float32")
     numbers = np.full((8, 1), operations.OPERATIONS.index(name))
-    maps = operations.combined_map(numbers, magnitudes, size)
+    values = operations.values_at(numbers, magnitudes)
+    maps = operations.combined_map(numbers, values, size)
     result = to_numpy(resample(images[..., None], matrix=maps))[..., 0]
     for image, u, row in zip(images, magnitudes[:, 0], result, strict=True):
         expected = Image.fromarray(image).transform(

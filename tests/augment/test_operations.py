@@ -28,12 +28,12 @@ def pictures(shape):
 
 def applied(images, name, magnitudes):
     """One operation on channels-last images."""
-    number = operations.OPERATIONS.index(name)
+    numbers = np.full((len(images), 1), operations.OPERATIONS.index(name))
     magnitudes = np.asarray(magnitudes, "float32")[:, None]
     result = operations.apply_operations(
         pixels.to_planes(images),
-        np.full((len(images), 1), number),
-        magnitudes,
+        numbers,
+        operations.values_at(numbers, magnitudes),
     )
     return to_numpy(pixels.from_planes(result))
 
