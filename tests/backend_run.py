@@ -55,11 +55,10 @@ def build():
 
 def train(model, epochs, **options):
     images, candidates, labels = tiny.examples(COUNT, shape=SHAPE)
-    here = backend.process_index(), backend.process_count()
     alim = alim_keras.callbacks.ALIM(
         noise_rate=0.3, warmup_epochs=1, labels=labels, **options
     )
-    data = tiny.batches(images, candidates, BATCH, seed=3, shard=here)
+    data = tiny.batches(images, candidates, BATCH, seed=3, shard=backend.process())
     return tiny.fit(model, data, epochs, callbacks=[alim])
 
 

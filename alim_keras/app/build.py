@@ -222,7 +222,7 @@ def train_batches(config, training):
         training.sets.take(rows),
         batch_size=config.train.batch_size,
         seed=config.run.seed,
-        shard=(backend.process_index(), backend.process_count()),
+        shard=backend.process(),
     )
 
 

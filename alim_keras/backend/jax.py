@@ -34,7 +34,11 @@ _LOST = (
     *("gloo", "nccl", "coordination service", "coordination_service"),
     *("heartbeat", "socket closed", "connection reset"),
 )
-process_count, process_index = jax.process_count, jax.process_index
+
+
+def process():
+    """Returns this process's number, and how many there are."""
+    return jax.process_index(), jax.process_count()
 
 
 class Devices:
@@ -63,27 +67,25 @@ class Devices:
         `is_share`: each process has rows of its own, in the order of the
         processes; else each has the whole batch.
         """
-        processes = jax.process_count()
+        shares = jax.process_count() if is_share else 1
 
         def place(leaf):
-            rows = leaf.shape[0] * (processes if is_share else 1)
-            if rows % self.rows.num_devices:
-                # Each device computes all of it: correct, but slow.
-                return jax.make_array_from_process_local_data(self.whole, leaf)
-            if not is_share and processes > 1:
-                size = rows // processes
-                first = jax.process_index() * size
-                leaf = leaf[first : first + size]
-            return jax.make_array_from_process_local_data(self.rows, leaf)
+            # What is not even, each device computes whole: correct, but slow.
+            is_even = leaf.shape[0] * shares % self.rows.num_devices == 0
+            sharding = self.rows if is_even else self.whole
+            if shares == jax.process_count():
+                return jax.make_array_from_process_local_data(sharding, leaf)
+            return jax.make_array_from_callback(
+                leaf.shape, sharding, leaf.__getitem__
+            )
 
         return jax.tree.map(place, batch)
 
 
 class Trainer(Phases):
-    """The gradient step of `PartialLabelModel` on JAX.
+    """The gradient step around `PartialLabelModel.training_loss`.
 
-    All that `training_loss` assigns (table, prototypes, queue, key encoder,
-    batch statistics, logs) is collected by a stateless scope and handed on.
+    All that it assigns is collected by a stateless scope and handed on.
 
     A model that is made under a `keras.distribution.DataParallel`, or in the
     scope of `make_strategy`, trains on its devices. It places the batches
@@ -210,11 +212,11 @@ def _values(scope, variables, before):
     return [b if v is None else v for v, b in zip(values, before)]
 
 
-# The replicas of a step, of which there is one.
+# The replicas of a step, of which there is one: it sees the whole batch.
 
 
 def num_replicas():
-    """Returns 1: a step sees the global batch."""
+    """Returns 1."""
     return 1
 
 
@@ -224,12 +226,12 @@ def all_gather(*tensors):
 
 
 def first_row(size):
-    """Returns 0, where the `size` examples of the step begin in the batch."""
+    """Returns 0."""
     return 0
 
 
 def check_shares(x, even):
-    """Returns `x`: the step sees the whole batch."""
+    """Returns `x`."""
     return x
 
 
@@ -237,7 +239,11 @@ def check_shares(x, even):
 
 
 def join_workers():
-    """Joins the processes that the environment names; once in a process."""
+    """Joins the other processes and returns once all are there.
+
+    JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID name them,
+    except where JAX finds them by itself (Slurm, Open MPI, Kubernetes, TPU).
+    """
     if jax.distributed.is_initialized():
         return
     address = os.environ.get("JAX_COORDINATOR_ADDRESS")
@@ -275,10 +281,7 @@ def join_workers():
 
 
 def gather_processes(values):
-    """Returns the integers that each process passes, as rows of an array.
-
-    They are below 2**31. All processes must call it, and wait for each other.
-    """
+    """Returns the integers that each process passes, as rows of an array."""
     values = np.asarray([values], "int32")
     if jax.process_count() == 1:
         return values
@@ -294,22 +297,24 @@ def watching_workers():
     A process that fails ends at once: JAX would wait for the others, and they
     for it. Where the first worker is gone JAX itself aborts the others.
     """
+    number, count = process()
     try:
         yield
     except BaseException as error:
-        if jax.process_count() == 1:
+        if count == 1:
             raise
-        if not _is_loss(error):
-            is_interrupt = isinstance(error, KeyboardInterrupt)
-            code = getattr(error, "exit_code", 130 if is_interrupt else 1)
-            atexit.register(_leave, code)
+        is_interrupt = isinstance(error, KeyboardInterrupt)
+        code = getattr(error, "exit_code", 130 if is_interrupt else 1)
+        is_lost = _is_loss(error)
+        atexit.register(
+            _leave, EnvironmentLacksError.exit_code if is_lost else code
+        )
+        if not is_lost:
             raise
-        atexit.register(_leave, EnvironmentLacksError.exit_code)
         raise EnvironmentLacksError(
-            f"Worker {jax.process_index()} of {jax.process_count()} lost "
-            "another worker, which ended, was killed or cannot be reached; "
-            "see its own output. The same command, on all workers, continues "
-            "from the last finished epoch."
+            f"Worker {number} of {count} lost another worker, which ended, was "
+            "killed or cannot be reached; see its own output. The same "
+            "command, on all workers, continues from the last finished epoch."
         ) from error
 
 
@@ -333,40 +338,31 @@ def _leave(code):
 
 
 def gather_rows(variable, index):
-    """Returns `variable[index]`, in O(rows)."""
+    """Returns `variable[index]`."""
     return keras.ops.take(variable, index, axis=0)
 
 
 def take_rows(x, index):
-    """Returns `x[index]` of an array, for indices from 0 to `len(x) - 1`."""
+    """Returns `x[index]`, for indices from 0 to `len(x) - 1`."""
     return jax.numpy.take(x, index, axis=0, mode="clip")
 
 
 def scatter_rows(variable, index, rows):
-    """Sets `variable[index] = rows`; a compiled step does it in O(rows).
-
-    Rows outside the variable are left out.
-    """
+    """Sets `variable[index] = rows`; rows outside are left out."""
     # A negative index would count from the end.
     index = jax.numpy.where(index < 0, variable.shape[0], index)
     rows = keras.ops.cast(rows, variable.dtype)
     variable.assign(variable.value.at[index].set(rows, mode="drop"))
 
 
-def normalise_batch(x, scale, offset, epsilon):
-    """Normalises images by their own statistics; returns those, too."""
-    mean, variance = keras.ops.moments(x, axes=(0, 1, 2))
-    y = keras.ops.batch_normalization(
-        x, mean, variance, -1, offset, scale, epsilon
-    )
-    return y, mean, variance
+# XLA makes one pass of what Keras does one by one.
+normalise_batch = None
 
 
 def compiled(function, variables=(), jit_compile=True):
     """Returns a function of tensors, compiled: always, on JAX.
 
-    It reads the named Keras variables as they are at each call; any other is
-    frozen at the first.
+    A variable that is not named here is frozen at the first call.
     """
     variables = list(variables)
 
@@ -388,10 +384,7 @@ def compiled(function, variables=(), jit_compile=True):
 def make_strategy(name, replicas=None):
     """As on TensorFlow; a model that was made in the scope keeps its devices.
 
-    `"multi_worker"` trains on one device of each process; it needs
-    JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID in the
-    environment, except where JAX finds them by itself (Slurm, Open MPI,
-    Kubernetes, TPU), and returns once all processes are there.
+    `"multi_worker"` trains on one device of each process, see `join_workers`.
     """
     if name == "none":
         return contextlib.nullcontext(), 1

@@ -15,7 +15,8 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import original
 
-# TensorFlow keeps int32 tensors in host memory even when it has a GPU.
+# The dtype of labels and indices in weights and in the step: TensorFlow keeps
+# int32 tensors in host memory even when it has a GPU.
 INTEGER = "int64"
 _BAD_SHARES = (
     "The replicas hold unequal shares of a batch, or odd ones, which mixup "
@@ -25,7 +26,7 @@ _BAD_SHARES = (
 
 
 class Trainer(Phases):
-    """The gradient step of `PartialLabelModel` on TensorFlow."""
+    """The gradient step around `PartialLabelModel.training_loss`."""
 
     def train_step(self, data):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
@@ -153,7 +154,7 @@ def take_rows(x, index):
 
 
 def scatter_rows(variable, index, rows):
-    """Sets `variable[index] = rows` in place, in O(rows)."""
+    """Sets `variable[index] = rows` in place, in a compiled step in O(rows)."""
     rows = tf.cast(rows, variable.dtype)
     variable.value.scatter_update(tf.IndexedSlices(rows, index))
 
@@ -161,7 +162,8 @@ def scatter_rows(variable, index, rows):
 def normalise_batch(x, scale, offset, epsilon):
     """Normalises images `(B, H, W, channels)` by their own statistics.
 
-    Returns the images, and their mean and variance, `(channels,)`.
+    Returns the images, and their mean and variance, `(channels,)`. It is None
+    on a backend that has nothing faster than Keras.
     """
     y, mean, variance, *_ = tf.raw_ops.FusedBatchNormV3(
         x=x,
@@ -178,9 +180,9 @@ def normalise_batch(x, scale, offset, epsilon):
 
 
 def compiled(function, variables=(), jit_compile=False):
-    """Returns a function of tensors as a graph function.
+    """Returns a function of tensors, compiled.
 
-    It reads Keras variables as they are at each call, named here or not.
+    `variables` are all that it reads, as they are at each call.
     """
     return tf.function(function, jit_compile=jit_compile)
 
@@ -193,8 +195,7 @@ def make_strategy(name, replicas=None):
 
     It comes first in a process: devices are set up once, with the first
     operation. `"mirrored"` uses as many devices as `replicas` says, or all
-    GPUs, or the one CPU; more than one on a CPU splits it. Returns a pair: a
-    context manager and the number of replicas.
+    GPUs, or the one CPU; more than one on a CPU splits it.
 
     Raises:
         ConfigError: If there are fewer devices than `replicas`.
@@ -233,18 +234,16 @@ def _mirrored(devices):
     return tf.distribute.MirroredStrategy(devices)
 
 
-def process_index():
-    """Returns 0, the number of the one process of TensorFlow."""
-    return 0
-
-
-def process_count():
-    """Returns 1."""
-    return 1
+def process():
+    """Returns this process's number and their count, of which there is one."""
+    return 0, 1
 
 
 def gather_processes(values):
-    """Returns the integers that each process passes, as rows of an array."""
+    """Returns the integers that each process passes, as rows of an array.
+
+    They are below 2**31. All processes must call it, and wait for each other.
+    """
     return np.asarray([values], "int64")
 
 
@@ -268,16 +267,14 @@ def set_random_seed(seed):
 def save_served_model(network, path, image_shape, class_names=None):
     """Writes `network` (images to probabilities) as a SavedModel.
 
-    Its `serve` takes a batch of images of any size, `(B, H, W, C)`, uint8 or
-    float32 in `[0, 255]`, and returns `(B, num_classes)` float32: no rows for
-    no images, NaN for an image with a pixel that is not a finite number.
-    Signatures: `serving_default` (uint8) and `serve_float` (float32). A
-    network of feature vectors takes float32 `(B, d)`, and has
+    Its `serve` takes a batch of images of any size, `(B, H, W, C)`, uint8
+    (signature `serving_default`) or float32 (`serve_float`) in `[0, 255]`, and
+    returns `(B, num_classes)` float32: NaN for an image with a pixel that is
+    not finite. A network of feature vectors takes float32 `(B, d)`, and has
     `serving_default` only. `input_shape` returns the shape of one image, or
     of one vector, that the network was trained on. Class names, one per line,
-    are the asset `class_names.txt`. Nothing else is inside.
+    are the asset `class_names.txt`.
     """
-    of_features = len(network.inputs[0].shape) == 2
     num_classes = network.outputs[0].shape[-1]
     served = tf.Module()
     served.network_variables = [v.value for v in network.variables]
@@ -293,29 +290,25 @@ def save_served_model(network, path, image_shape, class_names=None):
         # ReLU and pooling turn NaN pixels into ordinary features.
         return tf.where(finite, network(images, training=False), float("nan"))
 
-    def signature(dtype):
-        shape, name = (None, None, None, image_shape[-1]), "images"
-        if of_features:
-            shape, name = shape[2:], "features"
-        spec = tf.TensorSpec(shape, dtype, name)
-        return serve.get_concrete_function(spec)
-
+    shape, name = (None, None, None, image_shape[-1]), "images"
+    dtypes = {"serving_default": "uint8", "serve_float": "float32"}
+    if len(network.inputs[0].shape) == 2:
+        image_shape, shape, name = image_shape[-1:], shape[2:], "features"
+        dtypes = {"serving_default": "float32"}
+    signatures = {
+        key: serve.get_concrete_function(tf.TensorSpec(shape, dtype, name))
+        for key, dtype in dtypes.items()
+    }
     served.serve = serve
     served.input_shape = tf.function(
-        lambda: tf.constant(image_shape[2 * of_features :]), input_signature=()
+        lambda: tf.constant(image_shape), input_signature=()
     )
-    signatures = {"serving_default": signature(tf.float32)}
-    if not of_features:
-        signatures["serve_float"] = signature(tf.float32)
-        signatures["serving_default"] = signature(tf.uint8)
-    if class_names is None:
-        tf.saved_model.save(served, path, signatures)
-        return
     with tempfile.TemporaryDirectory() as folder:
-        names = os.path.join(folder, "class_names.txt")
-        with open(names, "w", encoding="utf-8") as file:
-            file.write("".join(f"{name}\n" for name in class_names))
-        served.class_names = tf.saved_model.Asset(names)
+        if class_names is not None:
+            names = os.path.join(folder, "class_names.txt")
+            with open(names, "w", encoding="utf-8") as file:
+                file.writelines(f"{name}\n" for name in class_names)
+            served.class_names = tf.saved_model.Asset(names)
         tf.saved_model.save(served, path, signatures)
 
 

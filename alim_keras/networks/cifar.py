@@ -23,18 +23,12 @@ class BatchNormalization(keras.layers.BatchNormalization):
     images `(B, H, W, channels)`; elsewhere, and where the statistics are those
     of several replicas, it is Keras's own.
 
-    Example:
-
-    >>> layer = alim_keras.networks.BatchNormalization(momentum=0.9)
-    >>> layer(np.ones((2, 4, 4, 3)), training=True).shape
-    (2, 4, 4, 3)
-
     Reference:
     - [Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)
     """
 
     def call(self, inputs, training=None, mask=None):
-        if not (training and self.trainable and self._in_one(inputs, mask)):
+        if not (training and self.trainable and self._is_plain(inputs, mask)):
             return super().call(inputs, training=training, mask=mask)
         outputs, *moments = backend.normalise_batch(
             keras.ops.cast(inputs, "float32"),
@@ -49,10 +43,11 @@ class BatchNormalization(keras.layers.BatchNormalization):
             )
         return keras.ops.cast(outputs, self.compute_dtype)
 
-    def _in_one(self, inputs, mask):
+    def _is_plain(self, inputs, mask):
         of_images = len(inputs.shape) == 4 and self.axis in (-1, 3)
         other = self.synchronized or self.renorm or mask is not None
-        return of_images and self.scale and self.center and not other
+        is_plain = of_images and self.scale and self.center and not other
+        return is_plain and backend.normalise_batch is not None
 
 
 def conv(x, filters, kernel, strides, name):
@@ -123,7 +118,7 @@ def _stages(x, block, num_stages, num_blocks, width):
     return x
 
 
-def cifar_resnet18(input_shape=(32, 32, 3), width=64, name="cifar_resnet18"):
+def cifar_resnet18(input_shape=(32, 32, 3), width=64):
     """Returns a ResNet-18 backbone with a 3x3 stem and no max-pooling.
 
     Four stages of two basic blocks, `width` times 1, 2, 4, 8 filters, strides
@@ -134,7 +129,6 @@ def cifar_resnet18(input_shape=(32, 32, 3), width=64, name="cifar_resnet18"):
     Args:
         input_shape: `(H, W, channels)`. Defaults to `(32, 32, 3)`.
         width: Filters of the first stage. Defaults to `64`.
-        name: String.
 
     Returns:
         A `keras.Model`, `(B, H, W, channels)` normalised images to
@@ -153,12 +147,10 @@ def cifar_resnet18(input_shape=(32, 32, 3), width=64, name="cifar_resnet18"):
     x = norm_relu(x, "stem_bn", "stem_relu")
     x = _stages(x, _basic_block, 4, 2, width)
     x = keras.layers.GlobalAveragePooling2D(name="pool")(x)
-    return keras.Model(inputs, x, name=name)
+    return keras.Model(inputs, x, name="cifar_resnet18")
 
 
-def cifar_wide_resnet34_10(
-    input_shape=(32, 32, 3), width=160, depth=34, name="cifar_wide_resnet34_10"
-):
+def cifar_wide_resnet34_10(input_shape=(32, 32, 3), width=160, depth=34):
     """Returns a wide residual network without dropout, that of CRDPLL.
 
     A 3x3 convolution with 16 filters, three stages of `(depth - 4) / 6`
@@ -171,7 +163,6 @@ def cifar_wide_resnet34_10(
         width: Filters of the first stage, 16 times the widening factor.
             Defaults to `160`.
         depth: 4 more than a multiple of 6. Defaults to `34`.
-        name: String.
 
     Returns:
         A `keras.Model`, `(B, H, W, channels)` normalised images to
@@ -200,4 +191,4 @@ def cifar_wide_resnet34_10(
     x = _stages(x, _preactivation_block, 3, blocks, width)
     x = norm_relu(x, "final_bn", "final_relu")
     x = keras.layers.GlobalAveragePooling2D(name="pool")(x)
-    return keras.Model(inputs, x, name=name)
+    return keras.Model(inputs, x, name="cifar_wide_resnet34_10")

@@ -52,8 +52,8 @@ class Backbone:
     Attributes:
         name: String, for people and for names of files.
         size: Integer, the side in pixels of the images that it takes.
-        build: Function of whether weights are wanted, True or False; returns
-            a new `keras.Model`, `(B, size, size, 3)` to `(B, dim)`.
+        build: Function of whether weights are wanted, a boolean; returns a
+            new `keras.Model`, `(B, size, size, 3)` to `(B, dim)`.
         path: The `.keras` file that it stands in, or None.
     """
 
@@ -107,13 +107,16 @@ def find(name=None, weights=None, image_size=None):
             return None
         name = _DEFAULT
     is_file = name.endswith(".keras")
-    if is_file or name.startswith("hub:"):
-        if weights is not None:
-            raise ConfigError(
-                f"{name} brings its weights; leave --weights out. Received: "
-                f"weights={weights}"
-            )
-        return (_of_file if is_file else _of_hub)(name, image_size)
+    is_preset = name.startswith("hub:")
+    if (is_file or is_preset) and weights is not None:
+        raise ConfigError(
+            f"{name} brings its weights; leave --weights out. Received: "
+            f"weights={weights}"
+        )
+    if is_file:
+        return _of_file(name, image_size)
+    if is_preset:
+        return _of_hub(name, image_size)
     if name == image_statistics.__name__ and weights is None:
         size = image_size or SIDE
         return Backbone(name, size, lambda _: image_statistics(size))
@@ -123,12 +126,14 @@ def find(name=None, weights=None, image_size=None):
     if weights is None:
         return None
     size = image_size or _SIZES.get(name, _USUAL_SIZE)
-
-    def build(with_weights):
-        chosen = weights if with_weights else None
-        return application(name, (size, size, 3), None, chosen)
-
-    return Backbone(name, size, build)
+    shape = (size, size, 3)
+    return Backbone(
+        name,
+        size,
+        lambda with_weights: application(
+            name, shape, weights=weights if with_weights else None
+        ),
+    )
 
 
 def _of_file(path, image_size):
@@ -141,15 +146,13 @@ def _of_file(path, image_size):
         raise DataError(
             f"There is no network in {path}: no such file"
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+    except Exception as error:  # A damaged file fails as it likes.
         raise DataError(
             f"{path} is not a network from pixels to features that Keras "
             f"saved ({type(error).__name__}: {one_line(error)}); expected a "
             "functional or sequential model with one input, (None, height, "
             "width, 3)"
         ) from error
-    except zipfile.BadZipFile:
-        raise DataError(f"{path} is damaged, or no .keras file") from None
     if channels != 3 or height != width:
         raise DataError(
             f"{path} must take square colour images, (None, size, size, 3). "
@@ -253,12 +256,10 @@ def train_last(network, count):
         layer.trainable = False
 
 
-def unit_features(dim, name="unit_features"):
+def unit_features(dim):
     """Returns a network without weights: vectors scaled to length 1.
 
-    Args:
-        dim: Integer d, the length of a vector.
-        name: String.
+    Its input has the shape `(B, 1, 1, dim)`.
 
     Example:
 
@@ -268,7 +269,7 @@ def unit_features(dim, name="unit_features"):
     inputs = keras.Input((1, 1, dim))
     x = keras.layers.Flatten(name="flatten")(inputs)
     x = keras.layers.UnitNormalization(name="unit", dtype="float32")(x)
-    return keras.Model(inputs, x, name=name)
+    return keras.Model(inputs, x, name="unit_features")
 
 
 def with_unit_features(network, scale=None):
@@ -309,8 +310,8 @@ def make_backbone(name, input_shape, width=None, weights=None):
             or None to start from random ones.
 
     Returns:
-        A pair: the `keras.Model`, and whether it expects normalised images
-        (True) or pixels in `[0, 255]` (False, keras.applications).
+        A pair: the `keras.Model`, and whether it expects normalised images,
+        not pixels in `[0, 255]` as keras.applications do.
 
     Raises:
         ConfigError: If the name is unknown or an argument does not fit it.

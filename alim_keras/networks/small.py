@@ -9,25 +9,26 @@ from alim_keras import backend
 from alim_keras import draws
 from alim_keras.networks.cifar import norm_relu
 
-# The side in pixels that images are brought to, and of a cell of edges.
+# The side in pixels that images are brought to, and of a cell.
 SIDE, _CELL = 64, 8
-# Brightness is told apart in so many steps a channel, edges in so many angles.
+# Steps of brightness in a channel, and angles of edges.
 _SHADES, _ANGLES = 4, 9
+# Of layers that batch normalisation follows.
+_BARE = {"use_bias": False, "kernel_initializer": "he_normal"}
 
 
-def small_cnn(input_shape=(28, 28, 1), width=32, name="small_cnn"):
+def small_cnn(input_shape=(28, 28, 1), width=32):
     """Returns two convolutions and a dense layer, for small images.
 
-    3x3 convolution, 2x2 max-pooling, 3x3 convolution, 2x2 max-pooling, dense;
-    batch normalisation and ReLU after each of the three. Images below 16
-    pixels skip the first pooling. The dense layer sees all positions, so the
-    network can learn thousands of images by heart, wrong labels included.
+    3x3 convolution, 2x2 max-pooling, twice; dense. Batch normalisation and
+    ReLU follow each of the three. Images below 16 pixels skip the first
+    pooling. The dense layer sees all positions, so the network can learn
+    thousands of images by heart, wrong labels included.
 
     Args:
         input_shape: `(H, W, channels)`. Defaults to `(28, 28, 1)`.
         width: Filters of the first convolution; the second has twice, the
             dense layer four times as many. Defaults to `32`.
-        name: String.
 
     Returns:
         A `keras.Model`, `(B, H, W, channels)` normalised images to
@@ -38,23 +39,20 @@ def small_cnn(input_shape=(28, 28, 1), width=32, name="small_cnn"):
     >>> alim_keras.networks.small_cnn((8, 8, 1), width=4).output_shape
     (None, 16)
     """
-    options = {"use_bias": False, "kernel_initializer": "he_normal"}
-    inputs = keras.Input(input_shape)
-    x = inputs
+    inputs = x = keras.Input(input_shape)
     for layer, filters in (("conv1", width), ("conv2", 2 * width)):
-        x = keras.layers.Conv2D(
-            filters, 3, padding="same", name=layer, **options
-        )(x)
-        x = norm_relu(x, f"{layer}_bn", f"{layer}_relu")
+        conv = keras.layers.Conv2D(
+            filters, 3, padding="same", name=layer, **_BARE
+        )
+        x = norm_relu(conv(x), f"{layer}_bn", f"{layer}_relu")
         if layer == "conv2" or min(input_shape[:2]) >= 16:
             x = keras.layers.MaxPooling2D(name=f"{layer}_pool")(x)
     x = keras.layers.Flatten(name="flatten")(x)
-    x = keras.layers.Dense(4 * width, name="dense", **options)(x)
-    x = norm_relu(x, "dense_bn", "dense_relu")
-    return keras.Model(inputs, x, name=name)
+    x = _dense_block(x, 4 * width, "dense")
+    return keras.Model(inputs, x, name="small_cnn")
 
 
-def mlp(input_shape, width=256, name="mlp"):
+def mlp(input_shape, width=256):
     """Returns two dense layers, for feature vectors.
 
     Batch normalisation and ReLU follow each. Feature vectors have the shape
@@ -64,7 +62,6 @@ def mlp(input_shape, width=256, name="mlp"):
         input_shape: `(1, 1, d)` for vectors of d features. Any other shape is
             flattened.
         width: Units of each layer. Defaults to `256`.
-        name: String.
 
     Returns:
         A `keras.Model`, `(B, 1, 1, d)` normalised vectors to `(B, width)`
@@ -79,11 +76,13 @@ def mlp(input_shape, width=256, name="mlp"):
     inputs = keras.Input(tuple(input_shape))
     x = keras.layers.Flatten(name="flatten")(inputs)
     for layer in ("dense1", "dense2"):
-        x = keras.layers.Dense(
-            width, use_bias=False, kernel_initializer="he_normal", name=layer
-        )(x)
-        x = norm_relu(x, f"{layer}_bn", f"{layer}_relu")
-    return keras.Model(inputs, x, name=name)
+        x = _dense_block(x, width, layer)
+    return keras.Model(inputs, x, name="mlp")
+
+
+def _dense_block(x, width, name):
+    x = keras.layers.Dense(width, name=name, **_BARE)(x)
+    return norm_relu(x, f"{name}_bn", f"{name}_relu")
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -93,12 +92,6 @@ class ImageStatistics(keras.layers.Layer):
     The image at 8 x 8 pixels; the root of the histogram of its colours, 4 x 4
     x 4 of them; and a histogram of nine angles of edges in each of 8 x 8 cells.
     The three parts are of about the same length, once their mean is taken off.
-
-    Example:
-
-    >>> layer = alim_keras.networks.ImageStatistics()
-    >>> layer(np.zeros((2, 64, 64, 3))).shape
-    (2, 832)
 
     Reference:
     - [Dalal and Triggs, 2005](https://doi.org/10.1109/CVPR.2005.177)
@@ -138,13 +131,12 @@ def _edges(grey):
     return ops.reshape(cells / length, (-1, math.prod(cells.shape[1:])))
 
 
-def image_statistics(size=SIDE, name="image_statistics"):
+def image_statistics(size=SIDE):
     """Returns `ImageStatistics` as a network without weights.
 
     Args:
-        size: Integer, the side of the images; 64 is what it was made for, and
-            others are resized.
-        name: String.
+        size: Integer, the side of the images, which are resized to 64.
+            Defaults to `64`.
 
     Returns:
         A `keras.Model`, `(B, size, size, 3)` pixels in `[0, 255]` to
@@ -155,11 +147,10 @@ def image_statistics(size=SIDE, name="image_statistics"):
     >>> alim_keras.networks.image_statistics().output_shape
     (None, 832)
     """
-    inputs = keras.Input((size, size, 3), name="pixels")
-    x = inputs
+    inputs = x = keras.Input((size, size, 3), name="pixels")
     if size != SIDE:
         x = keras.layers.Resizing(SIDE, SIDE, antialias=True)(x)
-    return keras.Model(inputs, ImageStatistics()(x), name=name)
+    return keras.Model(inputs, ImageStatistics()(x), name="image_statistics")
 
 
 def _torch_dense(units, fan_in, **kwargs):
@@ -173,9 +164,11 @@ def _torch_dense(units, fan_in, **kwargs):
     )
 
 
-def classifier_head(feature_dim, num_classes, name="classifier"):
+def classifier_head(feature_dim, num_classes):
     """Returns a linear layer `(B, feature_dim)` to float32 logits `(B, C)`."""
-    head = _torch_dense(num_classes, feature_dim, dtype="float32", name=name)
+    head = _torch_dense(
+        num_classes, feature_dim, dtype="float32", name="classifier"
+    )
     head.build((None, feature_dim))
     return head
 
@@ -198,32 +191,17 @@ class CrossFittedHeads(keras.layers.Layer):
     `(N,)`, the fold of each example.
     """
 
-    def __init__(
-        self,
-        feature_dim,
-        num_classes,
-        num_examples,
-        folds,
-        seed=0,
-        name="classifier",
-    ):
-        super().__init__(dtype="float32", name=name)
+    def __init__(self, feature_dim, num_classes, num_examples, folds, seed=0):
+        super().__init__(dtype="float32", name="classifier")
         limit = feature_dim**-0.5
         uniform = keras.initializers.RandomUniform(-limit, limit)
         shape = (folds, num_classes)
-        self.kernel, self.bias = (
-            self.add_weight(name=name, shape=shape, initializer=uniform)
-            for name, shape in (
-                ("kernel", (feature_dim, *shape)),
-                ("bias", shape),
-            )
+        self.kernel = self.add_weight(
+            (feature_dim, *shape), uniform, name="kernel"
         )
+        self.bias = self.add_weight(shape, uniform, name="bias")
         self.fold = self.add_weight(
-            name="fold",
-            shape=(num_examples,),
-            initializer="zeros",
-            dtype=backend.INTEGER,
-            trainable=False,
+            (num_examples,), dtype=backend.INTEGER, trainable=False, name="fold"
         )
         self.fold.assign(draws.folds(num_examples, folds, seed))
         self.built = True
@@ -255,18 +233,15 @@ class CrossFittedHeads(keras.layers.Layer):
         return is_of if len(is_of.shape) == 2 else keras.ops.max(is_of, axis=1)
 
     def out_of_fold(self, heads, index):
-        """Returns the logits `(B, C)` of the heads that know no row of theirs.
-
-        They carry no gradient.
-        """
+        """Returns logits `(B, C)` of heads that know no row; no gradient."""
         own = keras.ops.expand_dims(self.is_of(index), 2) * heads
         return keras.ops.stop_gradient(keras.ops.sum(own, axis=1))
 
     def loss_rows(self, heads, index, targets, candidates, sample_weight):
         """Returns `classification_loss`'s arguments, a row for each head.
 
-        Its mean over the `B K` rows is the mean over examples of the mean over
-        the heads that may learn from them; all others get the weight 0.
+        Its mean over the `B K` rows is that over examples of the mean over the
+        heads that may learn from them; all others get the weight 0.
         """
         ops, count = keras.ops, heads.shape[1]
         weight = 1.0 - self.is_of(index)
@@ -283,13 +258,13 @@ class CrossFittedHeads(keras.layers.Layer):
     def merged(self):
         """Returns the mean of the heads as they now are, a dense layer."""
         size, _, classes = self.kernel.shape
-        head = classifier_head(size, classes, self.name)
-        kernel, bias = self.kernel.numpy(), self.bias.numpy()
+        head = classifier_head(size, classes)
+        kernel, bias = self.get_weights()[:2]
         head.set_weights([kernel.mean(axis=1), bias.mean(axis=0)])
         return head
 
 
-def projection_head(feature_dim, embedding_dim=128, name="projection"):
+def projection_head(feature_dim, embedding_dim=128):
     """Returns PiCO's two-layer head, `(B, feature_dim)` to `(B, D)`.
 
     Linear, ReLU, linear, without normalisation layers; the caller scales the
@@ -297,6 +272,5 @@ def projection_head(feature_dim, embedding_dim=128, name="projection"):
     """
     hidden = _torch_dense(feature_dim, feature_dim, activation="relu")
     out = _torch_dense(embedding_dim, feature_dim, dtype="float32")
-    return keras.Sequential(
-        [keras.Input((feature_dim,)), hidden, out], name=name
-    )
+    inputs = keras.Input((feature_dim,))
+    return keras.Sequential([inputs, hidden, out], name="projection")
