@@ -5,4 +5,3 @@ from alim_keras.augment.features import FeatureViews
 from alim_keras.augment.operations import OPERATIONS
 from alim_keras.augment.views import RandomViews
 from alim_keras.augment.views import Views
-from alim_keras.augment.views import make_views

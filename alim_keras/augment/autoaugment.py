@@ -1,8 +1,4 @@
-"""The views of CRDPLL: crop and flip; then Cutout and AutoAugment.
-
-The policy is AutoAugment's for CIFAR-10, 25 pairs of operations: the table of
-its sub-policies and that of the ranges are those of Cubuk et al., 2019.
-"""
+"""The views of CRDPLL: crop and flip; then Cutout and AutoAugment."""
 
 import dataclasses
 import math
@@ -25,7 +21,8 @@ POLICY_DRAWS = 5
 # What lies outside the frame.
 FILL = 128.0
 
-# Operation, probability and level (0 to 9) of the first, then of the second.
+# AutoAugment's for CIFAR-10: operation, probability and level (0 to 9) of the
+# first, then of the second.
 SUB_POLICIES = (
     ("Invert", 0.1, 7, "Contrast", 0.2, 6),
     ("Rotate", 0.7, 2, "TranslateX", 0.3, 9),
@@ -54,8 +51,7 @@ SUB_POLICIES = (
     ("TranslateY", 0.7, 9, "AutoContrast", 0.9, 1),
 )
 
-# By how much level 9 changes a value, up or down by the draw of a sign: of
-# geometric operations from 0, of a blend from the factor 1. Level 0 is nothing.
+# The value at level 9, up or down by the draw of a sign; at level 0 it is 0.
 _SWINGS = {
     "Rotate": math.radians(30.0),
     "ShearX": 0.3,
@@ -96,8 +92,7 @@ class AutoAugmentViews(RandomViews):
     The weak view is a flip and a crop of the image's own size from the image
     with a reflected margin. The strong view is a flip and a crop of its own,
     a black square (Cutout), and one of the 25 sub-policies that AutoAugment
-    found for CIFAR-10, `SUB_POLICIES`. Use and randomness are those of
-    `alim_keras.augment.Views`.
+    found for CIFAR-10.
 
     Args:
         image_size: As of `Views`; other images are resized before all else.
@@ -106,8 +101,7 @@ class AutoAugmentViews(RandomViews):
             margin of the crop in pixels. Defaults to `4`, for 32x32 images.
         cutout: Non-negative integer, the side of the black square in pixels;
             an odd one counts as the even one below it. Its centre is any
-            pixel, so it can reach over the border. `0` switches it off.
-            Defaults to `16`, for 32x32 images.
+            pixel. `0` switches it off. Defaults to `16`, for 32x32 images.
 
     Raises:
         ConfigError: If an argument is outside its range.
@@ -185,9 +179,9 @@ class AutoAugmentViews(RandomViews):
 def apply_policy(planes, draws):
     """Applies to each example of `(C, B, H, W)` one sub-policy of its own.
 
-    Draws `(B, POLICY_DRAWS)` in [0, 1) decide which, whether its operations
-    are applied, and their signs. Geometric ones come first, as one resampling:
-    Color before TranslateX is the only other order, and they commute.
+    Draws are `(B, POLICY_DRAWS)` in [0, 1). Geometric operations come first,
+    as one resampling: Color before TranslateX is the only other order, and
+    they commute.
     """
     ops = keras.ops
     number = ops.floor(draws[:, 0] * float(len(SUB_POLICIES)))

@@ -22,13 +22,13 @@ class FeatureViews(RandomViews):
     compare two views, replaces a random share of the features by their means
     and adds normal noise to the others.
 
+    The vectors are `(B, 1, 1, d)` or `(B, d)`, in units of their own.
+
     Args:
-        mean: Number or d numbers, the features' means, divided by 255 as
-            everywhere in the package, so that `ImageData.mean` and a model's
-            `mean` fit. Defaults to `0.0`.
+        mean: Number or d numbers, the features' means, divided by 255 as a
+            model's `mean` is. Defaults to `0.0`.
         std: Positive number or d numbers, the features' standard deviations,
-            likewise. Defaults to `1 / 255`: features that have been
-            standardised.
+            likewise. Defaults to `1 / 255`: standardised features.
         seed: As of `Views`.
         dropout: Float in [0, 1], the share of features that a strong view
             replaces by their means. Defaults to `0.2`.
@@ -86,18 +86,14 @@ class FeatureViews(RandomViews):
     def _checked(self, images):
         images = keras.ops.convert_to_tensor(images)
         shape = tuple(images.shape)
-        if len(shape) not in (2, 4) or set(shape[1:-1]) - {1} or not shape[-1]:
+        known = {np.size(self.mean), np.size(self.std)} - {1}
+        is_vector = len(shape) in (2, 4) and set(shape[1:-1]) <= {1}
+        if not is_vector or not shape[-1] or known - {shape[-1]}:
             raise DataError(
-                "FeatureViews: feature vectors are expected in the shape "
-                f"(batch, 1, 1, features). Received: shape={shape}"
+                "FeatureViews: vectors are expected in the shape (batch, 1, 1, "
+                "features), of as many features as `mean` and `std`, "
+                f"{known or 'any'}. Received: shape={shape}"
             )
-        for name in ("mean", "std"):
-            size = np.size(getattr(self, name))
-            if size not in (1, shape[-1]):
-                raise DataError(
-                    f"FeatureViews: `{name}` is of {size} features, and the "
-                    f"vectors have {shape[-1]}. Received: shape={shape}"
-                )
         return keras.ops.cast(images, "float32")
 
 

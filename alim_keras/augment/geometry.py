@@ -24,10 +24,10 @@ _RATIO = (3 / 4, 4 / 3)
 def random_boxes(draws, size, scale):
     """RandomResizedCrop of torchvision of draws `(B, CROP_DRAWS)` in [0, 1).
 
-    Ten candidates (area uniform in `scale`, width over height log-uniform from
-    3/4 to 4/3, sides rounded) are drawn at once; the first that fits into the
-    image is taken, else the largest centred crop with an allowed ratio.
-    Returns left, top, width and height, whole float32 numbers `(B, 4)`.
+    Of ten candidates (area uniform in `scale`, width over height log-uniform
+    from 3/4 to 4/3, sides rounded) the first that fits is taken, else the
+    largest centred crop with an allowed ratio. Returns left, top, width and
+    height, whole float32 numbers `(B, 4)`.
     """
     ops = keras.ops
     height, width = size
@@ -67,10 +67,7 @@ def compose(outer, inner):
 
 
 def mapped(matrix, size):
-    """Where maps `(B, 3, 3)` send the pixels of a view, x and y `(B, H, W)`.
-
-    The third result says which of them stay within the frame.
-    """
+    """Returns x and y `(B, H, W)` of pixels, and which stay in the frame."""
     x, y = centres(size)
     numbers = keras.ops.reshape(keras.ops.cast(matrix, "float32"), (-1, 9))
     a, b, c, d, e, f, *_ = map(
@@ -93,10 +90,8 @@ def resample(
     """Crops, resizes, mirrors and maps images in one bilinear resampling.
 
     The crop is resized to `image_size`, mirrored where `flip` says so, then
-    mapped by `matrix`, as if these were three steps; but each pixel of the
-    result is interpolated once, from the given pixels. The crop never looks
-    beyond its border. There is no antialiasing. Without any change the result
-    equals the input.
+    mapped by `matrix`. It never looks beyond its border. There is no
+    antialiasing. Without any change the result equals the input.
 
     Args:
         images: Tensor `(B, h, w, C)`, any dtype, values in [0, 255].
@@ -174,8 +169,8 @@ def _resample_points(images, column, row, x_share, y_share, inside, outside):
     number = ops.cast(row * width + column, backend.INTEGER)
     start = ops.cast(ops.arange(batch), backend.INTEGER) * (height * width)
     number = number + ops.reshape(start, (-1, 1, 1))
-    # What lies outside the frame is taken from behind the pixels. There may
-    # be no next row or column, but then its share is 0.
+    # What lies outside the frame is taken from behind the pixels, and so is a
+    # next row or column that is not there: its share is 0.
     number = ops.where(inside, number, batch * height * width)
     number = ops.reshape(number, (-1,))
     values = ops.reshape(images, (-1,))

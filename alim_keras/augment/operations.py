@@ -1,7 +1,6 @@
-"""The fourteen operations of the strong view, and its cutout.
+"""The fourteen operations of RandAugment, and Cutout.
 
-The five geometric ones become one affine map. A step does to the whole batch
-what is cheap, and the rest to the examples that drew it.
+A step does to the whole batch what is cheap, the rest to those that drew it.
 
 Reference:
 - [Cubuk et al., 2019](https://arxiv.org/abs/1909.13719)
@@ -17,9 +16,9 @@ from alim_keras import backend
 from alim_keras.augment import geometry
 from alim_keras.augment import pixels
 
-# The range of each operation's value in a strong view: an angle in radians, a
-# share of the size, how far a blend's factor is below 1, the bits that
-# Posterize keeps beyond four, the level from which Solarize inverts.
+# Each operation's value in a strong view, lowest and highest: an angle in
+# radians; a share of the size; 1 less the factor of a blend; the bits that
+# Posterize keeps beyond four; the level from which Solarize inverts.
 _TURN = math.radians(30.0)
 RANGES = {
     "AutoContrast": (0.0, 0.0),
@@ -161,13 +160,13 @@ def _change_detail(planes, numbers):
 def where_needed(planes, needed, numbers, change):
     """Changes the examples `needed` `(B,)`, in as many blocks as they fill.
 
-    A block is an eighth of the batch, so that shapes are static, as XLA wants
-    them. `change` takes the planes of some examples and their rows of
-    `numbers` `(B, n)`; it leaves those as they are that are not `needed`.
+    `change` takes the planes of some examples and their rows of `numbers`
+    `(B, ...)`; it leaves those as they are that are not `needed`.
     """
     ops = keras.ops
     channels, _, height, width = planes.shape
     batch = ops.shape(planes)[1]
+    # Blocks of one size, as XLA wants them.
     larger = ops.maximum if ops.is_tensor(batch) else max
     block = larger(batch // 8, 16)
     count = ops.sum(ops.cast(needed, "int32"))
@@ -194,12 +193,10 @@ def where_needed(planes, needed, numbers, change):
 
 
 def cutout_planes(planes, draws, largest):
-    """Paints a square over each example.
+    """Paints a square over each example, of a side up to `largest` widths.
 
-    The side is uniform up to `largest` of the width, the centre over the
-    image. The left and top edges are moved into the image before the others
-    are measured from them; the last row and column are painted too. One
-    channel gets the mean of the colour.
+    The left and top edges are moved into the image before the others are
+    measured from them; the last row and column are painted too.
     """
     ops = keras.ops
     channels, _, height, width = planes.shape

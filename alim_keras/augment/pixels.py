@@ -1,10 +1,8 @@
 """The arithmetic of the pixel operations, on colour planes.
 
-Inside this package a batch of images is kept as planes `(C, B, H, W)`: then
-the luminance is a sum of whole planes and a number per example is a plain
-broadcast, two to four times faster on a CPU than the channels-last layout.
-All values are float32 in [0, 255]. The operations follow `PIL.ImageOps`,
-`PIL.ImageEnhance` and torchvision, without rounding to 8 bits in between.
+Inside this package a batch of images is kept as planes `(C, B, H, W)`, float32
+in [0, 255], two to four times faster on a CPU than channels last. The
+operations follow PIL and torchvision, without rounding to 8 bits in between.
 """
 
 import itertools
@@ -17,12 +15,11 @@ from alim_keras import backend
 # ITU-R 601 luma, the weights of PIL's conversion to "L".
 LUMA = (0.299, 0.587, 0.114)
 
-# Colour jitter: one number decides whether, one in which order, four by how
-# much.
+# Colour jitter: one number decides whether, one in which order, four how much.
 JITTER_DRAWS = 6
 _CONTRAST, _SATURATION, _HUE = 1, 2, 3
-# How many views it changes; how far the factors of the first three are from 1,
-# and a hue from its place, in turns.
+# The share of views that it changes; the largest distance of a factor from 1,
+# and that of a hue from its place, in turns.
 _SHARE, _FARTHEST, _TURN = 0.8, 0.4, 0.1
 
 
@@ -63,10 +60,7 @@ def luminance(planes):
 
 
 def smoothing(planes):
-    """Returns what PIL's SMOOTH filter adds to every pixel, times 13.
-
-    PIL leaves the outermost pixels as they are.
-    """
+    """Returns what PIL's SMOOTH adds to inner pixels, times 13."""
     height, width = planes.shape[2:]
     if height < 3 or width < 3:
         return keras.ops.zeros_like(planes)
@@ -81,8 +75,7 @@ def stretch(planes):
     ops = keras.ops
     low = ops.min(planes, axis=(2, 3), keepdims=True)
     high = ops.max(planes, axis=(2, 3), keepdims=True)
-    # Less than one 8-bit level apart is one level, and PIL leaves it alone.
-    # Without the limit, rounding noise would become full contrast.
+    # PIL leaves one level alone; else rounding noise became full contrast.
     flat = high - low < 1.0
     scale = ops.where(flat, 1.0, 255.0 / ops.maximum(high - low, 1.0))
     return scale, ops.where(flat, 0.0, -low * scale)
@@ -135,17 +128,13 @@ def look_up(pixels, table):
 def equalize_table(pixels):
     """PIL's equalising table of levels, float32 `(C, B, 256)`."""
     ops = keras.ops
-    identity = ops.arange(256, dtype="float32")
-    channels, _, height, width = pixels.shape
-    if height * width < 256:
-        # Fewer than 255 pixels below the brightest level: `step` would be 0.
-        return ops.broadcast_to(identity, (*ops.shape(pixels)[:2], 256))
     cells, tables = _cells(pixels)
     cells = ops.reshape(cells, (-1,))
     counts = ops.segment_sum(
         ops.ones_like(cells), cells, num_segments=256 * tables
     )
-    counts = ops.cast(ops.reshape(counts, (channels, -1, 256)), "float32")
+    counts = ops.reshape(counts, (pixels.shape[0], -1, 256))
+    counts = ops.cast(counts, "float32")
     below = ops.cumsum(counts, axis=-1) - counts
     # All pixels but those of the brightest level that occurs.
     most = ops.max(ops.where(counts > 0, below, 0.0), axis=-1, keepdims=True)
@@ -153,14 +142,15 @@ def equalize_table(pixels):
     step = ops.floor((most + 0.5) * (1.0 / 255.0))
     start = ops.floor(step * 0.5)
     table = ops.floor((below + start + 0.5) / ops.maximum(step, 1.0))
+    identity = ops.arange(256, dtype="float32")
     return ops.where(step > 0, ops.minimum(table, 255.0), identity)
 
 
 def jitter(planes, draws):
-    """Changes brightness, contrast, saturation and hue in a random order.
+    """The ColorJitter of torchvision, in an order of its own for each example.
 
-    torchvision's ColorJitter, with an order of its own for each example and
-    draws `(B, JITTER_DRAWS)` in [0, 1). Grey images have no saturation or hue.
+    Draws `(B, JITTER_DRAWS)` are in [0, 1). Grey images have no saturation or
+    hue.
     """
     ops = keras.ops
     colored = planes.shape[0] == 3

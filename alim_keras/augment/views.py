@@ -29,22 +29,6 @@ def number(default, **limits):
     return dataclasses.field(default=default, metadata=limits)
 
 
-def make_views(views, names, draw):
-    """Returns the named views of a batch, a dict.
-
-    Args:
-        views: A `Views` or another with methods `weak` and `strong`.
-        names: Names such as `"weak"`, `"strong"`, `"strong2"`: the kind, and
-            any number that tells it from others of its kind. The name is the
-            stream of its random numbers.
-        draw: Triple: images, epoch and index, as for `Views.weak`.
-    """
-    return {
-        name: getattr(views, name.rstrip("0123456789"))(*draw, stream=name)
-        for name in names
-    }
-
-
 @dataclasses.dataclass(eq=False)
 class RandomViews:
     """Base class of weak and strong random views.

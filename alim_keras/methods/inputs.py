@@ -7,7 +7,6 @@ import keras
 import numpy as np
 
 from alim_keras import backend
-from alim_keras.augment import make_views
 from alim_keras.errors import ConfigError
 from alim_keras.errors import check_pixels
 from alim_keras.networks import CrossFittedHeads
@@ -35,8 +34,11 @@ def make_batch(model, x, y, sample_weight):
     if names[0] in x:
         views = {name: x[name] for name in names}
     elif model.views is not None:
-        draw = (x["image"], model.epoch, x["index"])
-        views = make_views(model.views, names, draw)
+        views = {}
+        for name in names:
+            # "strong2" is another of the kind "strong".
+            view = getattr(model.views, name.rstrip("0123456789"))
+            views[name] = view(x["image"], model.epoch, x["index"], stream=name)
     else:
         views = {name: x["image"] for name in names}
     return Batch(

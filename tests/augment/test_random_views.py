@@ -6,6 +6,7 @@ import math
 import keras
 import numpy as np
 import pytest
+import tiny
 from references_augment import random_images
 from references_augment import smooth_images
 from references_augment import to_numpy
@@ -14,9 +15,9 @@ from alim_keras import backend
 from alim_keras.augment import AutoAugmentViews
 from alim_keras.augment import FeatureViews
 from alim_keras.augment import Views
-from alim_keras.augment import make_views
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.methods.inputs import make_batch
 
 RNG = np.random.default_rng(1)
 
@@ -161,13 +162,18 @@ def test_epoch_may_be_any_integer(make):
 
 
 def test_views_are_made_by_name():
-    views, index = Views(seed=2), np.arange(3)
-    images = random_images(3, 8, 8, 1)
-    result = make_views(views, ["weak", "weak2", "strong"], (images, 1, index))
+    model = tiny.plain(views=Views(seed=2))
+    model.view_names = ("weak", "weak2", "strong")
+    x, y = tiny.batch(3)
+    result = make_batch(model, x, y, None).views
     assert list(result) == ["weak", "weak2", "strong"]
-    second = views.weak(images, 1, index, stream="weak2")
+    first, second = (
+        model.prepare(model.views.weak(x["image"], 0, x["index"], stream=name))
+        for name in ("weak", "weak2")
+    )
+    np.testing.assert_array_equal(result["weak"], first)
     np.testing.assert_array_equal(result["weak2"], second)
-    assert (abs(to_numpy(result["weak"]) - to_numpy(second)) > 1).any()
+    assert (abs(to_numpy(first) - to_numpy(second)) > 0.01).any()
 
 
 SIZE_AND_SEED = {"image_size": (24, 20), "seed": 7}
