@@ -185,7 +185,7 @@ def apply_policy(planes, draws):
     """
     ops = keras.ops
     number = ops.floor(draws[:, 0] * float(len(SUB_POLICIES)))
-    rows = backend.take_rows(
+    rows = backend.gather_rows(
         ops.convert_to_tensor(_TABLE), ops.cast(number, "int32")
     )
     kind, probability, value, swing = ops.unstack(rows, axis=2)

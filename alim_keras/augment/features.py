@@ -8,8 +8,8 @@ import numpy as np
 
 from alim_keras.augment.views import RandomViews
 from alim_keras.augment.views import number
-from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
+from alim_keras.errors import check_number
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -55,19 +55,11 @@ class FeatureViews(RandomViews):
 
     def __post_init__(self):
         super().__post_init__()
-        self.mean = np.asarray(self.mean, float).tolist()
-        self.std = np.asarray(self.std, float).tolist()
-        if not (
-            np.all(np.isfinite(self.mean))
-            and np.all(np.isfinite(self.std))
-            and np.all(np.asarray(self.std) > 0)
-            and {np.ndim(self.mean), np.ndim(self.std)} <= {0, 1}
-        ):
-            raise ConfigError(
-                "Arguments `mean` and `std` must be numbers, one or one for "
-                "each feature, finite, and `std` positive. Received: "
-                f"mean={self.mean}, std={self.std}"
-            )
+        for name, low in (("mean", -math.inf), ("std", 0.0)):
+            value = np.asarray(getattr(self, name), float).tolist()
+            setattr(self, name, value)
+            each = value if isinstance(value, list) else [value]
+            check_number(name, each, low, low_open=True, count=len(each))
 
     def make_weak(self, features, draw):
         return features

@@ -179,7 +179,7 @@ def _resample_points(images, column, row, x_share, y_share, inside, outside):
 
     def corner(offset):
         rows = ops.reshape(values[offset * channels :], (-1, channels))
-        picked = backend.take_rows(rows, number)
+        picked = backend.gather_rows(rows, number)
         return pixels.to_planes(
             ops.reshape(picked, (-1, *inside.shape[1:], channels))
         )
@@ -199,7 +199,7 @@ def take_lines(planes, lines):
     first = ops.cast(ops.arange(channels * batch), backend.INTEGER) * old
     lines = ops.cast(lines, backend.INTEGER)
     rows = ops.reshape(first, (channels, -1, 1)) + lines
-    return backend.take_rows(ops.reshape(planes, (-1, other)), rows)
+    return backend.gather_rows(ops.reshape(planes, (-1, other)), rows)
 
 
 def _between(first, second, share):

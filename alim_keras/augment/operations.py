@@ -50,7 +50,7 @@ def values_at(operations, draws):
     """Returns the values of operations, at draws in [0, 1) of their ranges."""
     ops = keras.ops
     ranges = ops.convert_to_tensor(list(RANGES.values()), "float32")
-    low, high = ops.unstack(backend.take_rows(ranges, operations), axis=-1)
+    low, high = ops.unstack(backend.gather_rows(ranges, operations), axis=-1)
     return low + (high - low) * draws
 
 
@@ -143,7 +143,7 @@ def _change_detail(planes, numbers):
     # Powers of two by name: `power` is not exact on every device.
     steps = ops.convert_to_tensor([16.0, 8.0, 4.0, 2.0, 1.0])
     bits = ops.cast(ops.clip(value, 0.0, 4.0), "int32")
-    step = backend.take_rows(steps, bits)
+    step = backend.gather_rows(steps, bits)
     equalized = pixels.equalize_table(levels)
     posterized = ops.floor(level / step) * step
     table = ops.where(level < value, level, 255.0 - level)
@@ -176,11 +176,11 @@ def where_needed(planes, needed, numbers, change):
     def body(start, flat):
         # Past the end the last example comes again, with the same result.
         place = start + ops.arange(block, dtype="int32")
-        rows = backend.take_rows(order, ops.minimum(place, batch - 1))
+        rows = backend.gather_rows(order, ops.minimum(place, batch - 1))
         cells = ops.reshape(first + rows, (-1,))
-        part = backend.take_rows(flat, cells)
+        part = backend.gather_rows(flat, cells)
         part = ops.reshape(part, (channels, -1, height, width))
-        part = change(part, backend.take_rows(numbers, rows))
+        part = change(part, backend.gather_rows(numbers, rows))
         part = ops.reshape(part, (-1, height * width))
         flat = ops.scatter_update(flat, ops.expand_dims(cells, 1), part)
         return start + block, flat

@@ -121,7 +121,7 @@ def look_up(pixels, table):
     ops = keras.ops
     channels, _, height, width = pixels.shape
     cells, _ = _cells(pixels)
-    values = backend.take_rows(ops.reshape(table, (-1,)), cells)
+    values = backend.gather_rows(ops.reshape(table, (-1,)), cells)
     return ops.reshape(values, (channels, -1, height, width))
 
 
@@ -160,7 +160,7 @@ def jitter(planes, draws):
     changes = low + width * draws[:, 2 : 2 + _HUE] - 1.0
     changes = ops.expand_dims(changes * ops.expand_dims(chosen, 1), 1)
     blends = ops.convert_to_tensor(_blend_orders(colored))
-    changes = backend.take_rows(blends, order) * changes
+    changes = backend.gather_rows(blends, order) * changes
 
     def blend(planes, place):
         # Towards black, the mean grey, or the grey image.

@@ -5,12 +5,10 @@ import dataclasses
 import keras
 
 from alim_keras import draws
+from alim_keras import errors
 from alim_keras.augment import geometry
 from alim_keras.augment import operations
 from alim_keras.augment import pixels
-from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
-from alim_keras.errors import check_number
 
 # The places of a view's random numbers. Switching a part off leaves the
 # numbers of the others alone.
@@ -47,7 +45,7 @@ class RandomViews:
         for field in dataclasses.fields(self):
             if field.metadata:
                 value = getattr(self, field.name)
-                value = check_number(field.name, value, **field.metadata)
+                value = errors.check_number(field.name, value, **field.metadata)
                 setattr(self, field.name, value)
 
     def weak(self, images, epoch, index, stream="weak"):
@@ -86,7 +84,7 @@ class RandomViews:
         images = keras.ops.convert_to_tensor(images)
         shape = tuple(images.shape)
         if len(shape) != 4 or shape[3] not in (1, 3) or None in shape[1:]:
-            raise DataError(
+            raise errors.DataError(
                 f"{type(self).__name__}: `images` is expected to have the "
                 "shape (batch, height, width, channels) with known height and "
                 "width and 1 or 3 channels, channels last. Received: "
@@ -162,7 +160,7 @@ class Views(RandomViews):
     def __post_init__(self):
         super().__post_init__()
         if self.crop_scale and self.crop_scale[0] > self.crop_scale[1]:
-            raise ConfigError(
+            raise errors.ConfigError(
                 "Argument `crop_scale` must be (lowest, highest). "
                 f"Received: crop_scale={self.crop_scale}"
             )

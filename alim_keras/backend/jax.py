@@ -24,9 +24,6 @@ from alim_keras.errors import EnvironmentLacksError
 
 # JAX has no 64-bit integers unless it is told to.
 INTEGER = "int32"
-_EXAMPLE = (
-    "JAX_COORDINATOR_ADDRESS=host0:12345 JAX_NUM_PROCESSES=2 JAX_PROCESS_ID=0"
-)
 # Seconds until a process that is silent, but not known to be gone, is lost.
 _SILENCE = 20
 # Words in the errors that are raised when another process is gone.
@@ -61,13 +58,11 @@ class Devices:
 
         return jax.tree.map(place, state)
 
-    def cut(self, batch, is_share=False):
+    def cut(self, batch, shares):
         """Returns a batch with its rows cut over the devices.
 
-        `is_share`: each process has rows of its own, in the order of the
-        processes; else each has the whole batch.
+        A process has one of the `shares` of its rows, in the processes' order.
         """
-        shares = jax.process_count() if is_share else 1
 
         def place(leaf):
             # What is not even, each device computes whole: correct, but slow.
@@ -96,7 +91,7 @@ class Trainer(Phases):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._devices, self._is_share = Devices.of_workers, False
+        self._devices = Devices.of_workers
         distribution = keras.distribution.distribution()
         if distribution is not None:
             self._devices = Devices(distribution.device_mesh.backend_mesh)
@@ -139,13 +134,14 @@ class Trainer(Phases):
     def fit(self, x=None, *args, **kwargs):
         if jax.process_count() > 1 and self._devices is not None:
             self._check_workers(x)
-        with self._running(), watching_workers():
+        with self._running():
             return super().fit(x, *args, **kwargs)
 
     def make_train_function(self, force=False):
         if force or self.train_function is None:
             super().make_train_function(force)
-            self.train_function = self._placed(self.train_function, True)
+            shares = jax.process_count()
+            self.train_function = self._placed(self.train_function, shares)
 
     def make_test_function(self, force=False):
         if force or self.test_function is None:
@@ -166,38 +162,39 @@ class Trainer(Phases):
             for v in self.variables + optimizer + self.metrics_variables:
                 v.assign(v.value.addressable_data(0))
 
-    def _placed(self, function, is_training=False):
+    def _placed(self, function, shares=1):
         """Returns a step's function that places its state and its batches."""
         devices = self._devices
         if devices is None:
             return function
 
         def run(state, iterator):
-            is_share = is_training and self._is_share
-            batches = (devices.cut(batch, is_share) for batch in iterator)
+            batches = (devices.cut(batch, shares) for batch in iterator)
             return function(devices.spread(state), batches)
 
         return run
 
     @contextlib.contextmanager
     def _running(self):
-        """Keeps Keras from placing the batches of this model."""
+        """Keeps Keras from placing the batches; ends with a lost worker."""
         distribution = keras.distribution.distribution()
         keras.distribution.set_distribution(None)
         try:
             yield
+        except BaseException as error:
+            if jax.process_count() > 1:
+                _end_alone(error)
+            raise
         finally:
             keras.distribution.set_distribution(distribution)
 
     def _check_workers(self, data):
         """Raises unless this process's data and initial weights fit."""
-        here = jax.process_index(), jax.process_count()
-        share = getattr(data, "share", (0, 1))
-        self._is_share = share != (0, 1)
-        if self._is_share and share != here:
+        share = getattr(data, "share", None)
+        if share != process():
             raise ConfigError(
-                f"This process trains on part {here[0]} of {here[1]} of each "
-                f"batch. Received: train_dataset(..., shard={share})"
+                "A process trains on its part of each batch: train_dataset("
+                f"..., shard={process()}). Received: shard={share}"
             )
         digests = [zlib.crc32(v.numpy()) >> 1 for v in self.trainable_variables]
         if np.ptp(gather_processes(digests), axis=0).any():
@@ -230,11 +227,6 @@ def first_row(size):
     return 0
 
 
-def check_shares(x, even):
-    """Returns `x`."""
-    return x
-
-
 # Worker processes.
 
 
@@ -264,7 +256,8 @@ def join_workers():
     except (ValueError, TypeError, IndexError) as error:
         raise EnvironmentLacksError(
             "--distribute=multi_worker needs to know the workers: set, in "
-            f"every process, for example {_EXAMPLE}. (JAX: {error})"
+            "every process, for example JAX_COORDINATOR_ADDRESS=host0:12345 "
+            f"JAX_NUM_PROCESSES=2 JAX_PROCESS_ID=0. (JAX: {error})"
         ) from error
     except jax.errors.JaxRuntimeError as error:
         raise EnvironmentLacksError(
@@ -290,31 +283,24 @@ def gather_processes(values):
     return multihost_utils.process_allgather(values, tiled=True)
 
 
-@contextlib.contextmanager
-def watching_workers():
-    """Turns an error of JAX about a lost worker into one line.
+def _end_alone(error):
+    """Makes this process end at once; raises if another one was lost.
 
-    A process that fails ends at once: JAX would wait for the others, and they
-    for it. Where the first worker is gone JAX itself aborts the others.
+    JAX would wait for the others, and they for this one. Where the first
+    worker is gone JAX itself aborts the others.
     """
-    number, count = process()
-    try:
-        yield
-    except BaseException as error:
-        if count == 1:
-            raise
-        is_interrupt = isinstance(error, KeyboardInterrupt)
-        code = getattr(error, "exit_code", 130 if is_interrupt else 1)
-        is_lost = _is_loss(error)
-        atexit.register(
-            _leave, EnvironmentLacksError.exit_code if is_lost else code
-        )
-        if not is_lost:
-            raise
+    is_interrupt = isinstance(error, KeyboardInterrupt)
+    code = getattr(error, "exit_code", 130 if is_interrupt else 1)
+    is_lost = _is_loss(error)
+    atexit.register(
+        _leave, EnvironmentLacksError.exit_code if is_lost else code
+    )
+    if is_lost:
         raise EnvironmentLacksError(
-            f"Worker {number} of {count} lost another worker, which ended, was "
-            "killed or cannot be reached; see its own output. The same "
-            "command, on all workers, continues from the last finished epoch."
+            f"Worker {jax.process_index()} of {jax.process_count()} lost "
+            "another worker, which ended, was killed or cannot be reached; "
+            "see its own output. The same command, on all workers, continues "
+            "from the last finished epoch."
         ) from error
 
 
@@ -337,14 +323,9 @@ def _leave(code):
 # Operations.
 
 
-def gather_rows(variable, index):
-    """Returns `variable[index]`."""
-    return keras.ops.take(variable, index, axis=0)
-
-
-def take_rows(x, index):
-    """Returns `x[index]`, for indices from 0 to `len(x) - 1`."""
-    return jax.numpy.take(x, index, axis=0, mode="clip")
+def gather_rows(x, index):
+    """Returns `x[index]` of a tensor or a Keras variable."""
+    return keras.ops.take(x, index, axis=0)
 
 
 def scatter_rows(variable, index, rows):
@@ -372,10 +353,7 @@ def compiled(function, variables=(), jit_compile=True):
         with keras.StatelessScope(state_mapping=mapping):
             return function(*arguments)
 
-    def call(*arguments):
-        return run([v.value for v in variables], arguments)
-
-    return call
+    return lambda *arguments: run([v.value for v in variables], arguments)
 
 
 # Devices.

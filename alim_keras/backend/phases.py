@@ -53,7 +53,7 @@ class Phases:
 
     def regularisation(self):
         """Returns coupled weight decay plus the layers' own losses."""
-        total = sum(self.losses) if self.losses else 0.0
+        total = sum(self.losses)
         if self.weight_decay:
             squares = sum(
                 keras.ops.sum(keras.ops.square(weight))

@@ -9,20 +9,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from alim_keras import errors
 from alim_keras.backend.phases import Phases
-from alim_keras.errors import CheckpointError
-from alim_keras.errors import ConfigError
-from alim_keras.errors import EnvironmentLacksError
-from alim_keras.errors import original
 
 # The dtype of labels and indices in weights and in the step: TensorFlow keeps
 # int32 tensors in host memory even when it has a GPU.
 INTEGER = "int64"
-_BAD_SHARES = (
-    "The replicas hold unequal shares of a batch, or odd ones, which mixup "
-    "cannot pair as one device would. Use a batch size that is a multiple of "
-    "twice the number of replicas, and drop the last, incomplete batch."
-)
 
 
 class Trainer(Phases):
@@ -30,6 +22,7 @@ class Trainer(Phases):
 
     def train_step(self, data):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        x = _check_shares(x, even=bool(self.mixup_weight))
         with tf.GradientTape() as tape:
             loss, probabilities, batch = self.training_loss(x, y, sample_weight)
             loss = loss + self.regularisation() / num_replicas()
@@ -39,9 +32,7 @@ class Trainer(Phases):
             zip(tape.gradient(loss, weights), weights)
         )
         self.after_step(batch)
-        return self.compute_metrics(
-            x, y, probabilities, sample_weight=sample_weight
-        )
+        return self.compute_metrics(x, y, probabilities, sample_weight)
 
     def fit(self, *args, **kwargs):
         replicas = self.distribute_strategy.num_replicas_in_sync
@@ -65,9 +56,7 @@ class Trainer(Phases):
         try:
             yield
         except tf.errors.OpError as error:
-            if _BAD_SHARES in str(error):
-                raise ValueError(_BAD_SHARES) from error
-            quoted = original(error)
+            quoted = errors.original(error)
             if quoted is None:
                 raise
             raise quoted from error
@@ -84,11 +73,10 @@ class Trainer(Phases):
 
 
 def _context():
-    # That of a step that several replicas share, or None.
+    """Returns that of a step which several replicas share, or None."""
     context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return None
-    return context
+    is_shared = context is not None and context.num_replicas_in_sync > 1
+    return context if is_shared else None
 
 
 def num_replicas():
@@ -103,10 +91,9 @@ def all_gather(*tensors):
     replicas assign the same value and none drifts away.
     """
     context = _context()
-    tensors = list(tensors)
     if context is not None:
         tensors = [context.all_gather(tensor, axis=0) for tensor in tensors]
-    return tensors[0] if len(tensors) == 1 else tensors
+    return tensors[0] if len(tensors) == 1 else list(tensors)
 
 
 def first_row(size):
@@ -115,41 +102,44 @@ def first_row(size):
     return 0 if context is None else context.replica_id_in_sync_group * size
 
 
-def check_shares(x, even):
+def _check_shares(x, even):
     """Raises when replicas hold unequal shares of a batch, or odd ones.
 
-    Returns `x`, this replica's dict of tensors, to go on with: what is made of
-    it waits for the check. `even` says whether odd shares are refused.
+    Returns this replica's tensors `x`: what is made of them waits for the
+    check. `even` says whether odd shares are refused.
     """
     context = _context()
     if context is None:
         return x
-    sizes = context.all_gather(tf.shape(x["index"])[:1], axis=0)
+    error = errors.ConfigError(
+        "The replicas hold unequal shares of a batch, or odd ones, which mixup "
+        "cannot pair as one device would. Use a batch size that is a multiple "
+        "of twice the number of replicas, and drop the last, incomplete batch."
+    )
+    errors.remember(error)
+    size = tf.shape(tf.nest.flatten(x)[0])[:1]
+    sizes = context.all_gather(size, axis=0)
     good = tf.reduce_all(sizes == sizes[0])
     if even:
         good = tf.logical_and(good, sizes[0] % 2 == 0)
-    check = tf.debugging.Assert(good, [_BAD_SHARES], summarize=1)
-    with tf.control_dependencies([check] if check is not None else []):
+    check = tf.debugging.Assert(good, [str(error)], summarize=1)
+    with tf.control_dependencies([check]):
         return tf.nest.map_structure(tf.identity, x)
 
 
 # Operations.
 
 
-def gather_rows(variable, index):
-    """Returns `variable[index]`, in O(rows)."""
-    # Any other read of a variable that was scattered to copies all of it.
-    variable = variable.value
-    if isinstance(variable, tf.distribute.DistributedValues):
+def gather_rows(x, index):
+    """Returns `x[index]` of a tensor or a Keras variable, in O(rows)."""
+    if isinstance(x, keras.Variable):
+        # Any other read of one that was scattered to copies all of it.
+        x = x.value
+    if isinstance(x, tf.distribute.DistributedValues):
         context = tf.distribute.get_replica_context()
         replica = context.replica_id_in_sync_group if context else 0
-        variable = variable.values[int(tf.get_static_value(replica))]
-    return tf.gather(variable, index)
-
-
-def take_rows(x, index):
-    """Returns `x[index]` of a tensor, for indices from 0 to `len(x) - 1`."""
-    # `keras.ops.take` looks for negative ones first, which takes as long.
+        x = x.values[int(tf.get_static_value(replica))]
+    # `keras.ops.take` looks for negative indices first, which takes as long.
     return tf.gather(x, index)
 
 
@@ -204,7 +194,7 @@ def make_strategy(name, replicas=None):
     if name == "none":
         return contextlib.nullcontext(), 1
     if name == "multi_worker":
-        raise EnvironmentLacksError(
+        raise errors.EnvironmentLacksError(
             "--distribute=multi_worker runs on JAX: add --backend=jax (python "
             "-m pip install jax). On TensorFlow --distribute=mirrored uses "
             "all GPUs of a machine."
@@ -220,7 +210,7 @@ def make_strategy(name, replicas=None):
             )
     devices = [d.name for d in tf.config.list_logical_devices(kind)]
     if replicas and replicas > len(devices):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"--distribute=mirrored found {len(devices)} {kind} device(s). "
             f"Ask for at most that many. Received: replicas={replicas}"
         )
@@ -256,9 +246,8 @@ def gpu_names():
     return [gpu.name for gpu in tf.config.list_physical_devices("GPU")]
 
 
-def set_random_seed(seed):
-    """Seeds Python, numpy and TensorFlow: a model's initial weights."""
-    keras.utils.set_random_seed(seed)
+# Seeds a model's initial weights.
+set_random_seed = keras.utils.set_random_seed
 
 
 # The classifier as a SavedModel.
@@ -321,7 +310,7 @@ def load_served_model(path):
     """
     served = tf.saved_model.load(path)
     if not (hasattr(served, "serve") and hasattr(served, "input_shape")):
-        raise CheckpointError(
+        raise errors.CheckpointError(
             f"The SavedModel in {path} is not one that this version of "
             "alim_keras exports. Write it again from its run: python -m "
             "alim_keras.export RUN_FOLDER"

@@ -30,7 +30,6 @@ def make_batch(model, x, y, sample_weight):
     """Checks a training batch and makes its views, unless it has them."""
     names = model.view_names
     check_batch(x, y, model.num_classes, names)
-    x = backend.check_shares(x, even=bool(model.mixup_weight))
     if names[0] in x:
         views = {name: x[name] for name in names}
     elif model.views is not None:

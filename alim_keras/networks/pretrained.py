@@ -12,24 +12,18 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
+from alim_keras import errors
 from alim_keras import files
-from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
-from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import did_you_mean
 from alim_keras.errors import one_line
-from alim_keras.networks.cifar import cifar_resnet18
-from alim_keras.networks.cifar import cifar_wide_resnet34_10
-from alim_keras.networks.small import SIDE
-from alim_keras.networks.small import image_statistics
-from alim_keras.networks.small import mlp
-from alim_keras.networks.small import small_cnn
+from alim_keras.networks import cifar
+from alim_keras.networks import small
 
 NETWORKS = {
-    "cifar_resnet18": cifar_resnet18,
-    "cifar_wide_resnet34_10": cifar_wide_resnet34_10,
-    "mlp": mlp,
-    "small_cnn": small_cnn,
+    "cifar_resnet18": cifar.cifar_resnet18,
+    "cifar_wide_resnet34_10": cifar.cifar_wide_resnet34_10,
+    "mlp": small.mlp,
+    "small_cnn": small.small_cnn,
 }
 # The default of --network=auto, and how its file is called by Keras.
 _DEFAULT, _DEFAULT_FILE = "EfficientNetV2B0", "efficientnetv2-b0_notop.h5"
@@ -109,7 +103,7 @@ def find(name=None, weights=None, image_size=None):
     is_file = name.endswith(".keras")
     is_preset = name.startswith("hub:")
     if (is_file or is_preset) and weights is not None:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"{name} brings its weights; leave --weights out. Received: "
             f"weights={weights}"
         )
@@ -117,9 +111,9 @@ def find(name=None, weights=None, image_size=None):
         return _of_file(name, image_size)
     if is_preset:
         return _of_hub(name, image_size)
-    if name == image_statistics.__name__ and weights is None:
-        size = image_size or SIDE
-        return Backbone(name, size, lambda _: image_statistics(size))
+    if name == "image_statistics" and weights is None:
+        size = image_size or small.SIDE
+        return Backbone(name, size, lambda _: small.image_statistics(size))
     if name in NETWORKS:
         return None
     _maker(name)
@@ -143,23 +137,23 @@ def _of_file(path, image_size):
         shape = layers[0]["config"]["batch_shape"]
         _, height, width, channels = shape
     except FileNotFoundError:
-        raise DataError(
+        raise errors.DataError(
             f"There is no network in {path}: no such file"
         ) from None
     except Exception as error:  # A damaged file fails as it likes.
-        raise DataError(
+        raise errors.DataError(
             f"{path} is not a network from pixels to features that Keras "
             f"saved ({type(error).__name__}: {one_line(error)}); expected a "
             "functional or sequential model with one input, (None, height, "
             "width, 3)"
         ) from error
     if channels != 3 or height != width:
-        raise DataError(
+        raise errors.DataError(
             f"{path} must take square colour images, (None, size, size, 3). "
             f"Received: input_shape={tuple(shape)}"
         )
     if height and image_size not in (None, height):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"{path} takes images of {height} pixels; leave --image_size out. "
             f"Received: image_size={image_size}"
         )
@@ -171,7 +165,7 @@ def _of_file(path, image_size):
             with keras.name_scope("backbone"):
                 network = keras.saving.load_model(path, compile=False)
         except Exception as error:  # Layers fail as they like.
-            raise DataError(
+            raise errors.DataError(
                 f"{path} cannot be loaded, which is done without running code "
                 f"that it holds: {one_line(error)}"
             ) from error
@@ -182,15 +176,10 @@ def _of_file(path, image_size):
 
 
 def _of_hub(name, image_size):
-    try:
-        import keras_hub
-    except ImportError as error:
-        raise EnvironmentLacksError(
-            f"--network={name} needs the package keras-hub: python -m pip "
-            f"install keras-hub ({one_line(error)})"
-        ) from error
     preset = name.removeprefix("hub:")
     try:
+        import keras_hub
+
         convert = keras_hub.layers.ImageConverter.from_preset(preset)
     except Exception as error:  # It has no classes of its own.
         raise _no_preset(name, error) from error
@@ -213,9 +202,10 @@ def _of_hub(name, image_size):
 
 
 def _no_preset(name, error):
-    return EnvironmentLacksError(
-        f"{name} cannot be had from KerasHub: {one_line(error)}. Without a "
-        "network, give the folder of a preset, --network=hub:FOLDER"
+    return errors.EnvironmentLacksError(
+        f"--network={name} cannot be had: {one_line(error)}. It needs the "
+        "package keras-hub (python -m pip install keras-hub) and, without an "
+        "internet connection, the folder of a preset, --network=hub:FOLDER"
     )
 
 
@@ -226,7 +216,7 @@ def _to_vectors(network, size, name, convert=None):
         outputs = network(inputs if convert is None else convert(inputs))
         rank = len(outputs.shape)
     except Exception as error:  # A network fails as it likes.
-        raise DataError(
+        raise errors.DataError(
             f"{name} does not take images of {size} x {size} pixels: "
             f"{one_line(error)}"
         ) from error
@@ -236,7 +226,7 @@ def _to_vectors(network, size, name, convert=None):
         # The first of a transformer's tokens stands for the whole image.
         outputs = outputs[:, 0]
     if len(outputs.shape) != 2 or outputs.shape[1] is None:
-        raise DataError(
+        raise errors.DataError(
             f"{name} must give one vector of features for each image, (None, "
             "features), or a feature map, (None, height, width, features), "
             f"which is averaged. Received: output_shape={tuple(outputs.shape)}"
@@ -319,14 +309,14 @@ def make_backbone(name, input_shape, width=None, weights=None):
         EnvironmentLacksError: If ImageNet weights cannot be had.
     """
     if weights not in (None, "imagenet") and not os.path.isfile(weights):
-        raise DataError(
+        raise errors.DataError(
             f"There is no file of weights at {weights}. Expected one that "
             f"keras wrote for {name}, or 'imagenet' for keras.applications"
         )
     if name not in NETWORKS:
         return application(name, input_shape, width, weights), False
     if weights == "imagenet":
-        raise ConfigError(
+        raise errors.ConfigError(
             f"There are no ImageNet weights for {name}; use a network of "
             "keras.applications. Received: weights='imagenet'"
         )
@@ -334,7 +324,7 @@ def make_backbone(name, input_shape, width=None, weights=None):
     try:
         backbone = NETWORKS[name](tuple(input_shape), **arguments)
     except ValueError as error:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"{name} cannot be built for images of "
             f"{' x '.join(map(str, input_shape))}: {one_line(error)}; use "
             "larger ones, --image_size, or another network"
@@ -343,7 +333,7 @@ def make_backbone(name, input_shape, width=None, weights=None):
         try:
             backbone.load_weights(weights)
         except (OSError, ValueError) as error:
-            raise DataError(
+            raise errors.DataError(
                 f"The weights in {weights} do not fit {name}: {one_line(error)}"
             ) from error
     return backbone, True
@@ -352,7 +342,7 @@ def make_backbone(name, input_shape, width=None, weights=None):
 def _maker(name):
     makers = dict(inspect.getmembers(keras.applications, inspect.isfunction))
     if name not in makers:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"Unknown network. Expected {', '.join(NETWORKS)} or a class of "
             f"keras.applications.{did_you_mean(name, [*makers, *NETWORKS])} "
             f"Received: network={name}"
@@ -376,11 +366,11 @@ def application(name, input_shape, width=None, weights=None):
     """
     maker = _maker(name)
     if width is not None:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"{name} has a fixed width; leave it out. Received: width={width}"
         )
     if input_shape[-1] != 3:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"{name} takes colour images, (H, W, 3). Received: "
             f"input_shape={tuple(input_shape)}"
         )
@@ -397,7 +387,9 @@ def application(name, input_shape, width=None, weights=None):
         if weights is not None:
             network = maker(weights=weights, pooling="avg", **options)
     except Exception as error:  # Keras wraps what urllib says in Exception.
-        kind = EnvironmentLacksError if weights == "imagenet" else DataError
+        kind = errors.DataError
+        if weights == "imagenet":
+            kind = errors.EnvironmentLacksError
         raise kind(
             f"{name} cannot be made with weights={weights} ({one_line(error)})."
             " Where Keras can download, write a file with keras.applications."
