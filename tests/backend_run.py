@@ -58,7 +58,9 @@ def train(model, epochs, **options):
     alim = alim_keras.callbacks.ALIM(
         noise_rate=0.3, warmup_epochs=1, labels=labels, **options
     )
-    data = tiny.batches(images, candidates, BATCH, seed=3, shard=backend.process())
+    data = tiny.batches(
+        images, candidates, BATCH, seed=3, shard=backend.process()
+    )
     return tiny.fit(model, data, epochs, callbacks=[alim])
 
 

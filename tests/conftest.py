@@ -26,8 +26,6 @@ CORE = (
     "test_ops.py",
     "layers/",
     "augment/test_autoaugment.py",
-    "augment/test_features.py",
-    "augment/test_random_views.py",
     "augment/test_views.py",
     "methods/",
     "callbacks/test_alim.py",

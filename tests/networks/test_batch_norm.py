@@ -12,12 +12,8 @@ def both(shape, **options):
     """The layer and Keras's, with the same weights, none of them neutral."""
     stream = np.random.default_rng(0)
     channels = shape[-1]
-    weights = [
-        stream.uniform(0.5, 1.5, channels),
-        stream.uniform(-0.5, 0.5, channels),
-        stream.uniform(-0.5, 0.5, channels),
-        stream.uniform(0.5, 2.0, channels),
-    ]
+    ranges = (0.5, 1.5), (-0.5, 0.5), (-0.5, 0.5), (0.5, 2.0)
+    weights = [stream.uniform(*ends, channels) for ends in ranges]
     options = {"momentum": 0.9, "epsilon": 1e-5, **options}
     layers = []
     for kind in (networks.BatchNormalization, keras.layers.BatchNormalization):

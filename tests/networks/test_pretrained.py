@@ -41,43 +41,28 @@ def test_preprocessing_is_the_familys(name, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name, options, words",
+    "name, shape, options, words",
     [
-        ("MobileNetV2", {"width": 8}, "fixed width.*width=8"),
-        ("MobileNetV3", {}, "Did you mean MobileNetV.*network=MobileNetV3"),
-        ("small_cn", {}, "Did you mean small_cnn.*network=small_cn"),
-        ("small_cnn", {"weights": "imagenet"}, "no ImageNet weights"),
+        ("MobileNetV2", (32, 32, 3), {"width": 8}, "fixed width.*width=8"),
+        ("MobileNetV3", (32, 32, 3), {}, "mean MobileNetV.*=MobileNetV3"),
+        ("small_cn", (32, 32, 3), {}, "mean small_cnn.*network=small_cn"),
+        ("small_cnn", (32, 32, 3), {"weights": "imagenet"}, "no ImageNet"),
+        ("MobileNetV2", (32, 32, 1), {}, "colour images.*input_shape="),
+        ("small_cnn", (1, 1, 3), {}, "images of 1 x 1 x 3: .*--image_size"),
     ],
 )
-def test_wrong_names_and_options_are_refused(name, options, words):
+def test_wrong_arguments_are_refused(name, shape, options, words):
     with pytest.raises(ConfigError, match=words):
-        networks.make_backbone(name, (32, 32, 3), **options)
-
-
-@pytest.mark.parametrize(
-    "name, shape, words",
-    [
-        ("MobileNetV2", (32, 32, 1), "colour images.*input_shape="),
-        ("small_cnn", (1, 1, 3), "images of 1 x 1 x 3: .*--image_size"),
-    ],
-)
-def test_wrong_images_are_refused(name, shape, words):
-    with pytest.raises(ConfigError, match=words):
-        networks.make_backbone(name, shape)
-
-
-def test_own_networks_are_made_by_name():
-    network, normalised = networks.make_backbone("mlp", (1, 1, 3), width=4)
-    assert normalised
-    assert network.name == "mlp"
-    assert network.output_shape == (None, 4)
-    assert networks.make_backbone("mlp", (1, 1, 3))[0].output_shape[1] == 256
+        networks.make_backbone(name, shape, **options)
 
 
 # Keras warns before it raises.
 @pytest.mark.filterwarnings("ignore:Skipping nested container")
-def test_weights_come_from_a_file(tmp_path):
-    first, _ = networks.make_backbone("mlp", (1, 1, 3), width=4)
+def test_own_networks_are_made_by_name_with_weights_of_a_file(tmp_path):
+    first, normalised = networks.make_backbone("mlp", (1, 1, 3), width=4)
+    assert normalised
+    assert (first.name, first.output_shape) == ("mlp", (None, 4))
+    assert networks.make_backbone("mlp", (1, 1, 3))[0].output_shape[1] == 256
     path = str(tmp_path / "mlp.weights.h5")
     first.save_weights(path)
     second, _ = networks.make_backbone("mlp", (1, 1, 3), 4, weights=path)

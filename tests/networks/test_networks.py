@@ -1,4 +1,4 @@
-"""ResNet-18 and the wide residual network, number for number."""
+"""Our own networks and heads, number for number."""
 
 import keras
 import numpy as np
@@ -14,11 +14,6 @@ from alim_keras.errors import ConfigError
 def full():
     keras.utils.set_random_seed(0)
     return networks.cifar_resnet18()
-
-
-@pytest.fixture(scope="module")
-def small():
-    return trained.made(networks.cifar_resnet18, (8, 8, 2), width=2)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +57,8 @@ def test_convolutions_start_kaiming_normal_fan_out(full, wide):
     assert share == pytest.approx(0.0455, abs=0.005)
 
 
-def test_resnet_equals_the_loops(small):
+def test_resnet_equals_the_loops():
+    small = trained.made(networks.cifar_resnet18, (8, 8, 2), width=2)
     images = np.random.default_rng(2).standard_normal((1, 8, 8, 2))
     x = convolved(small, images, "stem_conv", 1, 1)
     x = np.maximum(trained.normalised(small, x, "stem_bn"), 0)
@@ -80,6 +76,7 @@ def test_resnet_equals_the_loops(small):
             x = np.maximum(x + y, 0)
     assert x.shape == (1, 1, 1, 16)
     trained.assert_features(small, images, x)
+    trained.assert_serialises(small)
 
 
 def test_wide_resnet_is_the_published_one():
@@ -113,16 +110,12 @@ def test_wide_resnet_equals_the_loops(wide):
     x = activated(x, "final_bn")
     assert x.shape == (1, 2, 2, 64)
     trained.assert_features(wide, images, x)
+    trained.assert_serialises(wide)
 
 
 def test_bad_depth_is_refused():
     with pytest.raises(ConfigError, match="multiple of 6.*depth=12"):
         networks.cifar_wide_resnet34_10(depth=12)
-
-
-def test_they_serialise(small, wide):
-    trained.assert_serialises(small)
-    trained.assert_serialises(wide)
 
 
 @pytest.mark.parametrize(
@@ -142,3 +135,68 @@ def test_no_narrow_convolution_of_one_pixel_has_a_stride(network, width, picks):
     assert len(pools) == picks
     shortcuts = 3 if network == "cifar_resnet18" else 2
     assert len(strided) == shortcuts - picks
+
+
+def test_small_cnn_is_as_described():
+    for shape, flat in (
+        ((15, 15, 1), 7 * 7 * 8),  # One pooling; 8 filters.
+        ((16, 16, 1), 4 * 4 * 8),  # Two: 16 / 4.
+        ((32, 16, 3), 8 * 4 * 8),
+    ):
+        network = networks.small_cnn(shape, width=4)
+        assert network.get_layer("flatten").output.shape == (None, flat)
+        assert network.output_shape == (None, 16)
+    # 3x3 kernels without bias, 1*4 and 4*8; a dense layer from 4*4*8 to 16;
+    # two numbers per channel of batch normalisation, 4 + 8 + 16.
+    network = networks.small_cnn((8, 8, 1), width=4)
+    size = trained.trainable_size(network)
+    assert size == 9 * (4 + 32) + 128 * 16 + 2 * 28
+    for name in ("conv1_bn", "conv2_bn", "dense_bn"):
+        layer = network.get_layer(name)
+        assert (layer.momentum, layer.epsilon) == (0.9, 1e-5)
+    trained.assert_serialises(network)
+
+
+def test_mlp_by_hand():
+    network = networks.mlp((1, 1, 2), width=2)
+    for layer in trained.layers(network, keras.layers.Dense):
+        layer.kernel.assign([[1.0, 2.0], [3.0, -1.0]])
+    for layer in trained.layers(network, networks.BatchNormalization):
+        # Mean 0 and variance 1 - 1e-5, so that nothing changes.
+        layer.moving_variance.assign(np.full(2, 1.0 - 1e-5))
+    # (1, -1): (1 - 3, 2 + 1) = (-2, 3), ReLU (0, 3); (9, -3), ReLU (9, 0).
+    result = network(np.array([[[[1.0, -1.0]]]]), training=False)
+    np.testing.assert_allclose(result, [[9.0, 0.0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("fan_in", [64, 512])
+def test_heads_start_as_pytorchs_linear(fan_in):
+    keras.utils.set_random_seed(0)
+    bound = 1 / np.sqrt(fan_in)
+    first, second = networks.projection_head(fan_in, 100).layers
+    for layer in (networks.classifier_head(fan_in, 100), first, second):
+        units = fan_in if layer is first else 100
+        assert layer.kernel.shape == (fan_in, units)
+        for weight in (layer.kernel.numpy(), layer.bias.numpy()):
+            # Uniform on [-b, b]: b / sqrt 3; the error of a standard
+            # deviation is at most 0.32 / sqrt(n) of it.
+            assert np.abs(weight).max() <= bound
+            assert np.abs(weight).max() > 0.9 * bound
+            error = 4 * 0.32 / np.sqrt(weight.size)
+            spread = weight.std() * np.sqrt(3) / bound
+            assert abs(spread - 1) < max(error, 0.02)
+    one, two = networks.projection_head(16, 16).layers
+    assert np.abs(one.kernel - two.kernel).max() > 0.01
+
+
+def test_heads_return_float32_under_mixed_precision():
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        classifier = networks.classifier_head(4, 3)
+        projection = networks.projection_head(4, 3)
+    finally:
+        keras.config.set_dtype_policy(policy)
+    x = np.ones((2, 4), "float16")
+    for head in (classifier, projection):
+        assert keras.backend.standardize_dtype(head(x).dtype) == "float32"
