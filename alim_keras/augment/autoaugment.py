@@ -7,7 +7,6 @@ import keras
 import numpy as np
 
 from alim_keras import backend
-from alim_keras.augment import geometry
 from alim_keras.augment import operations
 from alim_keras.augment import pixels
 from alim_keras.augment.views import RandomViews
@@ -139,7 +138,7 @@ class AutoAugmentViews(RandomViews):
 
     def _crop(self, images, drawn):
         ops = keras.ops
-        planes = geometry.resample(images, self.image_size)
+        planes = pixels.resample(images, self.image_size)
         height, width = planes.shape[2:]
         if self.padding >= min(height, width):
             raise ConfigError(
@@ -152,7 +151,7 @@ class AutoAugmentViews(RandomViews):
         mirrored = ops.expand_dims(drawn[:, _FLIP] < self.flip, 1)
         columns = ops.where(mirrored, width - 1.0 - columns, columns)
         for lines in (rows, columns):
-            planes = geometry.take_lines(planes, lines)
+            planes = pixels.take_lines(planes, lines)
             planes = ops.transpose(planes, (0, 1, 3, 2))
         return planes
 
@@ -202,14 +201,14 @@ def _move(planes, maps):
     """Two geometric operations `(B, 2, 3, 3)`; what they uncover is grey."""
     ops = keras.ops
     first, second = ops.unstack(maps, axis=1)
-    both = geometry.compose(first, second)
+    both = pixels.compose(first, second)
 
     def change(part, maps):
         both, last = ops.unstack(maps, axis=1)
         images = pixels.from_planes(part)
-        result = geometry.resample(images, matrix=both, outside=FILL)
+        result = pixels.resample(images, matrix=both, outside=FILL)
         # What the first step moved out stays out, whatever the second does.
-        *_, seen = geometry.mapped(last, planes.shape[2:])
+        *_, seen = pixels.mapped(last, planes.shape[2:])
         return ops.where(seen, result, FILL)
 
     moved = ops.any(maps != ops.eye(3), axis=(1, 2, 3))

@@ -13,7 +13,6 @@ import math
 import keras
 
 from alim_keras import backend
-from alim_keras.augment import geometry
 from alim_keras.augment import pixels
 
 # Each operation's value in a strong view, lowest and highest: an angle in
@@ -54,8 +53,11 @@ def values_at(operations, draws):
     return low + (high - low) * draws
 
 
-def _is(operations, name):
-    return keras.ops.equal(operations, OPERATIONS.index(name))
+def _is(operations, *names):
+    ops = keras.ops
+    numbers = ops.convert_to_tensor([OPERATIONS.index(n) for n in names])
+    numbers = ops.cast(numbers, operations.dtype)
+    return ops.any(ops.equal(ops.expand_dims(operations, -1), numbers), axis=-1)
 
 
 def _values_of(name, operations, values):
@@ -89,7 +91,7 @@ def affine_maps(operations, values, size):
 def combined_map(operations, values, size):
     """Returns one affine map `(B, 3, 3)` of `(B, n)`, the first first."""
     maps = affine_maps(operations, values, size)
-    return functools.reduce(geometry.compose, keras.ops.unstack(maps, axis=1))
+    return functools.reduce(pixels.compose, keras.ops.unstack(maps, axis=1))
 
 
 def apply_operations(planes, operations, values):
@@ -101,14 +103,9 @@ def apply_operations(planes, operations, values):
     for step in range(operations.shape[1]):
         operation, value = operations[:, step], values[:, step]
         planes = _change_tone(planes, operation, value)
-        dear = [_is(operation, name) for name in ("Sharpness", *_TABLES)]
+        needed = _is(operation, "Sharpness", *_TABLES)
         numbers = ops.stack([ops.cast(operation, "float32"), value], axis=1)
-        planes = where_needed(
-            planes,
-            functools.reduce(ops.logical_or, dear),
-            numbers,
-            _change_detail,
-        )
+        planes = where_needed(planes, needed, numbers, _change_detail)
         planes = pixels.clip(planes)
     return planes
 
@@ -149,12 +146,8 @@ def _change_detail(planes, numbers):
     table = ops.where(level < value, level, 255.0 - level)
     table = ops.where(_is(operation, "Posterize"), posterized, table)
     table = ops.where(_is(operation, "Equalize"), equalized, table)
-    is_table = [_is(operation, name) for name in _TABLES]
-    return ops.where(
-        ops.expand_dims(functools.reduce(ops.logical_or, is_table), -1),
-        pixels.look_up(levels, table),
-        planes,
-    )
+    uses_table = ops.expand_dims(_is(operation, *_TABLES), -1)
+    return ops.where(uses_table, pixels.look_up(levels, table), planes)
 
 
 def where_needed(planes, needed, numbers, change):
@@ -212,7 +205,7 @@ def cutout_planes(planes, draws, largest):
 
 def inside_rectangle(first, end, size):
     """Which pixels `(B, H, W)` lie from `first` to before `end`, `(B, 2)`."""
-    x, y = geometry.centres(size)
+    x, y = pixels.centres(size)
     left, top = map(pixels.per_image, keras.ops.unstack(first, axis=1))
     right, bottom = map(pixels.per_image, keras.ops.unstack(end, axis=1))
     return (x > left) & (x < right) & (y > top) & (y < bottom)

@@ -1,16 +1,28 @@
-"""The arithmetic of the pixel operations, on colour planes.
+"""Where a pixel of a view comes from, and its arithmetic.
 
 Inside this package a batch of images is kept as planes `(C, B, H, W)`, float32
-in [0, 255], two to four times faster on a CPU than channels last. The
-operations follow PIL and torchvision, without rounding to 8 bits in between.
+in [0, 255], two to four times faster on a CPU than channels last. Operations
+follow PIL and torchvision, without rounding to 8 bits in between.
+
+Positions are continuous: the frame of an image covers `[0, W] x [0, H]` and
+the centre of pixel `(row, column)` is `(column + 0.5, row + 0.5)`. An affine
+map is a 3x3 matrix that sends a position `(x, y, 1)` in the result to one in
+the source. Both are PIL's conventions.
 """
 
 import itertools
+import math
 
 import keras
 import numpy as np
 
 from alim_keras import backend
+
+# Random numbers that one crop needs, and the candidates it tries.
+CROP_TRIES = 10
+CROP_DRAWS = 2 * CROP_TRIES + 2
+# Smallest and largest width over height of a crop.
+_RATIO = (3 / 4, 4 / 3)
 
 # ITU-R 601 luma, the weights of PIL's conversion to "L".
 LUMA = (0.299, 0.587, 0.114)
@@ -49,6 +61,185 @@ def per_image(values):
 def clip(planes):
     """Limits pixels to [0, 255]."""
     return keras.ops.clip(planes, 0.0, 255.0)
+
+
+def random_boxes(draws, size, scale):
+    """RandomResizedCrop of torchvision of draws `(B, CROP_DRAWS)` in [0, 1).
+
+    Of ten candidates (area uniform in `scale`, width over height log-uniform
+    from 3/4 to 4/3, sides rounded) the first that fits is taken, else the
+    largest centred crop with an allowed ratio. Returns left, top, width and
+    height, whole float32 numbers `(B, 4)`.
+    """
+    ops = keras.ops
+    height, width = size
+    area = scale[0] + (scale[1] - scale[0]) * draws[:, :CROP_TRIES]
+    root = ops.sqrt(area * float(height * width))
+    low, high = (0.5 * math.log(value) for value in _RATIO)
+    stretch = ops.exp(low + (high - low) * draws[:, CROP_TRIES:-2])
+    drawn = ops.round(ops.stack([root * stretch, root / stretch], axis=2))
+    # The largest box with an allowed ratio is the last candidate.
+    widest = min(width, round(height * _RATIO[1]))
+    highest = min(height, round(width / _RATIO[0]))
+    last = ops.zeros_like(drawn[:, :1]) + _numbers(widest, highest)
+    sides = ops.concatenate([drawn, last], axis=1)
+    frame = _numbers(width, height)
+    fits = ops.all((sides > 0) & (sides <= frame), axis=2)
+    first = ops.argmax(ops.cast(fits, "int32"), axis=1)
+    chosen = ops.one_hot(first, CROP_TRIES + 1, dtype="float32")
+    box = ops.sum(ops.expand_dims(chosen, 2) * sides, axis=1)
+    free = frame - box
+    corner = ops.where(
+        ops.expand_dims(ops.equal(first, CROP_TRIES), 1),
+        ops.floor(free * 0.5),
+        ops.floor(draws[:, -2:] * (free + 1.0)),
+    )
+    return ops.concatenate([corner, box], axis=1)
+
+
+def _numbers(*values):
+    return keras.ops.convert_to_tensor(values, "float32")
+
+
+def compose(outer, inner):
+    """The map `(B, 3, 3)` that applies `inner`, then `outer`."""
+    # A matrix product is rounded more coarsely on some GPUs.
+    products = outer[:, :, :, None] * inner[:, None]
+    return keras.ops.sum(products, axis=2)
+
+
+def mapped(matrix, size):
+    """Returns x and y `(B, H, W)` of pixels, and which stay in the frame."""
+    x, y = centres(size)
+    numbers = keras.ops.reshape(keras.ops.cast(matrix, "float32"), (-1, 9))
+    a, b, c, d, e, f, *_ = map(per_image, keras.ops.unstack(numbers, axis=1))
+    x, y = a * x + b * y + c, d * x + e * y + f
+    inside = (x >= 0.0) & (x < size[1]) & (y >= 0.0) & (y < size[0])
+    return x, y, inside
+
+
+def centres(size):
+    """The pixels' own positions, x `(1, 1, W)` and y `(1, H, 1)`."""
+    y, x = (keras.ops.arange(n, dtype="float32") + 0.5 for n in size)
+    return x[None, None], y[None, :, None]
+
+
+def resample(
+    images, image_size=None, box=None, flip=None, matrix=None, outside=0.0
+):
+    """Crops, resizes, mirrors and maps images in one bilinear resampling.
+
+    The crop is resized to `image_size`, mirrored where `flip` says so, then
+    mapped by `matrix`. It never looks beyond its border. There is no
+    antialiasing. Without any change the result equals the input.
+
+    Args:
+        images: Tensor `(B, h, w, C)`, any dtype, values in [0, 255].
+        image_size: Height and width of the result, or None: as `images`.
+        box: Crops `(B, 4)`, see `random_boxes`, or None: the whole image.
+        flip: Boolean tensor `(B,)`, which images to mirror, or None.
+        matrix: Affine maps `(B, 3, 3)` of the resized crop, or None.
+        outside: The value of a pixel that `matrix` takes outside the frame.
+
+    Returns:
+        Float32 planes `(C, B, H, W)`.
+    """
+    ops = keras.ops
+    images = ops.convert_to_tensor(images)
+    height, width = images.shape[1:3]
+    size = tuple(image_size or (height, width))
+    if size == (height, width) and box is flip is matrix is None:
+        return to_planes(images)
+    if box is None:
+        box = ops.expand_dims(_numbers(0, 0, width, height), 0)
+        box = ops.tile(box, (ops.shape(images)[0], 1))
+    left, top, box_width, box_height = map(per_image, ops.unstack(box, axis=1))
+    if matrix is None:
+        x, y = centres(size)
+    else:
+        x, y, inside = mapped(matrix, size)
+    if flip is not None:
+        x = ops.where(per_image(flip) > 0, size[1] - x, x)
+    column, x_share = _pixel_and_share(x, left, box_width, size[1])
+    row, y_share = _pixel_and_share(y, top, box_height, size[0])
+    if matrix is not None:
+        places = column, row, x_share, y_share, inside
+        return _resample_points(images, *places, outside)
+    planes = ops.transpose(images, (3, 0, 2, 1))
+    planes = _resample_lines(planes, column[:, 0], x_share[:, 0])
+    planes = ops.transpose(planes, (0, 1, 3, 2))
+    return _resample_lines(planes, row[..., 0], y_share[..., 0])
+
+
+def _pixel_and_share(place, first, length, size):
+    """Returns the pixel at or before a place in a view, and the next's weight.
+
+    The view's `size` pixels are the image's from `first` on, `length` of them.
+    """
+    ops = keras.ops
+    # A crop and a flip keep the numerator and the rest a multiple of 0.5 and
+    # small, hence exact, so that every compiler finds the same weight. The
+    # divisor is a little too small, lest a whole number is rounded down.
+    numerator = length * place - 0.5 * size
+    numerator = ops.clip(numerator, 0.0, (length - 1.0) * size)
+    pixel = ops.floor(numerator * ((1.0 + 2.0**-22) / size))
+    share = (numerator - pixel * size) * (1.0 / size)
+    return pixel + first, share
+
+
+def _resample_lines(planes, lines, share):
+    """Interpolates `(C, B, n, m)` at `lines` `(B, k)`; `(C, B, k, m)`."""
+    last = planes.shape[2] - 1
+    following = take_lines(planes, keras.ops.minimum(lines + 1.0, last))
+    return _between(
+        keras.ops.cast(take_lines(planes, lines), "float32"),
+        keras.ops.cast(following, "float32"),
+        keras.ops.expand_dims(share, -1),
+    )
+
+
+def _resample_points(images, column, row, x_share, y_share, inside, outside):
+    """The general case: each pixel of a view lies anywhere in its image."""
+    ops = keras.ops
+    height, width, channels = images.shape[1:]
+    batch = ops.shape(images)[0]
+    # A pixel's number within its image is exact in float32 up to 4096 x 4096.
+    number = ops.cast(row * width + column, backend.INTEGER)
+    start = ops.cast(ops.arange(batch), backend.INTEGER) * (height * width)
+    number = number + ops.reshape(start, (-1, 1, 1))
+    # What lies outside the frame is taken from behind the pixels, and so is a
+    # next row or column that is not there: its share is 0.
+    number = ops.where(inside, number, batch * height * width)
+    number = ops.reshape(number, (-1,))
+    values = ops.reshape(images, (-1,))
+    behind = ops.full(((width + 2) * channels,), outside, values.dtype)
+    values = ops.concatenate([values, behind])
+
+    def corner(offset):
+        rows = ops.reshape(values[offset * channels :], (-1, channels))
+        picked = backend.gather_rows(rows, number)
+        return to_planes(ops.reshape(picked, (-1, *inside.shape[1:], channels)))
+
+    return _between(
+        _between(corner(0), corner(1), x_share),
+        _between(corner(width), corner(width + 1), x_share),
+        y_share,
+    )
+
+
+def take_lines(planes, lines):
+    """Takes rows `lines` `(B, k)` of each example of `(C, B, n, m)`."""
+    ops = keras.ops
+    channels, _, old, other = planes.shape
+    batch = ops.shape(planes)[1]
+    first = ops.cast(ops.arange(channels * batch), backend.INTEGER) * old
+    lines = ops.cast(lines, backend.INTEGER)
+    rows = ops.reshape(first, (channels, -1, 1)) + lines
+    return backend.gather_rows(ops.reshape(planes, (-1, other)), rows)
+
+
+def _between(first, second, share):
+    return first + share * (second - first)
 
 
 def luminance(planes):
@@ -106,34 +297,34 @@ def shift_hue(planes, turns):
     return ops.stack([red, green, blue])
 
 
-def _cells(pixels):
+def _cells(levels):
     """Places of levels in tables laid end to end, and how many tables."""
     ops = keras.ops
-    channels, _, height, width = pixels.shape
-    tables = ops.shape(pixels)[1] * channels
-    flat = ops.reshape(pixels, (tables, height * width))
+    channels, _, height, width = levels.shape
+    tables = ops.shape(levels)[1] * channels
+    flat = ops.reshape(levels, (tables, height * width))
     start = 256 * ops.expand_dims(ops.arange(tables, dtype="int32"), 1)
     return flat + start, tables
 
 
-def look_up(pixels, table):
+def look_up(levels, table):
     """Replaces levels `(C, B, H, W)` by `table` `(C, B, 256)`."""
     ops = keras.ops
-    channels, _, height, width = pixels.shape
-    cells, _ = _cells(pixels)
+    channels, _, height, width = levels.shape
+    cells, _ = _cells(levels)
     values = backend.gather_rows(ops.reshape(table, (-1,)), cells)
     return ops.reshape(values, (channels, -1, height, width))
 
 
-def equalize_table(pixels):
+def equalize_table(levels):
     """PIL's equalising table of levels, float32 `(C, B, 256)`."""
     ops = keras.ops
-    cells, tables = _cells(pixels)
+    cells, tables = _cells(levels)
     cells = ops.reshape(cells, (-1,))
     counts = ops.segment_sum(
         ops.ones_like(cells), cells, num_segments=256 * tables
     )
-    counts = ops.reshape(counts, (pixels.shape[0], -1, 256))
+    counts = ops.reshape(counts, (levels.shape[0], -1, 256))
     counts = ops.cast(counts, "float32")
     below = ops.cumsum(counts, axis=-1) - counts
     # All pixels but those of the brightest level that occurs.

@@ -1,20 +1,21 @@
-"""The weak and the strong view of a batch of images."""
+"""The weak and the strong view of images, and of feature vectors."""
 
 import dataclasses
+import math
 
 import keras
+import numpy as np
 
 from alim_keras import draws
 from alim_keras import errors
-from alim_keras.augment import geometry
 from alim_keras.augment import operations
 from alim_keras.augment import pixels
 
 # The places of a view's random numbers. Switching a part off leaves the
 # numbers of the others alone.
-_CROP = slice(0, geometry.CROP_DRAWS)
-_FLIP = geometry.CROP_DRAWS
-_NEXT = geometry.CROP_DRAWS + 1
+_CROP = slice(0, pixels.CROP_DRAWS)
+_FLIP = pixels.CROP_DRAWS
+_NEXT = pixels.CROP_DRAWS + 1
 _JITTER = slice(_NEXT, _NEXT + pixels.JITTER_DRAWS)
 _GRAYSCALE = _NEXT + pixels.JITTER_DRAWS
 _GRAYSCALE_SHARE = 0.2
@@ -109,27 +110,23 @@ class Views(RandomViews):
 
     The weak view is a random resized crop, a flip, colour jitter in a random
     order and, sometimes, greyscale. The strong view is a crop and a flip of
-    its own, `num_operations` operations drawn with replacement from
-    `alim_keras.augment.OPERATIONS`, and a coloured cutout. Its geometric
-    operations and the crop are one resampling; the others follow in the drawn
-    order, then the cutout.
+    its own, `num_operations` of `alim_keras.augment.OPERATIONS`, drawn with
+    replacement, and a coloured cutout. Its geometric operations and the crop
+    are one resampling; the others follow in the drawn order.
 
     Args:
         image_size: Pair of integers, height and width of the views in
             pixels. Defaults to `None`, the size of the images.
         seed: Non-negative integer below 2**32. Defaults to `0`.
         crop_scale: Pair of floats in (0, 1], the share of the image's area
-            that a crop takes. `None` takes the whole image. Defaults to
-            `(0.2, 1.0)`.
+            that a crop takes; `None`: all. Defaults to `(0.2, 1.0)`.
         flip: Float in [0, 1], the share of views that are mirrored left to
-            right. Use `0.0` where that changes the meaning, as for digits.
-            Defaults to `0.5`.
-        jitter: Whether weak views change their colours and some are grey.
-            Defaults to `True`.
+            right; `0.0` for digits. Defaults to `0.5`.
+        jitter: Whether weak views change their colours. Defaults to `True`.
         num_operations: Integer from 0 to 100, operations of a strong view.
             Defaults to `3`.
         cutout: Float in [0, 1], the largest side of the cutout as share of
-            the view's width. `0` switches it off. Defaults to `0.5`.
+            the view's width. Defaults to `0.5`.
 
     Raises:
         ConfigError: If an argument is outside its range.
@@ -201,7 +198,92 @@ class Views(RandomViews):
         box = flip = None
         if self.crop_scale:
             size = images.shape[1:3]
-            box = geometry.random_boxes(drawn[:, _CROP], size, self.crop_scale)
+            box = pixels.random_boxes(drawn[:, _CROP], size, self.crop_scale)
         if self.flip > 0:
             flip = drawn[:, _FLIP] < self.flip
-        return geometry.resample(images, self.image_size, box, flip, matrix)
+        return pixels.resample(images, self.image_size, box, flip, matrix)
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+@dataclasses.dataclass(eq=False)
+class FeatureViews(RandomViews):
+    """Weak and strong random views of feature vectors, as `Views` of images.
+
+    The weak view is the vector itself, `(B, 1, 1, d)` or `(B, d)` in units of
+    its own. The strong view, for methods that compare two, replaces a random
+    share of the features by their means and adds normal noise to the others.
+
+    Args:
+        mean: Number or d numbers, the features' means, divided by 255 as a
+            model's `mean` is. Defaults to `0.0`.
+        std: Positive number or d numbers, the features' standard deviations,
+            likewise. Defaults to `1 / 255`: standardised features.
+        seed: As of `Views`.
+        dropout: Float in [0, 1], the share of features that a strong view
+            replaces by their means. Defaults to `0.2`.
+        noise: Non-negative float, the standard deviation of a strong view's
+            noise, in units of each feature's own. Defaults to `0.1`.
+
+    Raises:
+        ConfigError: If an argument is outside its range.
+
+    Example:
+
+    >>> features = np.random.default_rng(0).normal(3.0, 2.0, (8, 1, 1, 5))
+    >>> mean, std = features.mean(axis=0).ravel(), features.std(axis=0).ravel()
+    >>> views = alim_keras.augment.FeatureViews(mean / 255, std / 255, seed=1)
+    >>> views.strong(features, epoch=0, index=np.arange(8)).shape
+    (8, 1, 1, 5)
+    """
+
+    mean: float | list = 0.0
+    std: float | list = 1.0 / 255.0
+    seed: int = number(0, low=0, high=2**32 - 1, whole=True)
+    dropout: float = number(0.2, low=0, high=1)
+    noise: float = number(0.1, low=0)
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name, low in (("mean", -math.inf), ("std", 0.0)):
+            value = np.asarray(getattr(self, name), float).tolist()
+            setattr(self, name, value)
+            count = len(value) if isinstance(value, list) else None
+            errors.check_number(name, value, low, low_open=True, count=count)
+
+    def make_weak(self, features, draw):
+        return features
+
+    def make_strong(self, features, draw):
+        # Never -1, where the inverse is infinite; 1 is not drawn.
+        level = 2.0 * _each(features, draw, "/noise") - 1.0
+        level = keras.ops.maximum(level, 2.0**-23 - 1.0)
+        normal = math.sqrt(2.0) * keras.ops.erfinv(level)
+        return keras.ops.where(
+            _each(features, draw, "/dropout") < self.dropout,
+            _scaled(self.mean),
+            features + self.noise * _scaled(self.std) * normal,
+        )
+
+    def _checked(self, images):
+        images = keras.ops.convert_to_tensor(images)
+        shape = tuple(images.shape)
+        known = {np.size(self.mean), np.size(self.std)} - {1}
+        is_vector = len(shape) in (2, 4) and set(shape[1:-1]) <= {1}
+        if not is_vector or not shape[-1] or known - {shape[-1]}:
+            raise errors.DataError(
+                "FeatureViews: vectors are expected in the shape (batch, 1, 1, "
+                "features), of as many features as `mean` and `std`, "
+                f"{known or 'any'}. Received: shape={shape}"
+            )
+        return keras.ops.cast(images, "float32")
+
+
+def _each(features, draw, part):
+    """Uniform numbers, one for each feature, in the features' shape."""
+    drawn = draw(features.shape[-1], part)
+    return keras.ops.reshape(drawn, (-1, *features.shape[1:]))
+
+
+def _scaled(values):
+    """Means or deviations in the features' own units."""
+    return keras.ops.convert_to_tensor(255.0 * np.asarray(values), "float32")

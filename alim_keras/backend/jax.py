@@ -18,9 +18,8 @@ from jax.sharding import Mesh
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec
 
+from alim_keras import errors
 from alim_keras.backend.phases import Phases
-from alim_keras.errors import ConfigError
-from alim_keras.errors import EnvironmentLacksError
 
 # JAX has no 64-bit integers unless it is told to.
 INTEGER = "int32"
@@ -192,13 +191,13 @@ class Trainer(Phases):
         """Raises unless this process's data and initial weights fit."""
         share = getattr(data, "share", None)
         if share != process():
-            raise ConfigError(
+            raise errors.ConfigError(
                 "A process trains on its part of each batch: train_dataset("
                 f"..., shard={process()}). Received: shard={share}"
             )
         digests = [zlib.crc32(v.numpy()) >> 1 for v in self.trainable_variables]
         if np.ptp(gather_processes(digests), axis=0).any():
-            raise ConfigError(
+            raise errors.ConfigError(
                 "The workers begin with different weights: seed all alike, by "
                 "alim_keras.backend.set_random_seed, before the model is made."
             )
@@ -209,11 +208,8 @@ def _values(scope, variables, before):
     return [b if v is None else v for v, b in zip(values, before)]
 
 
-# The replicas of a step, of which there is one: it sees the whole batch.
-
-
 def num_replicas():
-    """Returns 1."""
+    """Returns 1: a step sees the whole batch."""
     return 1
 
 
@@ -254,19 +250,19 @@ def join_workers():
             shutdown_timeout_seconds=_SILENCE,
         )
     except (ValueError, TypeError, IndexError) as error:
-        raise EnvironmentLacksError(
+        raise errors.EnvironmentLacksError(
             "--distribute=multi_worker needs to know the workers: set, in "
             "every process, for example JAX_COORDINATOR_ADDRESS=host0:12345 "
             f"JAX_NUM_PROCESSES=2 JAX_PROCESS_ID=0. (JAX: {error})"
         ) from error
     except jax.errors.JaxRuntimeError as error:
-        raise EnvironmentLacksError(
+        raise errors.EnvironmentLacksError(
             f"This worker could not join the others at {address}: all must be "
             "started within five minutes, and the first must be reached from "
             "all."
         ) from error
     if jax.local_device_count() > 1:
-        raise ConfigError(
+        raise errors.ConfigError(
             "--distribute=multi_worker runs one process for each device: let "
             "CUDA_VISIBLE_DEVICES name one in each. Received: "
             f"{jax.local_device_count()} devices in this process"
@@ -275,11 +271,9 @@ def join_workers():
 
 def gather_processes(values):
     """Returns the integers that each process passes, as rows of an array."""
-    values = np.asarray([values], "int32")
-    if jax.process_count() == 1:
-        return values
     from jax.experimental import multihost_utils
 
+    values = np.asarray([values], "int32")
     return multihost_utils.process_allgather(values, tiled=True)
 
 
@@ -293,10 +287,10 @@ def _end_alone(error):
     code = getattr(error, "exit_code", 130 if is_interrupt else 1)
     is_lost = _is_loss(error)
     atexit.register(
-        _leave, EnvironmentLacksError.exit_code if is_lost else code
+        _leave, errors.EnvironmentLacksError.exit_code if is_lost else code
     )
     if is_lost:
-        raise EnvironmentLacksError(
+        raise errors.EnvironmentLacksError(
             f"Worker {jax.process_index()} of {jax.process_count()} lost "
             "another worker, which ended, was killed or cannot be reached; "
             "see its own output. The same command, on all workers, continues "
@@ -318,9 +312,6 @@ def _leave(code):
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-# Operations.
 
 
 def gather_rows(x, index):
@@ -356,9 +347,6 @@ def compiled(function, variables=(), jit_compile=True):
     return lambda *arguments: run([v.value for v in variables], arguments)
 
 
-# Devices.
-
-
 def make_strategy(name, replicas=None):
     """As on TensorFlow; a model that was made in the scope keeps its devices.
 
@@ -375,7 +363,7 @@ def make_strategy(name, replicas=None):
             jax.config.update("jax_num_cpu_devices", replicas)
     devices = jax.local_devices()
     if replicas and replicas > len(devices):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"--distribute=mirrored found {len(devices)} "
             f"{devices[0].platform.upper()} device(s). Ask for at most that "
             "many; a CPU is split by XLA_FLAGS="
@@ -419,7 +407,7 @@ def set_random_seed(seed):
 
 def save_served_model(network, path, image_shape, class_names=None):
     """Raises EnvironmentLacksError: it names the way through TensorFlow."""
-    raise EnvironmentLacksError(
+    raise errors.EnvironmentLacksError(
         "A SavedModel is written by Keras on TensorFlow. For a run: python -m "
         "alim_keras.export RUN_FOLDER. For a model: save it as model.keras, "
         "and load and export it with KERAS_BACKEND=tensorflow, where "

@@ -69,9 +69,6 @@ class Trainer(Phases):
             self.compute_metrics(None, y, y)
 
 
-# The replicas of a step.
-
-
 def _context():
     """Returns that of a step which several replicas share, or None."""
     context = tf.distribute.get_replica_context()
@@ -127,9 +124,6 @@ def _check_shares(x, even):
         return tf.nest.map_structure(tf.identity, x)
 
 
-# Operations.
-
-
 def gather_rows(x, index):
     """Returns `x[index]` of a tensor or a Keras variable, in O(rows)."""
     if isinstance(x, keras.Variable):
@@ -175,9 +169,6 @@ def compiled(function, variables=(), jit_compile=False):
     `variables` are all that it reads, as they are at each call.
     """
     return tf.function(function, jit_compile=jit_compile)
-
-
-# Devices and processes.
 
 
 def make_strategy(name, replicas=None):
@@ -250,19 +241,15 @@ def gpu_names():
 set_random_seed = keras.utils.set_random_seed
 
 
-# The classifier as a SavedModel.
-
-
 def save_served_model(network, path, image_shape, class_names=None):
     """Writes `network` (images to probabilities) as a SavedModel.
 
     Its `serve` takes a batch of images of any size, `(B, H, W, C)`, uint8
     (signature `serving_default`) or float32 (`serve_float`) in `[0, 255]`, and
     returns `(B, num_classes)` float32: NaN for an image with a pixel that is
-    not finite. A network of feature vectors takes float32 `(B, d)`, and has
-    `serving_default` only. `input_shape` returns the shape of one image, or
-    of one vector, that the network was trained on. Class names, one per line,
-    are the asset `class_names.txt`.
+    not finite. A network of feature vectors takes float32 `(B, d)`, as
+    `serving_default`. `input_shape` returns the shape of one image or vector.
+    Class names, one per line, are the asset `class_names.txt`.
     """
     num_classes = network.outputs[0].shape[-1]
     served = tf.Module()
@@ -305,8 +292,7 @@ def load_served_model(path):
     """Reads a SavedModel that `save_served_model` wrote.
 
     Returns a function from arrays to arrays of probabilities, and the shape of
-    one input that the network was trained on. Raises CheckpointError if it is
-    of another kind.
+    one input. Raises CheckpointError if it is of another kind.
     """
     served = tf.saved_model.load(path)
     if not (hasattr(served, "serve") and hasattr(served, "input_shape")):

@@ -5,10 +5,9 @@ import keras
 from alim_keras import backend
 from alim_keras.errors import ConfigError
 
-# oneDNN, which TensorFlow uses on CPUs, writes past a buffer in the kernel
-# gradient of a 1x1 convolution with an even stride and fewer input channels
-# than this, unless the threads share the batch evenly (seen with TensorFlow
-# 2.21, sides from 10 pixels). The process then dies by a signal.
+# oneDNN, TensorFlow's on CPUs, writes past a buffer in the kernel gradient of a
+# 1x1 convolution with an even stride and fewer input channels than this, at
+# odd batches (TensorFlow 2.21, sides from 10 pixels): the process dies.
 _SAFE_CHANNELS = 16
 
 
@@ -17,11 +16,10 @@ _SAFE_CHANNELS = 16
 class BatchNormalization(keras.layers.BatchNormalization):
     """`keras.layers.BatchNormalization`, faster in training on a CPU.
 
-    Keras computes mean, variance and result one by one, with a pass over the
-    images each: a step of a ResNet-18 takes 1.2 to 1.4 times as long. The
-    numbers are the same but for rounding, in inference exactly. It is for
-    images `(B, H, W, channels)`; elsewhere, and where the statistics are those
-    of several replicas, it is Keras's own.
+    Keras passes over the images for mean, variance and result each: a step of
+    a ResNet-18 takes 1.2 to 1.4 times as long. The numbers are the same but
+    for rounding, in inference exactly. What is not images `(B, H, W,
+    channels)`, or has the statistics of several replicas, is left to Keras.
 
     Reference:
     - [Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)
@@ -122,9 +120,8 @@ def cifar_resnet18(input_shape=(32, 32, 3), width=64):
     """Returns a ResNet-18 backbone with a 3x3 stem and no max-pooling.
 
     Four stages of two basic blocks, `width` times 1, 2, 4, 8 filters, strides
-    1, 2, 2, 2, global average pooling. Convolutions start Kaiming-normal
-    (fan out); batch normalisation has momentum 0.9 and epsilon 1e-5, which is
-    PyTorch's default in Keras's terms.
+    1, 2, 2, 2, global average pooling. Convolutions start Kaiming-normal (fan
+    out); batch normalisation has PyTorch's momentum and epsilon.
 
     Args:
         input_shape: `(H, W, channels)`. Defaults to `(32, 32, 3)`.
@@ -159,7 +156,7 @@ def cifar_wide_resnet34_10(input_shape=(32, 32, 3), width=160, depth=34):
     and batch normalisation are those of `cifar_resnet18`.
 
     Args:
-        input_shape: `(H, W, channels)`. Defaults to `(32, 32, 3)`.
+        input_shape: As of `cifar_resnet18`.
         width: Filters of the first stage, 16 times the widening factor.
             Defaults to `160`.
         depth: 4 more than a multiple of 6. Defaults to `34`.

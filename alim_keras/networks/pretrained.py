@@ -27,7 +27,7 @@ NETWORKS = {
 }
 # The default of --network=auto, and how its file is called by Keras.
 _DEFAULT, _DEFAULT_FILE = "EfficientNetV2B0", "efficientnetv2-b0_notop.h5"
-# The side in pixels of what networks were trained on, if it is not the first.
+# The side in pixels of what networks were trained on, if not the usual one.
 _USUAL_SIZE = 224
 _SIZES = {
     **dict.fromkeys(("Xception", "InceptionV3", "InceptionResNetV2"), 299),
@@ -247,15 +247,7 @@ def train_last(network, count):
 
 
 def unit_features(dim):
-    """Returns a network without weights: vectors scaled to length 1.
-
-    Its input has the shape `(B, 1, 1, dim)`.
-
-    Example:
-
-    >>> alim_keras.networks.unit_features(2)(np.array([[[[3.0, 4.0]]]]))
-    [[0.6, 0.8]]
-    """
+    """Returns a network that scales vectors `(B, 1, 1, dim)` to length 1."""
     inputs = keras.Input((1, 1, dim))
     x = keras.layers.Flatten(name="flatten")(inputs)
     x = keras.layers.UnitNormalization(name="unit", dtype="float32")(x)
@@ -265,14 +257,10 @@ def unit_features(dim):
 def with_unit_features(network, scale=None):
     """Returns a network that centres its features and scales them to length 1.
 
-    Batch normalisation stays as the network brings it: few images and small
-    batches would spoil its averages.
-
-    Args:
-        network: A `keras.Model` from images to vectors `(N, d)`.
-        scale: Mean and standard deviation of the features over 255, lists of d
-            floats; None to leave them at 0 and 1.
+    `scale` is mean and standard deviation of the features over 255, lists of d
+    floats; None leaves them at 0 and 1.
     """
+    # Few images and small batches would spoil the averages.
     for layer in _leaves(network):
         if isinstance(layer, keras.layers.BatchNormalization):
             layer.trainable = False
@@ -292,8 +280,7 @@ def make_backbone(name, input_shape, width=None, weights=None):
     """Returns a backbone by name, as the commands' `--network` does.
 
     Args:
-        name: A key of `NETWORKS`, or a class of keras.applications such as
-            `"ResNet50V2"`.
+        name: A key of `NETWORKS`, or a class of keras.applications.
         input_shape: `(H, W, channels)`.
         width: Filters of the first stage; None for the network's default.
         weights: A file of weights, `"imagenet"` (keras.applications only),
@@ -353,9 +340,9 @@ def _maker(name):
 def application(name, input_shape, width=None, weights=None):
     """Returns a keras.applications network from pixels to pooled features.
 
-    Arguments and errors as `make_backbone`'s; `width` must be None, and a file
-    of weights is one without the top. The result is a `keras.Model`,
-    `(B, H, W, 3)` pixels in `[0, 255]` to `(B, F)`.
+    Arguments and errors as `make_backbone`'s; a file of weights is one without
+    the top. The result is a `keras.Model`, `(B, H, W, 3)` pixels in `[0, 255]`
+    to `(B, F)`.
 
     Example:
 

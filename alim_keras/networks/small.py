@@ -22,8 +22,7 @@ def small_cnn(input_shape=(28, 28, 1), width=32):
 
     3x3 convolution, 2x2 max-pooling, twice; dense. Batch normalisation and
     ReLU follow each of the three. Images below 16 pixels skip the first
-    pooling. The dense layer sees all positions, so the network can learn
-    thousands of images by heart, wrong labels included.
+    pooling. The network can learn thousands of images by heart.
 
     Args:
         input_shape: `(H, W, channels)`. Defaults to `(28, 28, 1)`.
@@ -55,12 +54,11 @@ def small_cnn(input_shape=(28, 28, 1), width=32):
 def mlp(input_shape, width=256):
     """Returns two dense layers, for feature vectors.
 
-    Batch normalisation and ReLU follow each. Feature vectors have the shape
-    of images of one pixel, whose channels are the features.
+    Batch normalisation and ReLU follow each.
 
     Args:
-        input_shape: `(1, 1, d)` for vectors of d features. Any other shape is
-            flattened.
+        input_shape: `(1, 1, d)` for vectors of d features, like an image of
+            one pixel. Any other shape is flattened.
         width: Units of each layer. Defaults to `256`.
 
     Returns:
@@ -91,7 +89,7 @@ class ImageStatistics(keras.layers.Layer):
 
     The image at 8 x 8 pixels; the root of the histogram of its colours, 4 x 4
     x 4 of them; and a histogram of nine angles of edges in each of 8 x 8 cells.
-    The three parts are of about the same length, once their mean is taken off.
+    The three, centred, are of about the same length.
 
     Reference:
     - [Dalal and Triggs, 2005](https://doi.org/10.1109/CVPR.2005.177)
@@ -132,15 +130,10 @@ def _edges(grey):
 
 
 def image_statistics(size=SIDE):
-    """Returns `ImageStatistics` as a network without weights.
+    """Returns `ImageStatistics` as a network, which resizes images to 64.
 
-    Args:
-        size: Integer, the side of the images, which are resized to 64.
-            Defaults to `64`.
-
-    Returns:
-        A `keras.Model`, `(B, size, size, 3)` pixels in `[0, 255]` to
-        `(B, 832)` features.
+    It is a `keras.Model`, `(B, size, size, 3)` pixels in `[0, 255]` to
+    `(B, 832)` features.
 
     Example:
 
@@ -225,8 +218,8 @@ class CrossFittedHeads(keras.layers.Layer):
     def is_of(self, index):
         """Returns 1 for the heads whose folds hold the examples, else 0.
 
-        `index` has the shape `(B,)` or, for m examples in a row, `(B, m)`; the
-        result `(B, K)`.
+        `index` is `(B,)` or, for m examples in a row, `(B, m)`; the result
+        `(B, K)`.
         """
         fold = backend.gather_rows(self.fold, index)
         is_of = keras.ops.one_hot(fold, self.kernel.shape[1])
@@ -265,10 +258,9 @@ class CrossFittedHeads(keras.layers.Layer):
 
 
 def projection_head(feature_dim, embedding_dim=128):
-    """Returns PiCO's two-layer head, `(B, feature_dim)` to `(B, D)`.
+    """Returns PiCO's head, two layers with ReLU: `(B, feature_dim)` to `(B, D)`.
 
-    Linear, ReLU, linear, without normalisation layers; the caller scales the
-    result to unit length.
+    The caller scales the result to unit length.
     """
     hidden = _torch_dense(feature_dim, feature_dim, activation="relu")
     out = _torch_dense(embedding_dim, feature_dim, dtype="float32")

@@ -10,7 +10,6 @@ from references_augment import to_numpy
 
 from alim_keras import backend
 from alim_keras import draws
-from alim_keras.augment import geometry
 from alim_keras.augment import operations
 from alim_keras.augment import pixels
 
@@ -25,7 +24,7 @@ def chosen(name, magnitudes):
 
 
 def resample(*args, **kwargs):
-    return pixels.from_planes(geometry.resample(*args, **kwargs))
+    return pixels.from_planes(pixels.resample(*args, **kwargs))
 
 
 @pytest.mark.parametrize(
@@ -42,12 +41,12 @@ def resample(*args, **kwargs):
     ],
 )
 def test_boxes_follow_the_rule_of_torchvision(size, scale, box):
-    u = to_numpy(draws.uniform(0, 1, np.arange(300), geometry.CROP_DRAWS, "t"))
+    u = to_numpy(draws.uniform(0, 1, np.arange(300), pixels.CROP_DRAWS, "t"))
     expected = [
         loops.crop_box(row, size, scale, (3 / 4, 4 / 3))
         for row in u.astype("float64")
     ]
-    boxes = to_numpy(geometry.random_boxes(u, size, scale))
+    boxes = to_numpy(pixels.random_boxes(u, size, scale))
     np.testing.assert_array_equal(boxes, expected)
     if box is not None:
         np.testing.assert_array_equal(boxes, [box] * 300)
