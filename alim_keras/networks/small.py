@@ -258,7 +258,7 @@ class CrossFittedHeads(keras.layers.Layer):
 
 
 def projection_head(feature_dim, embedding_dim=128):
-    """Returns PiCO's head, two layers with ReLU: `(B, feature_dim)` to `(B, D)`.
+    """Returns PiCO's head of two layers, `(B, feature_dim)` to `(B, D)`.
 
     The caller scales the result to unit length.
     """
