@@ -117,7 +117,8 @@ def _delimited(path, tabs, columns):
         with contextlib.suppress(DataError):
             rows = itertools.islice(_rows(lines, delimiter), 2)
             widths = [len(cells) for _, cells in rows] or [0]
-            if widths[0] == (len(columns) if columns else widths[-1]) > 1:
+            wanted = len(columns) if columns else widths[-1]
+            if widths[0] == wanted > 1:
                 break
     else:
         delimiter = max(signs, key=unquoted.count)
@@ -253,7 +254,7 @@ def _by_own_reader(path, format):
             f"--format={format} is no function of a Python file: {error}"
         ) from error
     frame = reader(path)
-    if not isinstance(frame, pd.DataFrame) or {"item", "label"} - {*frame}:
+    if not isinstance(frame, pd.DataFrame) or not {"item", "label"} <= {*frame}:
         raise DataError(
             f"--format={format} must return a pandas.DataFrame with the "
             f"columns item and label. Received: {naming.shown(frame)}"

@@ -164,7 +164,7 @@ def match_ids(ids, images, where="the table", keep_missing=False):
         for name, plain in zip(ids, plain_ids):
             options = rows.get(re.sub(of_id, "", plain), ())
             options = [row for row in options if _fits(plain, plain_files[row])]
-            if len(options) != 1 or owners.setdefault(*options, name) != name:
+            if len(options) != 1 or owners.setdefault(options[0], name) != name:
                 wrong.add(name)
             if options:
                 found[name] = files[options[0]]

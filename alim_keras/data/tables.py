@@ -201,7 +201,7 @@ def _votes_of(table, layout, notes):
     """Returns the votes of a table."""
     cells = table.cells
     has_images = cells.attrs.get("has_images", False)
-    words = next((words for words in _ITEMS if table.known(words)), ("",))
+    words = next((words for words in _ITEMS if table.known(words)), _ITEMS[0])
     item = table.take("id", words, needed=not has_images)
     items = checks.row_ids(len(cells)) if item is None else cells[item]
     votes = table.items = pd.DataFrame({"item": items}, index=cells.index)
