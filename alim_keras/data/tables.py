@@ -182,7 +182,7 @@ class _Table:
 
     def take(self, role, words=(), needed=True):
         """Returns the column of a role by flag or name, or None."""
-        names = self.known(words or _NAMES[role])
+        names = self.known(words or _NAMES.get(role, ()))
         if role in self.roles:
             names = [self.roles[role]]
             formats.check_column(*names, self.cells, f"{role}_column")
@@ -209,9 +209,9 @@ def _votes_of(table, layout, notes):
         image = table.take("image", needed=False)
         if image is not None:
             votes["image"] = cells[image]
-    for role in {"verdict", "truth"} & {*table.roles}:
-        votes[role] = cells[table.roles[role]]
-        table.used.add(table.roles[role])
+    for role in ("verdict", "truth"):
+        if role in table.roles:
+            votes[role] = cells[table.take(role)]
     table.layout = layout = _layout(table) if layout == "auto" else layout
     is_long = layout in ("long", "complementary")
     if "label" in table.roles and not is_long:
@@ -245,7 +245,8 @@ def _layout(table):
     label = roles.get("label")
     labels = [label] if label else table.known(_NAMES["label"])
     scores = [*table.known(_NAMES["confidence"]), roles.get("confidence")]
-    others = [n for n in table.rest if n not in {*labels, *scores}]
+    beside = {*labels, *scores}
+    others = [name for name in table.rest if name not in beside]
     if "candidates" in roles or (lists and not people):
         return "list"
     if "," in roles.get("annotator", ""):
