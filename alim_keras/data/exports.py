@@ -257,10 +257,7 @@ TABLES = {
         _open_images,
     ),
     "prodigy": ({"answer"}, _prodigy),
-    "zooniverse": (
-        {"classification_id", "annotations", "subject_data"},
-        _zooniverse,
-    ),
+    "zooniverse": ({"annotations", "subject_data"}, _zooniverse),
     "openai_batch": ({"custom_id", "response"}, _batch),
     "anthropic_batch": ({"custom_id", "result"}, _batch),
     "label_studio": ({"data", "annotations"}, _label_studio),

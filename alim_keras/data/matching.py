@@ -21,22 +21,16 @@ _UPLOADS = re.compile("(^|/)upload/[0-9]+$")
 _CODE = "^(.*/)?([0-9a-f]{8}-)?"
 _FOLDER = "^.*/"
 _ENDING = rf"(?i:{'|'.join(SUFFIXES)})\Z".replace(".", r"\.")
+_STEM = f"{_FOLDER}|{_ENDING}"
+_NUMBER = f"^.*[-/]|{_ENDING}"
 # What an id is; what is left out of ids, and of files, to compare them.
 _RULES = (
     ("each id is the path of a file in the folder", "", ""),
     ("each id is a path without its ending", "", _ENDING),
     ("each id is a file name, in whatever folder", _FOLDER, _FOLDER),
-    (
-        "each id is a file name, without folder and ending",
-        f"{_FOLDER}|{_ENDING}",
-        f"{_FOLDER}|{_ENDING}",
-    ),
+    ("each id is a file name, without folder and ending", _STEM, _STEM),
     ("each id is a file name behind an upload's code", _CODE, _FOLDER),
-    (
-        "each id is the number at the end of a file name",
-        "",
-        f"^.*[-/]|{_ENDING}",
-    ),
+    ("each id is the number at the end of a file name", "", _NUMBER),
 )
 
 
@@ -98,11 +92,8 @@ def list_images(folder):
             continue
         seen.add((status.st_dev, status.st_ino))
         folders[:] = [n for n in folders if n[0] != "." and n != "_unlabeled"]
-        images = [
-            name
-            for name in names
-            if name.lower().endswith(SUFFIXES) and not name.startswith(".")
-        ]
+        names = [name for name in names if name[0] != "."]
+        images = [n for n in names if n.lower().endswith(SUFFIXES)]
         if images:
             prefix = os.path.relpath(path, folder).replace(os.sep, "/") + "/"
             prefix = prefix.removeprefix("./")

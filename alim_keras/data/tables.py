@@ -156,9 +156,7 @@ def read_votes(
                 cells, roles = _votes_of(table, layout, notes), {}
         if roles:
             flags = [f"--{role}_column" for role in roles]
-            raise ConfigError(
-                f"This file has no columns to choose from with {flags}"
-            )
+            raise ConfigError(f"This file has no columns for {flags}")
         return checked_votes(cells, notes)
 
 
@@ -223,11 +221,8 @@ def _votes_of(table, layout, notes):
     unused = [name for name in table.rest if name not in used]
     if unused:
         notes.append(f"columns that are not used: {first_five(unused)}")
-    odd = [
-        name
-        for name in unused
-        if _DOUBTFUL.search(name) and cells[name].map(str).nunique() > 1
-    ]
+    odd = filter(_DOUBTFUL.search, unused)
+    odd = [name for name in odd if cells[name].map(str).nunique() > 1]
     votes = votes.join(found)
     votes.attrs = {"layout": layout, **found.attrs}
     if odd:

@@ -225,17 +225,14 @@ def sets_of_votes(
         unused = np.delete(names, kinds)
         if len(unused):
             notes.append(f"classes that are in no set: {first_five(unused)}")
+        file = os.path.basename(source)
+        provenance = {"file": file, "layout": layout, "rule": rule}
         sets = CandidateSets.from_pairs(
             (np.cumsum(kept) - 1)[rows],
             kinds,
             ids[kept],
             names,
-            provenance={
-                **attrs["provenance"],
-                "file": os.path.basename(source),
-                "layout": layout,
-                "rule": rule,
-            },
+            provenance=attrs["provenance"] | provenance,
             source=source,
         )
         counted = counted[kept[counted["number"]]]
@@ -279,9 +276,7 @@ def _checked_rules(votes, rules):
     check_number("min_share", rules["min_share"], 0, 1, optional=True)
     check_number("top_k", rules["top_k"], 1, whole=True, optional=True)
     check_number("top_p", rules["top_p"], 0, low_open=True, optional=True)
-    given = {
-        name: rules[name] for name in _NEEDS if rules.get(name) is not None
-    }
+    given = {n: rules[n] for n in _NEEDS if rules.get(n) is not None}
     asked = {*given, f"grades={rules['grades']}"}
     if rules["min_votes"] == 1:
         asked.remove("min_votes")
@@ -390,13 +385,8 @@ def _counted(counted, layout, min_confidence, notes):
 def _tally(counted, num_classes):
     """Returns votes, noes and weight of pairs, by item * classes + class."""
     code = counted["number"] * num_classes + counted["kind"]
-    tally = pd.DataFrame(
-        {
-            "votes": ~counted["no"],
-            "noes": counted["no"],
-            "weight": counted["confidence"].fillna(1.0),
-        }
-    )
+    noes, weight = counted["no"], counted["confidence"].fillna(1.0)
+    tally = pd.DataFrame({"votes": ~noes, "noes": noes, "weight": weight})
     tally = tally.groupby(code.to_numpy()).sum()
     return tally.assign(number=tally.index // num_classes)
 
@@ -421,7 +411,7 @@ def _others(noes, pairs, num_classes, notes):
 def _leading(pairs, min_votes, min_share, top_k, top_p):
     """Returns the pairs of item and class that lead within their item."""
     pairs = pairs[pairs["votes"] >= min_votes]
-    if min_share is top_k is top_p is None:
+    if (min_share, top_k, top_p) == (None, None, None):
         return pairs
     min_share, top_k, top_p = min_share or 0.0, top_k or np.inf, top_p or np.inf
     if (min_share or top_p < 1) and (pairs["weight"] < 0).any():
