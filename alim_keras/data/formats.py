@@ -43,9 +43,8 @@ ENDINGS = {
     ".npy": "npz",
     ".xml": "cvat",
 }
-# Formats of JSON that are no tables.
-_OBJECTS = ("fiftyone", "peerannot")
-FORMATS = (*dict.fromkeys(ENDINGS.values()), *_OBJECTS, *exports.TABLES)
+FORMATS = (*dict.fromkeys(ENDINGS.values()), "fiftyone", "peerannot")
+FORMATS += tuple(exports.TABLES)
 # Lines above a header; Excel writes sep=; there.
 _ABOVE = re.compile(r"#|sep=|\s*$")
 _MOST_COLUMNS = 20_000
@@ -83,14 +82,14 @@ def read(path, format=None, columns=None, records=None):
             return _by_own_reader(path, kind)
         if kind in exports.TABLES:
             kind = ENDINGS.get(os.path.splitext(path)[1].lower(), "json")
-        if kind in _OBJECTS:
-            kind = "json"
-        if records and "json" not in kind or columns and kind[1:] != "sv":
+        is_text = kind in ("csv", "tsv")
+        is_json = not is_text and kind not in ("parquet", "cvat")
+        if records and not is_json or columns and not is_text:
             raise ConfigError(
                 "--records is about JSON, and --columns about CSV and TSV; "
                 f"leave out what is not of {kind}"
             )
-        if kind in ("csv", "tsv"):
+        if is_text:
             return _delimited(path, kind == "tsv", columns)
         if kind == "cvat":
             return exports.cvat(naming.read_text(path))

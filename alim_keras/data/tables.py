@@ -174,15 +174,17 @@ class _Table:
     def rest(self):
         return [name for name in self.cells if name not in self.used]
 
-    def known(self, words):
-        """Returns the columns with these names that have no role yet."""
+    def known(self, role, words=()):
+        """Returns the column that a flag names, or those known by names."""
+        if role in self.roles:
+            return [self.roles[role]]
+        words = words or _NAMES[role]
         return [name for name in self.rest if name.lower() in words]
 
     def take(self, role, words=(), needed=True):
         """Returns the column of a role by flag or name, or None."""
-        names = self.known(words or _NAMES.get(role, ()))
+        names = self.known(role, words)
         if role in self.roles:
-            names = [self.roles[role]]
             formats.check_column(*names, self.cells, f"{role}_column")
         elif len(names) > 1 or (needed and not names):
             hint = f", or say which with --{role}_column=NAME"
@@ -199,7 +201,8 @@ def _votes_of(table, layout, notes):
     """Returns the votes of a table."""
     cells = table.cells
     has_images = cells.attrs.get("has_images", False)
-    words = next((words for words in _ITEMS if table.known(words)), _ITEMS[0])
+    known = (words for words in _ITEMS if table.known("id", words))
+    words = next(known, _ITEMS[0])
     item = table.take("id", words, needed=not has_images)
     items = checks.row_ids(len(cells)) if item is None else cells[item]
     votes = table.items = pd.DataFrame({"item": items}, index=cells.index)
@@ -235,12 +238,9 @@ def _votes_of(table, layout, notes):
 
 def _layout(table):
     """Returns the layout that the names of the columns tell."""
-    roles, lists = table.roles, table.known(_NAMES["candidates"])
-    people = roles.get("annotator") or table.known(_NAMES["annotator"])
-    label = roles.get("label")
-    labels = [label] if label else table.known(_NAMES["label"])
-    scores = [*table.known(_NAMES["confidence"]), roles.get("confidence")]
-    beside = {*labels, *scores}
+    roles, lists = table.roles, table.known("candidates")
+    people, labels = table.known("annotator"), table.known("label")
+    beside = {*labels, *table.known("confidence")}
     others = [name for name in table.rest if name not in beside]
     if "candidates" in roles or (lists and not people):
         return "list"
@@ -291,8 +291,7 @@ def _list(table):
     votes = table.items[["item"]].assign(label=cells[column])
     votes["label"] = naming.converted(votes, "label", split)
     words = ("confidences", "scores", *_NAMES["confidence"])
-    given = table.roles.get("confidence")
-    for score in [given] if given else table.known(words)[:1]:
+    for score in table.known("confidence", words)[:1]:
         formats.check_column(score, cells, "confidence_column")
         if cells[score].map(type).eq(list).all():
             table.used.add(score)
@@ -319,8 +318,8 @@ def _long(table):
 def _wide(table):
     """Returns the votes of a table with a column for each annotator."""
     text, columns = table.roles.get("annotator"), table.rest
-    roles = ("label", "candidates", "confidence")
-    odd = table.known([word for role in roles for word in _NAMES[role]])
+    words = [*_NAMES["label"], *_NAMES["candidates"], *_NAMES["confidence"]]
+    odd = [name for name in columns if name.lower() in words]
     if text:
         columns = list(dict.fromkeys(map(str.strip, text.split(","))))
         for name in columns:

@@ -458,6 +458,5 @@ def true_labels(votes, candidates):
     names = candidates.class_names
     _, numbers = naming.class_numbers(truths, ["truth"], names)
     labels = truths.set_index("item")["truth"].map(numbers)
-    labels = labels.where(labels >= 0).reindex(candidates.ids)
-    labels = labels.fillna(checks.PADDING)
-    return labels.to_numpy(np.int64)
+    labels = labels.reindex(candidates.ids)
+    return labels.where(labels >= 0, checks.PADDING).to_numpy(np.int64)
