@@ -71,8 +71,7 @@ class VoteArrays:
         """Returns a slice from the votes of the first row to the last's."""
         if not len(rows):
             return slice(0, 0)
-        start = np.searchsorted(self.rows, rows[0])
-        return slice(start, np.searchsorted(self.rows, rows[-1], "right"))
+        return slice(*np.searchsorted(self.rows, [rows[0], rows[-1] + 1]))
 
     def overlap(self):
         # With fewer votes an example `VoteModel` ranks worse than `SetModel`.

@@ -63,9 +63,8 @@ def checked_votes(votes, notes):
     wrong &= ~np.isfinite(votes["confidence"])
     name = attrs.get("confidence_column", "confidence")
     odd = shown(next(iter(given[wrong]), None))
-    _refuse(
-        votes, wrong, f"the confidence {name!r} must be a number, not {odd}"
-    )
+    text = f"the confidence {name!r} must be a number, not {odd}"
+    _refuse(votes, wrong, text)
     if "verdict" in votes:
         votes.loc[votes["verdict"] == "reject", "confidence"] = 0.0
         votes.loc[votes["verdict"] == "ignore", "label"] = None
@@ -86,10 +85,9 @@ def _flat(votes):
         if len(scores) != len(pairs):
             expected = "candidates and their scores must be equally many"
             _refuse(votes, np.arange(len(votes)) == row, expected)
-        # A row that names no class stays, as its item is to be known.
-        for (label, own), score in zip(
-            pairs or [(None, None)], scores or [None]
-        ):
+        if not pairs:  # The row stays, as its item is to be known.
+            pairs, scores = [(None, None)], [None]
+        for (label, own), score in zip(pairs, scores):
             rows.append((row, label, score if own is None else own))
     columns = ["row", "label", "confidence"]
     flat = pd.DataFrame(rows, columns=columns, dtype=object)
@@ -242,8 +240,8 @@ def sets_of_votes(
             is_shared = layout in ("long", "wide") and people >= _SEVERAL_VOTES
             grades = attrs.get("grades", "votes" if is_shared else "none")
         if grades == "confidence":
-            negative = counted["confidence"] < 0
-            _refuse(counted, negative, "grades must not be negative")
+            text = "confidences that are grades must not be negative"
+            _refuse(counted, counted["confidence"] < 0, text)
         codes = np.repeat(np.flatnonzero(kept), sets.sizes) * len(names)
         # Sets that hold all classes because they were empty have no votes.
         sums = named["weight"].reindex(codes + sets.indices, fill_value=1.0)
