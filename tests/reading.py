@@ -26,10 +26,7 @@ def written(folder, content, name=None):
 
 
 def read(path, **options):
-    """Returns what stands in a table: `sets`, {id: names of candidates}, ...
-
-    `answers` are (item, annotator, label) of the votes that counted.
-    """
+    """Returns what stands in a table: `sets`, {id: names}, `answers`, ..."""
     rules = {name: options.pop(name) for name in RULES if name in options}
     votes = read_votes(path, **options)
     names = options.get("class_names")

@@ -240,7 +240,8 @@ def _layout(table):
     """Returns the layout that the names of the columns tell."""
     roles, lists = table.roles, table.known("candidates")
     people, labels = table.known("annotator"), table.known("label")
-    beside = {*labels, *table.known("confidence")}
+    scores = [n for n in table.rest if n.lower() in _NAMES["confidence"]]
+    beside = {*labels, *scores, roles.get("confidence")}
     others = [name for name in table.rest if name not in beside]
     if "candidates" in roles or (lists and not people):
         return "list"

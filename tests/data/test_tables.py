@@ -82,6 +82,11 @@ def write(tmp_path):
         ("file,label\na,cat\na,cat\na,dog\n", {"min_votes": 2}, {"a": {"cat"}}),
         ("id,labels\na,\na,cat\n", {"duplicates": "union"}, {"a": {"cat"}}),
         (
+            "id,label,score,n\na,x,1,2\n",
+            {"confidence_column": "n"},
+            {"a": {"x"}},
+        ),
+        (
             TWICE_WIDE,
             {
                 **WIDE_LAYOUT,
