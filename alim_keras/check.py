@@ -5,22 +5,18 @@ Ends with 3 if training would refuse the data.
 """
 
 import sys
-import warnings
 
-import numpy as np
 import pandas as pd
 
+from alim_keras import errors
 from alim_keras.app import cli
 from alim_keras.app import defaults
 from alim_keras.app import load
 from alim_keras.app import process
 from alim_keras.app.config import TRAINING
 from alim_keras.data import known_data
-from alim_keras.errors import first_five
 from alim_keras.report.labels import given_counts
 
-# Classes listed in full; of more, the commonest and the rarest.
-_CLASSES = 12
 COMMAND = cli.Command(
     name="check",
     doc=__doc__,
@@ -38,19 +34,7 @@ COMMAND = cli.Command(
 
 
 def main(line):
-    """Checks the data of a command line, and says doubts at the end."""
-    late = []
-    try:
-        with warnings.catch_warnings(record=True) as late:
-            return _check(line)
-    finally:
-        for one in late:
-            warnings.showwarning(
-                one.message, one.category, one.filename, one.lineno
-            )
-
-
-def _check(line):
+    """Checks the data of a command line."""
     load.check_use(line)
     origins = {line.origins.get(name) for name in ("method", "network")}
     if origins - {None, "default"}:
@@ -64,9 +48,10 @@ def _check(line):
         table = load.table_set(config, "skip", process.show_progress)
         if table.scan is not None:
             bad = table.scan[table.scan["problem"].notna()]
-            problems = list(bad["name"] + ": " + bad["problem"])
-    if problems and config.table.on_bad_image == "error":
-        print("\n".join(table.notes))
+            problems = list("  " + bad["name"] + ": " + bad["problem"])
+    is_refused = bool(problems) and config.table.on_bad_image == "error"
+    if is_refused:
+        print(*table.notes, sep="\n")
     else:
         training = load.training_set(config, table=table)
         config, chosen = defaults.resolve(config, training)
@@ -79,45 +64,27 @@ def _check(line):
             f"epochs: {config.train.epochs}, steps an epoch: {steps}, batch: "
             f"{config.train.batch_size}; items: {len(training.trained):,} to "
             f"train on, {len(training.held_out):,} held out, "
-            f"{len(training.test_images):,} to test on",
-            flush=True,
+            f"{len(training.test_images):,} to test on"
         )
         if defaults.describe(chosen):
-            print(defaults.describe(chosen), flush=True)
+            print(defaults.describe(chosen))
+    cannot = f"images that cannot be read: {len(problems)}"
     if not problems:
         print("Sound: training would take these data.")
-        return 0
-    print("\n".join(f"  {problem}" for problem in problems))
-    cannot = f"images that cannot be read: {len(problems)}"
-    if config.table.on_bad_image == "skip":
-        print(f"Left out: {cannot}.")
-        return 0
-    print(f"Not sound: {cannot}. Mend them, or give --on_bad_image=skip.")
-    return 3
+    elif is_refused:
+        advice = "Mend them, or give --on_bad_image=skip."
+        print(*problems, f"Not sound: {cannot}. {advice}", sep="\n")
+        return 3
+    else:
+        print(*problems, f"Left out: {cannot}.", sep="\n")
+    return 0
 
 
 def describe(training):
     """Describes a `TrainingSet` with candidates, as lines of text."""
-    parts = {**_votes(training), **_images(training)}
-    parts["classes"] = _classes(training.candidates)
     lines = [*training.notes, training.candidates.describe(training.labels)]
-    lines += [f"{name:<16}{text}" for name, text in parts.items()]
-    return "\n".join(lines)
-
-
-def _votes(training):
-    if training.votes is None:
-        return {}
-    votes = training.votes.dropna(subset=["annotator", "label"])
-    if not len(votes):
-        return {"annotators": "no votes"}
-    each = votes["annotator"].value_counts()
-    per_item = votes["item"].value_counts().reindex(training.ids, fill_value=0)
-    return {
-        "annotators": f"{len(each):,} with {each.min():,} to {each.max():,} "
-        f"votes each; {per_item.min()} to {per_item.max()} votes an item, "
-        f"{len(votes):,} in all"
-    }
+    lines += [f"{name:<16}{text}" for name, text in _images(training).items()]
+    return "\n".join([*lines, *_classes(training.candidates)])
 
 
 def _images(training):
@@ -141,25 +108,24 @@ def _images(training):
     return lines
 
 
-def _classes(given):
-    """Returns how often each class is a candidate, the commonest first."""
-    count, mass = given_counts(given)
-    frame = pd.DataFrame({"class": given.class_names, "in sets": count})
-    frame["share"], frame["mass"] = count / len(given), mass
+def _classes(sets):
+    """Returns lines: how often each class is a candidate, the commonest first.
+
+    Of many classes they are the commonest and the rarest.
+    """
+    count, mass = given_counts(sets)
+    share = [f"{part:.1%}" for part in count / len(sets)]
+    frame = pd.DataFrame({"class": sets.class_names, "in sets": count})
+    frame = frame.assign(share=share, mass=mass.round().astype(int))
     frame = frame.sort_values("in sets", ascending=False, kind="stable")
-    forms = {"in sets": "{:,}", "share": "{:.1%}", "mass": "{:,.0f}"}
-    lines = frame.to_string(
-        index=False,
-        formatters={name: form.format for name, form in forms.items()},
-        max_rows=_CLASSES,
-        max_colwidth=30,
-    ).split("\n")
-    unused = [given.class_names[c] for c in np.flatnonzero(count == 0)]
+    lines = frame.to_string(index=False, max_rows=12, max_colwidth=30)
+    unused = [name for name, n in zip(sets.class_names, count) if not n]
     if unused:
-        lines.append(
-            f"{len(unused)} classes are in no set: {first_five(unused)}"
+        lines += (
+            f"\n{len(unused)} classes are in no set: "
+            f"{errors.first_five(unused)}"
         )
-    return f"\n{'':<16}".join(lines)
+    return lines.split("\n")
 
 
 if __name__ == "__main__":

@@ -13,14 +13,11 @@ import warnings
 import numpy as np
 import pandas as pd
 
+from alim_keras import errors
 from alim_keras.app import cli
 from alim_keras.app import process
 from alim_keras.app.values import choice
 from alim_keras.app.values import whole
-from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
-from alim_keras.errors import DataWarning
-from alim_keras.errors import first_five
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,47 +53,62 @@ def main(line):
 
     options, paths = line.options, line.words["paths"]
     if not paths:
-        raise ConfigError("Give images to predict. Received: no images")
+        raise errors.ConfigError("Give images to predict. Received: no images")
     predictor = predicting.load_predictor(line.words["model"])
-    items = predicting.inputs_of_paths(paths, predictor)
-    skipped = {} if options.on_bad_image == "skip" else None
-    _write(options, predictor, items, skipped)
+    items, skipped = predicting.items_of_paths(paths, predictor), {}
+    total, count = sum(len(ids) for ids, _ in items), 0
+    for ids, values in _batches(items, options, skipped):
+        table = _table(ids, predictor, values, options.top_k)
+        table.to_csv(
+            sys.stdout, index=False, header=not count, float_format="%.6f"
+        )
+        count += len(ids)
+        if not sys.stdout.isatty():
+            process.show_progress(count + len(skipped), total)
+    if not count:
+        why = "none of the images can be read" if skipped else "no items"
+        raise errors.DataError(f"There is nothing to predict: {why}")
+    sys.stdout.flush()
     if skipped:
         reasons = [": ".join(pair) for pair in skipped.items()]
         warnings.warn(
             f"{len(skipped):,} of the images cannot be read and are left out: "
-            f"{first_five(reasons)}",
-            DataWarning,
+            f"{errors.first_five(reasons)}",
+            errors.DataWarning,
             stacklevel=1,
         )
 
 
-def _write(options, predictor, items, skipped):
-    """Writes a row for each item to stdout."""
-    names = np.array(predictor.class_names, object)
-    total, count = sum(len(inputs.ids) for inputs in items), 0
-    for inputs in items:
-        for rows, values in inputs.batches(options.batch_size, skipped):
-            p = predictor.probabilities(values)
-            order = np.argsort(-p, axis=1, kind="stable")[:, : options.top_k]
-            table = {"id": [inputs.ids[row] for row in rows]}
-            for rank, classes in enumerate(order.T, start=1):
-                suffix = "" if rank == 1 else f"_{rank}"
-                table[f"label{suffix}"] = names[classes]
-                shares = p[np.arange(len(p)), classes]
-                table[f"probability{suffix}"] = shares
-            pd.DataFrame(table).to_csv(
-                sys.stdout, index=False, header=not count, float_format="%.6f"
-            )
-            count += len(rows)
-            if not sys.stdout.isatty():
-                process.show_progress(count + len(skipped or ()), total)
-    if not count:
-        why = "the files hold no items"
-        if skipped:
-            why = "none of the images can be read"
-        raise DataError(f"There is nothing to predict: {why}")
-    sys.stdout.flush()
+def _batches(items, options, skipped):
+    """Yields ids and values of a batch; notes images that cannot be read."""
+    from alim_keras.data.images import image_rows
+
+    for ids, values in items:
+        for start in range(0, len(ids), options.batch_size):
+            rows, problems = slice(start, start + options.batch_size), {}
+            batch, names = image_rows(values, rows, problems), ids[rows]
+            for place, reason in sorted(problems.items()):
+                if options.on_bad_image == "error":
+                    text = f"{names[place]}: {reason}"
+                    advice = "--on_bad_image=skip leaves such images out"
+                    raise errors.DataError(f"{text}; {advice}")
+                skipped[names[place]] = reason
+            sound = np.setdiff1d(np.arange(len(names)), list(problems))
+            if len(sound):
+                yield names[sound], batch[sound]
+
+
+def _table(ids, predictor, values, top_k):
+    """Returns a frame: each item's likeliest classes and probabilities."""
+    p = predictor.probabilities(values)
+    order = np.argsort(-p, axis=1, kind="stable")[:, :top_k]
+    table = {"id": ids}
+    for rank, classes in enumerate(order.T, start=1):
+        suffix = "" if rank == 1 else f"_{rank}"
+        names = np.array(predictor.class_names, object)
+        table[f"label{suffix}"] = names[classes]
+        table[f"probability{suffix}"] = p[np.arange(len(p)), classes]
+    return pd.DataFrame(table)
 
 
 if __name__ == "__main__":

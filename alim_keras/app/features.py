@@ -1,7 +1,6 @@
 """Pretrained backbones in a run: features computed once, and what is served.
 
-A frozen backbone is not trained, so its features are computed once for each
-image, kept in `features/` beside the run folders, and trained on as vectors.
+They are kept in `features/` beside the run folders, and trained on as vectors.
 """
 
 import dataclasses
@@ -13,16 +12,13 @@ import keras
 import numpy as np
 
 from alim_keras import backend
+from alim_keras import errors
 from alim_keras import files
 from alim_keras import networks
 from alim_keras.app import defaults
 from alim_keras.app.process import show_progress
-from alim_keras.callbacks.run import duration
 from alim_keras.data import DiskImages
 from alim_keras.data import checks
-from alim_keras.data import image_rows
-from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
 
 # So many images or fewer are worth their crops, too.
 _FEW = 2000
@@ -30,8 +26,8 @@ _CROP = 0.8
 # Places of crops, in units of the margin.
 _CROPS = ((0, 0), (0, 1), (1, 0), (1, 1), (0.5, 0.5))
 _BATCH = 32
-# Seconds after which what is computed is kept, for a run that is killed.
-_KEEP = 60
+# After so many images what is computed is kept, for a run that is killed.
+_KEEP = 1024
 
 
 def backbone_of(config, training):
@@ -44,16 +40,14 @@ def backbone_of(config, training):
     is_idle = backbone is None or chosen.network == defaults.STATISTICS
     fits = (None, "all" if backbone is None else "none")
     if is_idle and chosen.train_backbone not in fits:
-        raise ConfigError(
-            "--train_backbone is about a pretrained network of images: give "
-            "--network=FILE.keras, hub:NAME, or one of keras.applications with "
-            f"--weights=imagenet. Received: --network={chosen.network}, "
-            f"--train_backbone={chosen.train_backbone}"
+        raise errors.ConfigError(
+            "--train_backbone is about a pretrained network of images; leave "
+            "it out, or give --network=FILE.keras or hub:NAME, or --weights. "
+            f"Received: --network={chosen.network}"
         )
     if backbone is not None and chosen.width is not None:
-        raise ConfigError(
-            f"{backbone.name} has a fixed width; leave it out. Received: "
-            f"--width={chosen.width}"
+        raise errors.ConfigError(
+            f"{backbone.name} has a fixed width: leave --width out"
         )
     return backbone
 
@@ -71,9 +65,8 @@ def at_own_size(config, training):
 def frozen(config, training, folder):
     """Returns the data as features, if the run's backbone is frozen.
 
-    `training` is what `at_own_size` returned. The features are the mean over
-    an image, its mirror image and, of few images, some crops; of a test image
-    they are those of itself. They are kept beside the `RunFolder`.
+    They are the mean over an image, its mirror image and, of few images, some
+    crops; of a test image those of itself.
     """
     backbone = backbone_of(config, training)
     if backbone is None or config.method.train_backbone not in (None, "none"):
@@ -81,10 +74,9 @@ def frozen(config, training, folder):
     place = os.path.join(os.path.dirname(folder.path), "features")
     num_views = 2 if len(training) > _FEW else 2 + 2 * len(_CROPS)
     features = _features(backbone, training.images, num_views, place)
-    tested = training.test_images
-    tests = np.zeros((0, features.shape[1]), "float32")
-    if len(tested):
-        tests = _features(backbone, tested, 1, place)
+    tests = features[:0]
+    if len(training.test_images):
+        tests = _features(backbone, training.test_images, 1, place)
     mean = features.mean(axis=0, dtype=np.float64)
     # One deviation for all: the vectors keep their directions.
     std = np.sqrt(np.square(features - mean).mean()) or 1.0
@@ -106,29 +98,21 @@ def _features(backbone, images, num_views, place):
     path = os.path.join(place, f"{name}-{num_views}views.npz")
     known, wanted = _kept(path), _digests(images)
     # Of equal images the first.
-    row_of = {key: row for row, key in reversed(list(enumerate(wanted)))}
-    rows = np.array(sorted(row_of[k] for k in row_of.keys() - known), int)
-    began = first = kept_at = time.monotonic()
+    _, first = np.unique(wanted, return_index=True)
+    rows = np.array([n for n in np.sort(first) if wanted[n] not in known], int)
+    began, is_chief = time.monotonic(), backend.is_chief()
     for start in range(0, len(rows), _BATCH):
         part = rows[start : start + _BATCH]
         vectors = _mean_over_views(backbone, images, part, num_views)
         known |= zip((wanted[row] for row in part), vectors)
-        now, done = time.monotonic(), start + len(part)
+        done, seconds = start + len(part), time.monotonic() - began
         show_progress(done, len(rows))
-        if not start:
-            # It compiles.
-            first = now
-        elif start == _BATCH and backend.is_chief():
-            left = duration((now - first) * (len(rows) - done) / len(part))
-            text = f"{len(rows):,} images: about {left}"
-            print(f"Computing the features of {text}", flush=True)
-        is_due = done == len(rows) or now - kept_at > _KEEP
-        if is_due and backend.is_chief():
-            kept_at = now
+        if is_chief and (done % _KEEP == 0 or done == len(rows)):
+            print(f"Features: {done:,} of {len(rows):,} in {seconds:.0f} s")
             with files.replacing(path) as file:
                 features = np.stack(list(known.values()))
                 np.savez(file, digests=list(known), features=features)
-    if backend.is_chief():
+    if is_chief:
         views = f"mean of {num_views} views" if num_views > 1 else "test"
         print(
             f"Features by {backbone.name} ({backbone.size} px, {views}): "
@@ -140,14 +124,11 @@ def _features(backbone, images, num_views, place):
 
 
 def _kept(path):
-    """Returns a dict from digest to float16 features, of a file if any."""
-    if not os.path.isfile(path):
-        return {}
+    """Returns a dict from digest to features, of a file that can be read."""
     try:
         content = checks.read_npz(path)
         return dict(zip(content["digests"].tolist(), content["features"]))
-    except (DataError, KeyError) as error:
-        print(f"{path} is damaged, and is written again: {error}")
+    except (errors.DataError, KeyError):
         return {}
 
 
@@ -168,11 +149,11 @@ def _mean_over_views(backbone, images, rows, num_views):
     large = round(size / _CROP)
 
     def pixels_at(side):
+        pixels = images[rows]
         if isinstance(images, DiskImages):
-            pixels = images[rows].with_form(side, 3).read()
+            pixels = pixels.with_form(side, 3).read()
         else:
-            pixels = np.asarray(image_rows(images, rows), "float32")
-            pixels = keras.layers.Resizing(side, side)(pixels)
+            pixels = keras.layers.Resizing(side, side)(pixels.astype("float32"))
         pixels = np.asarray(pixels, "float32")
         # The last batch too is full: each size is compiled anew.
         empty = ((0, _BATCH - len(rows)), (0, 0), (0, 0), (0, 0))
@@ -191,28 +172,26 @@ def _mean_over_views(backbone, images, rows, num_views):
             total = total + np.asarray(outputs, "float32")[: len(rows)]
     mean = total / num_views
     if not np.isfinite(mean).all():
-        raise DataError(
+        raise errors.DataError(
             f"{backbone.path or backbone.name} gives features that are NaN or "
-            "infinite; save the network again, or use another --network"
+            "infinite; use another --network"
         )
     is_small = np.abs(mean).max() < np.finfo(np.float16).max
     return mean.astype(np.float16 if is_small else np.float32)
 
 
 def served(model, training):
-    """Returns the classifier from images to probabilities, and its input.
+    """Returns the classifier, from images to probabilities, and its input.
 
-    They are a `keras.Model` and the shape `(H, W, channels)` of an image. Of
-    a frozen backbone the model holds the backbone, the normalisation of its
-    features and the head.
+    They are a `keras.Model`, with a frozen backbone in it, and the shape
+    `(H, W, channels)` of an image.
     """
     network, backbone = model.inference_network(), training.backbone
     if backbone is None:
         return network, model.image_shape
     shape = training.pictures.shape[1:]
     start = keras.Input((None, None, shape[-1]), name="images")
-    resizing = keras.layers.Resizing(backbone.size, backbone.size)
-    x = resizing(start)
+    x = keras.layers.Resizing(backbone.size, backbone.size)(start)
     if shape[-1] == 1:
         x = keras.layers.Concatenate()([x, x, x])
     x = network(backbone.network(x))

@@ -2,51 +2,41 @@
 
 import dataclasses
 import os
+import warnings
 
 import numpy as np
 
+from alim_keras import errors
 from alim_keras.data import known_data
 from alim_keras.data import own_data
 from alim_keras.data import simulate
 from alim_keras.data import tables
-from alim_keras.data.checks import check_truth_inside
 from alim_keras.data.class_names import read_class_names
 from alim_keras.data.training_set import UNKNOWN
 from alim_keras.data.training_set import stratified_subset
-from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
-from alim_keras.errors import first_five
 
-# Settings that are read for labels of one's own, and those for any table.
-_OF_IMAGES = "images class_names known_labels known_as_sets test_labels".split()
-_OF_TABLES = (
-    "format layout id_column candidates_column annotator_column label_column "
-    "confidence_column header columns ids records where min_votes "
-    "min_confidence min_share top_k top_p none_of_these empty_set duplicates "
-    "grades"
-).split()
+# Settings of `TableConfig` that do not say how a table is read.
+_OF_IMAGES = (
+    "images known_labels known_as_sets test_labels on_bad_image".split()
+)
 _OF_SIMULATION = "protocol ambiguity noise_level legacy_stream".split()
 
 
 def training_set(config, folder=None, reopen=False, table=None):
     """Loads images, and makes or reads candidate sets.
 
-    A run that goes on in a `RunFolder` goes by row and by the deviation of
-    its images, so items keep their order, and normalisation its values,
-    whatever became of the data. With `reopen` the candidate sets are those of
-    the folder; a table must still hold them. `table` is what `table_set`
-    returned, if it was called already.
-
-    Returns a `TrainingSet`; `defaults.arranged` holds a part out.
+    In a run that goes on in a `RunFolder` items keep their order, and
+    normalisation its values, whatever became of the data. With `reopen` the
+    candidate sets are those of the folder; a table must still hold them.
+    `table` is what `table_set` returned, if it was called already.
     """
-    before = None
-    if folder is not None and folder.checkpoint.exists():
-        before = folder.candidates()
+    goes_on = folder is not None and folder.checkpoint.exists()
+    before = folder.candidates() if goes_on else None
     given = before if reopen else None
     training = table or _load(config, given)
     network = config.method.network
     if training.kind == "features" and network not in (None, "mlp"):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"{training.name} holds feature vectors, which --network=mlp "
             f"takes. Received: --network={network}"
         )
@@ -59,8 +49,7 @@ def training_set(config, folder=None, reopen=False, table=None):
             labels = np.zeros(len(training))
         size, seed = config.data.train_size, config.run.seed
         training = training.take(stratified_subset(labels, size, seed))
-    normalisation = folder and folder.normalisation()
-    if normalisation:
+    if folder and (normalisation := folder.normalisation()):
         mean, std = normalisation
         training = dataclasses.replace(training, mean=mean, std=std)
     if given is not None and training.candidates is None:
@@ -73,32 +62,34 @@ def training_set(config, folder=None, reopen=False, table=None):
     elif training.candidates is None:
         training = training.with_candidates(_simulated(config, training))
     if given is not None and training.sets.content_hash != given.content_hash:
-        raise DataError(
+        raise errors.DataError(
             f"{training.name}: the candidate sets are not those that the run "
             "was trained on; restore the file as it was, or train again"
         )
-    if training.labels is not None:
-        rate = config.alim.noise_rate
-        check_truth_inside(training.sets, training.labels, rate)
+    if training.labels is not None and config.alim.noise_rate == 0:
+        rows = np.flatnonzero(training.labels != UNKNOWN)
+        inside = training.sets.contains(rows, training.labels[rows])
+        if not inside.all():
+            warnings.warn(
+                f"{np.sum(~inside)} of {len(rows)} candidate sets leave out "
+                "the true class although the noise rate was given as 0",
+                errors.DataWarning,
+                stacklevel=2,
+            )
     return training
 
 
 def _load(config, given):
-    name = config.data.dataset
-    if known_data.is_table(name):
+    data = config.data
+    if known_data.is_table(data.dataset):
         # The file of names may be gone, or about other classes now.
         is_named = given is not None and config.table.class_names
         names = given.class_names if is_named else None
         return table_set(config, class_names=names)
     # Known data come at the size they were published at, and the views and
     # the network resize; others are unified as they are read.
-    is_known = name in known_data.KNOWN
-    return known_data.load(
-        name,
-        data_dir=config.data.data_dir,
-        download=config.data.download,
-        image_size=None if is_known else config.data.image_size,
-    )
+    size = None if data.dataset in known_data.KNOWN else data.image_size
+    return known_data.load(data.dataset, data.data_dir, data.download, size)
 
 
 def table_set(config, on_bad_image=None, progress=None, class_names=None):
@@ -107,15 +98,12 @@ def table_set(config, on_bad_image=None, progress=None, class_names=None):
     The arguments stand in place of the settings where they are not None.
     """
     table, options = config.table, reading(config.table)
+    options |= {name: getattr(table, name) for name in _OF_IMAGES}
     options["class_names"] = class_names or options["class_names"]
+    options["on_bad_image"] = on_bad_image or table.on_bad_image
     return own_data.load_table(
         config.data.dataset,
-        table.images,
         image_size=config.data.image_size,
-        known_labels=table.known_labels,
-        known_as_sets=table.known_as_sets,
-        test_labels=table.test_labels,
-        on_bad_image=on_bad_image or table.on_bad_image,
         progress=progress,
         **options,
     )
@@ -123,17 +111,19 @@ def table_set(config, on_bad_image=None, progress=None, class_names=None):
 
 def reading(table):
     """Returns how a `TableConfig` reads a table, for `tables.read_labels`."""
-    options = {name: getattr(table, name) for name in _OF_TABLES}
+    options = dataclasses.asdict(table)
+    for name in _OF_IMAGES:
+        del options[name]
     for name in ("where", "columns", "none_of_these"):
         parts = map(str.strip, (options[name] or "").split(","))
         options[name] = tuple(filter(None, parts))
     if options.pop("header") == "none" and not options["columns"]:
-        raise ConfigError(
+        raise errors.ConfigError(
             "--header=none needs the names of the columns: --columns=id,label"
         )
     ids, names = table.ids or "", table.class_names
     if ids.lower().endswith((".txt", ".csv")) and not os.path.isfile(ids):
-        raise DataError(f"There is no such file. Received: --ids={ids}")
+        raise errors.DataError(f"There is no such file. Received: --ids={ids}")
     options["class_names"] = read_class_names(names) if names else None
     return options
 
@@ -142,32 +132,30 @@ def check_use(line):
     """Raises for flags of a `cli.Line` that nothing would read."""
     config = line.config
     dataset, sets = config.data.dataset, config.candidates.candidates_file
-    is_table = known_data.is_table(dataset)
-    unread = [] if is_table else [*_OF_IMAGES]
-    if not sets and (not is_table or os.path.isdir(dataset)):
-        unread += _OF_TABLES
-    line.refuse_typed(
-        unread, f"is about a table of labels, and {dataset} is none"
-    )
-    if is_table or sets:
+    if known_data.is_table(dataset) or sets:
         # A preset may set them for the data set whose sets are given.
         line.refuse_typed(
             _OF_SIMULATION,
             "is about simulated candidate sets, and those of "
             f"{sets or dataset} are as they are",
         )
+    else:
+        line.refuse_typed(
+            dataclasses.asdict(config.table),
+            f"is about a table of labels, and {dataset} is none",
+        )
     if config.table.known_as_sets and not config.table.known_labels:
-        raise ConfigError("--known_as_sets needs --known_labels=FILE")
+        raise errors.ConfigError("--known_as_sets needs --known_labels=FILE")
 
 
 def _rows_of_run(training, ids):
     """Returns the rows of a run's items in the data as they are now."""
     missing = ids[~np.isin(ids, training.ids)]
     if len(missing):
-        raise DataError(
+        raise errors.DataError(
             f"{training.name}: items of the run that are no longer there: "
-            f"{len(missing)} of {len(ids)}, {first_five(missing)}; restore the "
-            "table and its images as they were, or train again"
+            f"{len(missing)} of {len(ids)}, {errors.first_five(missing)}; "
+            "restore the table and its images as they were, or train again"
         )
     return training.rows_of(ids)
 

@@ -11,16 +11,12 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
+from alim_keras import errors
 from alim_keras import methods
 from alim_keras.backend.tensorflow import load_served_model
 from alim_keras.data import checks
-from alim_keras.data.checks import check_ids
 from alim_keras.data.images import DiskImages
 from alim_keras.data.matching import list_images
-from alim_keras.errors import CheckpointError
-from alim_keras.errors import DataError
-from alim_keras.errors import first_five
-from alim_keras.errors import one_line
 
 _GRAPH = "saved_model.pb"
 _ADVICE = (
@@ -57,9 +53,8 @@ class Predictor:
 def load_predictor(path):
     """Returns the `Predictor` of a run folder, a .keras file or a SavedModel.
 
-    Of a run folder it takes `saved_model/`, which needs no classes of the
-    user's own, or, on Keras's JAX backend, `model.keras`. Classes are named as
-    the model or its run has it, or else by their numbers.
+    Of a run folder it takes `saved_model/` or, on Keras's JAX backend,
+    `model.keras`. Classes without names are called by their numbers.
     """
     path = _find(os.path.abspath(os.path.expanduser(path)))
     is_graph = os.path.isdir(path)
@@ -71,19 +66,17 @@ def load_predictor(path):
             # Files are then decoded as they were for training.
             shape = trained_on
         num_classes = function(np.zeros((1, *shape), "float32")).shape[1]
-    except CheckpointError:
-        raise
     except Exception as error:
         # Damaged files, and classes that are not here, fail in many ways.
-        raise CheckpointError(
-            f"{path} cannot be loaded; it may be damaged: {one_line(error)}. "
-            f"{_ADVICE} A saved_model needs no classes of your own."
+        raise errors.CheckpointError(
+            f"{path} cannot be loaded: {errors.one_line(error)}. {_ADVICE} A "
+            "saved_model needs no classes of your own."
         ) from error
     names = kept or tuple(map(str, range(num_classes)))
     if len(names) != num_classes:
-        raise CheckpointError(
+        raise errors.CheckpointError(
             f"The model in {path} has {num_classes} classes, but beside it "
-            f"stand {len(names)} names, {first_five(names)}. {_ADVICE}"
+            f"stand {len(names)} names, {errors.first_five(names)}. {_ADVICE}"
         )
     return Predictor(function, names, tuple(shape))
 
@@ -97,7 +90,7 @@ def _find(path):
         is_keras = model.endswith(".keras") and os.path.isfile(model)
         if is_keras or os.path.isfile(os.path.join(model, _GRAPH)):
             return model
-    raise CheckpointError(f"There is no model in {path}. {_ADVICE}")
+    raise errors.CheckpointError(f"There is no model in {path}. {_ADVICE}")
 
 
 def _load_keras(path):
@@ -110,7 +103,7 @@ def _load_keras(path):
         network = model
         shape = size.height, size.width, model.input_shape[-1]
     else:
-        raise CheckpointError(f"{path} is not a model of alim_keras")
+        raise errors.CheckpointError(f"{path} is not a model of alim_keras")
 
     def probabilities(batch):
         return np.asarray(network.predict_on_batch(batch.astype("float32")))
@@ -132,50 +125,22 @@ def _of_run(path):
     return names, shape
 
 
-@dataclasses.dataclass(frozen=True)
-class Inputs:
-    """Items of one kind: `ids`, and `values`, an array or `DiskImages`."""
+def items_of_paths(paths, predictor):
+    """Returns pairs of ids and values of files and folders, in order.
 
-    ids: object
-    values: object
-
-    def batches(self, size, skipped):
-        """Yields rows and their values; only one batch is in memory.
-
-        `skipped` is a dict from an id to the reason, to which images that
-        cannot be read are added; None refuses them.
-        """
-        for start in range(0, len(self.ids), size):
-            rows = np.arange(start, min(start + size, len(self.ids)))
-            problems = {}
-            if isinstance(self.values, DiskImages):
-                values = self.values.read(rows, problems)
-            else:
-                values = np.asarray(self.values[rows])
-            for place, reason in sorted(problems.items()):
-                name = self.ids[rows[place]]
-                if skipped is None:
-                    raise DataError(
-                        f"{name}: {reason}; --on_bad_image=skip leaves such "
-                        "images out"
-                    )
-                skipped[name] = reason
-            sound = np.setdiff1d(np.arange(len(rows)), list(problems))
-            if len(sound):
-                yield rows[sound], values[sound]
-
-
-def inputs_of_paths(paths, predictor):
-    """Returns `Inputs` of files and folders, in order; ids are paths."""
-    paths, inputs = map(os.path.expanduser, paths), []
+    Values are an array, or `DiskImages`, whose ids are their paths.
+    """
+    items = []
     # Files beside files are read in common batches.
-    for is_array, group in itertools.groupby(paths, _is_array):
+    groups = itertools.groupby(map(os.path.expanduser, paths), _is_array)
+    for is_array, group in groups:
         if is_array:
-            inputs += [_of_array(path, predictor) for path in group]
+            items += [_of_array(path, predictor) for path in group]
         else:
-            names = [name for path in group for name in _files(path, predictor)]
-            inputs.append(Inputs(names, DiskImages(names, *predictor.form)))
-    return inputs
+            files = [file for path in group for file in _files(path, predictor)]
+            images = DiskImages(files, *predictor.form)
+            items.append((np.array(files, object), images))
+    return items
 
 
 def _is_array(path):
@@ -184,10 +149,10 @@ def _is_array(path):
 
 def _files(path, predictor):
     """Returns the image files that a path stands for."""
-    if predictor.takes_features or path.lower().endswith(".csv"):
-        raise DataError(
-            f"{path}: the model takes images, or arrays in .npz and .npy "
-            f"files, of the shape {predictor.input_shape}"
+    if predictor.takes_features:
+        raise errors.DataError(
+            f"{path}: the model takes arrays in .npz and .npy files, of the "
+            f"shape {predictor.input_shape}"
         )
     if not os.path.isdir(path):
         return [path]
@@ -195,24 +160,29 @@ def _files(path, predictor):
 
 
 def _of_array(path, predictor):
-    """Returns the `Inputs` in an .npy file, or in an .npz file with ids."""
+    """Returns ids and values in an .npy file, or in an .npz file with ids."""
     name = "features" if predictor.takes_features else "images"
     content = checks.read_npz(path, (name, "ids"), name)
     if name not in content:
-        raise DataError(f"{path}: there is no array {name!r}")
+        raise errors.DataError(f"{path}: there is no array {name!r}")
     values = content[name]
     count = len(values) if values.ndim else 0
-    ids = check_ids(path, content.get("ids", np.arange(count)), count)
+    ids = content.get("ids", np.arange(count)).reshape(-1).astype(str)
+    if len(ids) != count or "" in ids:
+        raise errors.DataError(
+            f"{path}: {count} ids were expected. Received: {len(ids)}, or blank"
+        )
+    checks.check_names(ids, path)
     with checks.in_file(path):
         if predictor.takes_features:
-            unit, values = "features", checks.validate_features(values, ids)
-            values = values.reshape(len(values), -1)
+            values = checks.validate_features(values, ids)[:, 0, 0]
         else:
             values = values[..., None] if values.ndim == 3 else values
-            unit, values = "channels", checks.validate_images(values, ids)
+            values = checks.validate_images(values, ids)
     size, wanted = values.shape[-1], predictor.input_shape[-1]
     if size != wanted:
-        raise DataError(
+        unit = "features" if predictor.takes_features else "channels"
+        raise errors.DataError(
             f"{path}: the model takes {wanted} {unit}. Received: {size} {unit}"
         )
-    return Inputs(ids, values)
+    return ids, values

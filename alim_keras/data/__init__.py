@@ -5,13 +5,9 @@ after they have read their flags; so these two are looked up when first used.
 """
 
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.checks import check_truth_inside
-from alim_keras.data.checks import validate_features
 from alim_keras.data.checks import validate_images
-from alim_keras.data.checks import validate_labels
 from alim_keras.data.images import DiskImages
 from alim_keras.data.images import channel_statistics
-from alim_keras.data.images import image_rows
 from alim_keras.data.known_data import CIFAR100_SUPERCLASSES
 from alim_keras.data.known_data import load
 from alim_keras.data.matching import list_images
@@ -29,10 +25,8 @@ __all__ = [
     "DiskImages",
     "TrainingSet",
     "channel_statistics",
-    "check_truth_inside",
     "eval_dataset",
     "holdout_split",
-    "image_rows",
     "list_images",
     "load",
     "load_table",
@@ -43,9 +37,7 @@ __all__ = [
     "simulate_candidates",
     "stratified_subset",
     "train_dataset",
-    "validate_features",
     "validate_images",
-    "validate_labels",
 ]
 
 

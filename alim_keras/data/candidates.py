@@ -19,26 +19,20 @@ _BLOCK = 1 << 24
 class CandidateSets:
     """The candidate set of every example of a training set.
 
-    Row i holds the classes `indices[indptr[i] : indptr[i + 1]]` (CSR), so
-    memory grows with the number of candidates, not with that of classes.
-
-    Sets are plain, or graded: then each candidate has a weight in (0, 1],
-    `S` of the paper's equations is real-valued, and what is above 0 is in the
-    set. Weights that are all 1 are the same as none.
+    Sets are plain, or graded: then each candidate has a weight in (0, 1], and
+    `S` of the paper's equations is real-valued.
 
     Args:
         ids: Strings `(N,)`, unique.
         class_names: Strings `(C,)`, unique.
-        indptr: Integers `(N + 1,)`, from 0.
-        indices: Integers, the classes, rising within a row.
-        provenance: Dict of plain values: how the sets came about. It is kept
-            in the file and is no part of the hash.
+        matrix: S, `(N, C)`: 0, and 1 or weights in (0, 1]. It is kept as a
+            `scipy.sparse.csr_array` of float32.
+        provenance: Dict of plain values: how the sets came about.
         source: String, the file the sets were read from, for messages.
-        weights: Floats in (0, 1], one for each of `indices`, or None.
 
     Raises:
         DataError: Shapes that do not fit, ids not unique or no UTF-8 text,
-            an empty set, a class or a weight out of range.
+            an empty set, or a weight out of range.
 
     Example:
 
@@ -49,106 +43,72 @@ class CandidateSets:
 
     ids: np.ndarray
     class_names: tuple
-    indptr: np.ndarray
-    indices: np.ndarray
+    matrix: object
     provenance: dict = dataclasses.field(default_factory=dict)
     source: str = "the candidate sets"
-    weights: np.ndarray | None = None
 
     def __post_init__(self):
-        ids = np.array(self.ids, str)
-        names = tuple(str(name) for name in self.class_names)
-        indptr = np.array(self.indptr, np.int32)
-        indices, sizes = np.asarray(self.indices), np.diff(indptr)
-        if indptr[0] or indptr[-1] != len(indices) or np.any(sizes < 0):
+        ids, names = np.array(self.ids, str), tuple(map(str, self.class_names))
+        matrix = _csr(self.matrix, dtype=np.float32, copy=True)
+        matrix.sum_duplicates()
+        matrix.indices = matrix.indices.astype(np.int32)
+        matrix.indptr = matrix.indptr.astype(np.int32)
+        if matrix.shape[1] != len(names):
             raise DataError(
-                "`indptr` must rise from 0 to the number of `indices`. "
-                f"Received: {indptr[-1]}, {len(indices)} indices"
+                f"{matrix.shape[1]} columns, but there are {len(names)} classes"
             )
-        if ids.shape != sizes.shape or not len(ids):
+        if ids.shape != matrix.shape[:1] or not len(ids):
             raise DataError(
                 f"{self.source}: one id for each set was expected, and at "
-                f"least one. Received: {ids.size} ids, {len(sizes)} sets"
+                f"least one. Received: {ids.size} ids, {matrix.shape[0]} sets"
             )
         checks.check_names(ids, self.source)
         checks.check_names(np.array(names, str), self.source, "class names")
-        falls = np.diff(indices, prepend=-1) <= 0
-        # A row's first class may be below the last class of the row before.
-        falls[indptr[:-1][sizes > 0]] = False
-        wrong = falls | (indices < 0) | (indices >= len(names))
-        order = f"sets are no rising classes in 0..{len(names) - 1}"
-        weights = self.weights
-        if weights is not None:
-            weights = np.array(weights, np.float32)
-            if weights.shape != indices.shape:
-                raise DataError(
-                    f"{self.source}: one weight for each candidate was "
-                    f"expected. Received: {weights.shape} for {indices.shape}"
-                )
-            wrong |= ~((weights > 0) & (weights <= 1))
-            order += ", or have weights outside (0, 1]"
-            weights = None if (weights == 1).all() else weights
-        odd = np.unique(np.repeat(np.arange(len(ids)), sizes)[wrong])
+        sizes = np.diff(matrix.indptr)
         checks.refuse(ids[sizes == 0], self.source, "candidate sets are empty")
-        checks.refuse(ids[odd], self.source, order)
-        indices = indices.astype(np.int32)
-        for array in filter(np.ndim, (ids, indptr, indices, weights)):
+        wrong = ~((matrix.data > 0) & (matrix.data <= 1))
+        odd = np.unique(np.repeat(np.arange(len(ids)), sizes)[wrong])
+        where = "sets have weights outside (0, 1]"
+        checks.refuse(ids[odd], self.source, where)
+        for array in (ids, matrix.data, matrix.indices, matrix.indptr):
             array.setflags(write=False)
-        self.__dict__.update(
-            ids=ids,
-            class_names=names,
-            indptr=indptr,
-            indices=indices,
-            weights=weights,
-        )
+        self.__dict__.update(ids=ids, class_names=names, matrix=matrix)
 
     @classmethod
     def from_dense(cls, sets, ids=None, class_names=None, graded=False, **more):
         """Returns the sets of a multi-hot matrix `(N, C)`, bool or 0 and 1.
 
         With `graded` they are weights in [0, 1], 0 for what is no candidate.
-        `ids` default to `checks.row_ids`, `class_names` to the class numbers;
+        `ids` default to "row_00000", ..., `class_names` to the class numbers;
         `more` are `provenance` and `source`.
         """
         sets = np.asarray(sets)
         if sets.ndim != 2 or sets.dtype.kind not in "biuf":
             raise DataError(
-                "Expected a multi-hot matrix (N, C). Received: "
-                f"dtype={sets.dtype}, shape={sets.shape}"
+                f"Expected sets (N, C). Received: {sets.dtype}, {sets.shape}"
             )
-        ids = checks.row_ids(len(sets)) if ids is None else ids
+        ids = checks.default_ids(len(sets), "row") if ids is None else ids
         names = range(sets.shape[1]) if class_names is None else class_names
-        if len(names) != sets.shape[1]:
-            raise DataError(
-                f"The multi-hot candidate sets have {sets.shape[1]} columns, "
-                f"but there are {len(names)} classes"
-            )
-        if graded:
-            more["weights"] = sets[sets != 0]
-        else:
+        if not graded:
             wrong = zip(*np.nonzero((sets != 0) & (sets != 1)))
             wrong = [f"{ids[row]} ({sets[row, n]})" for row, n in wrong]
             checks.refuse(wrong, "multi-hot sets", "values are not 0 or 1")
-        matrix = _csr(sets != 0)
-        return cls(ids, names, matrix.indptr, matrix.indices, **more)
+        return cls(ids, names, sets, **more)
 
     @classmethod
     def from_pairs(cls, rows, classes, ids, class_names, weights=None, **more):
         """Returns the sets of pairs (row, class), in any order.
 
         `rows` and `classes` are integers `(n,)`, `weights` floats `(n,)` or
-        None; a pair that is repeated counts once. `more` are `provenance` and
-        `source`.
+        None; a pair that is repeated counts once.
         """
         shape = (len(ids), len(class_names))
         classes = checks.class_numbers(classes, rows, ids, shape[1])
-        pairs = (np.asarray(rows, int), classes)
         values = np.ones(len(classes)) if weights is None else weights
-        matrix = _csr((values, pairs), shape)
+        matrix = _csr((values, (np.asarray(rows, int), classes)), shape)
         # Those of repeated pairs were added up.
-        weights = None if weights is None else np.minimum(matrix.data, 1)
-        lists = (matrix.indptr, matrix.indices)
-        return cls(ids, class_names, *lists, weights=weights, **more)
+        matrix.data = np.minimum(matrix.data, 1)
+        return cls(ids, class_names, matrix, **more)
 
     @classmethod
     def from_lists(cls, lists, ids=None, class_names=None, **more):
@@ -157,29 +117,36 @@ class CandidateSets:
         classes = np.array([number for row in lists for number in row])
         if class_names is None:
             class_names = range(int(classes.max(initial=0)) + 1)
-        ids = checks.row_ids(len(lists)) if ids is None else ids
+        ids = checks.default_ids(len(lists), "row") if ids is None else ids
         return cls.from_pairs(rows, classes, ids, class_names, **more)
 
     def __len__(self):
         return len(self.ids)
 
     @property
-    def shape(self):
-        """Tuple (N, C)."""
-        return (len(self), len(self.class_names))
-
-    @property
     def num_classes(self):
         """Integer C."""
         return len(self.class_names)
 
+    @property
+    def shape(self):
+        """Tuple (N, C)."""
+        return (len(self), self.num_classes)
+
     @functools.cached_property
-    def matrix(self):
-        """`scipy.sparse.csr_array` `(N, C)` of float32: S."""
-        weights = self.weights
-        if weights is None:
-            weights = np.ones(len(self.indices), np.float32)
-        return _csr((weights, self.indices, self.indptr), self.shape)
+    def weights(self):
+        """float32, one for each of `indices`; None of plain sets."""
+        return None if (self.matrix.data == 1).all() else self.matrix.data
+
+    @property
+    def indices(self):
+        """int32, the classes of all sets, rising within each."""
+        return self.matrix.indices
+
+    @property
+    def indptr(self):
+        """int32 `(N + 1,)`: where in `indices` each set begins and ends."""
+        return self.matrix.indptr
 
     @property
     def shares(self):
@@ -220,13 +187,9 @@ class CandidateSets:
             # These two were counted over all examples.
             provenance.pop("realised_noise", None)
             provenance.pop("left_clean", None)
-        return self._of(matrix, ids=self.ids[rows], provenance=provenance)
-
-    def _of(self, matrix, **changes):
-        """Returns sets of a matrix, graded if these are."""
-        lists = {"indptr": matrix.indptr, "indices": matrix.indices}
-        weights = None if self.weights is None else matrix.data
-        return dataclasses.replace(self, **lists, weights=weights, **changes)
+        return dataclasses.replace(
+            self, matrix=matrix, ids=self.ids[rows], provenance=provenance
+        )
 
     def select(self, ids, where="the images"):
         """Returns the sets of unique ids, in their order.
@@ -250,19 +213,15 @@ class CandidateSets:
 
     def replace(self, rows, labels):
         """Returns the sets where those of rows hold just one label each."""
-        stays = np.ones((len(self), 1), np.float32)
+        stays = np.ones((len(self), 1))
         stays[rows] = 0
-        ones = np.ones(len(rows), np.float32)
-        single = _csr((ones, (rows, labels)), self.shape)
-        return self._of(self.matrix.multiply(stays).tocsr() + single)
+        single = _csr((np.ones(len(rows)), (rows, labels)), self.shape)
+        matrix = self.matrix.multiply(stays).tocsr() + single
+        return dataclasses.replace(self, matrix=matrix)
 
     @functools.cached_property
     def content_hash(self):
-        """SHA-256 of ids, class names and sets, in hexadecimal digits.
-
-        The order of the rows does not matter; see docs/data.md. Of graded
-        sets the weights follow, float32 by row.
-        """
+        """SHA-256 of ids, class names, sets and weights; see docs/data.md."""
         digest = hashlib.sha256()
 
         def absorb(data):
@@ -289,7 +248,7 @@ class CandidateSets:
     def realised_noise(self, labels=None):
         """Returns the share of sets that miss the truth; None if not known.
 
-        `labels` are integers `(N,)`, the true classes, -1 where not known.
+        `labels` are the true classes, integers `(N,)`, -1 where not known.
         """
         labels = np.asarray([] if labels is None else labels)
         rows = np.flatnonzero(labels >= 0)
@@ -311,14 +270,13 @@ class CandidateSets:
             "say nothing)",
             **self.provenance,
             "realised_noise": "not known" if noise is None else f"{noise:.4f}",
-            "mean weight": f"{self.matrix.data.mean():.4f}",
-            "content hash": self.content_hash,
         }
+        if self.weights is not None:
+            lines["mean weight"] = f"{self.weights.mean():.4f}"
         if "left_clean" in lines:
             why = "sets of all classes, which cannot be made wrong"
             lines["left_clean"] = f"{lines['left_clean']} ({why})"
-        if self.weights is None:
-            del lines["mean weight"]
+        lines["content hash"] = self.content_hash
         return "\n".join(
             f"{name.replace('_', ' '):<16}{value}"
             for name, value in lines.items()
@@ -341,35 +299,36 @@ class CandidateSets:
 
     @classmethod
     def load(cls, path):
-        """Reads a file written by `save`.
-
-        Raises:
-            DataError: The file is missing, damaged or does not fit its hash.
-        """
+        """Reads a file that `save` wrote; `DataError` if it was changed."""
         arrays = checks.read_npz(path)
         if "content_hash" not in arrays:
             raise DataError(
                 f"{path}: a file that CandidateSets.save wrote was expected. "
                 f"Received: the arrays {sorted(arrays)}"
             )
-        names = "ids class_names indptr indices".split()
-        with checks.in_file(path):
-            loaded = cls(
-                *(arrays[name] for name in names),
+        try:
+            ids, sizes = arrays["ids"], np.diff(arrays["indptr"])
+            loaded = cls.from_pairs(
+                np.repeat(np.arange(len(ids)), sizes),
+                arrays["indices"],
+                ids,
+                arrays["class_names"],
+                arrays.get("weights"),
                 provenance=json.loads(str(arrays["provenance"])),
                 source=str(path),
-                weights=arrays.get("weights"),
             )
-        if arrays["content_hash"] != loaded.content_hash:
-            raise DataError(
-                f"{path}: the contents do not fit the stored hash, the file "
-                "was changed or damaged; write it again"
-            )
-        return loaded
+            if arrays["content_hash"] == loaded.content_hash:
+                return loaded
+        except (KeyError, ValueError):
+            pass  # Lists that do not fit, and what the sets themselves refuse.
+        raise DataError(
+            f"{path}: the contents do not fit the stored hash, the file was "
+            "changed or damaged; write it again"
+        )
 
 
-def _csr(data, shape=None):
+def _csr(*args, **options):
     # scipy takes half a second to import.
     import scipy.sparse
 
-    return scipy.sparse.csr_array(data, shape)
+    return scipy.sparse.csr_array(*args, **options)

@@ -1,23 +1,12 @@
-"""Checks of labels, sets, images and features before they are trained on.
-
-A wrong label is silent further on (`one_hot` of an unknown class is an empty
-set), so everything is checked once, with the row and the remedy named.
-"""
+"""Checks of labels, sets, images and features before they are trained on."""
 
 import contextlib
 import re
-import warnings
 import zlib
 
 import numpy as np
 
-from alim_keras.errors import DataError
-from alim_keras.errors import DataWarning
-from alim_keras.errors import check_number
-from alim_keras.errors import check_pixels
-from alim_keras.errors import first_five
-from alim_keras.errors import first_rows
-from alim_keras.errors import one_line
+from alim_keras import errors
 
 # Fills up rows of class numbers that are shorter than the longest.
 PADDING = -1
@@ -29,28 +18,21 @@ def in_file(path):
     """Puts the name of a file before the `DataError`s of its reading."""
     try:
         yield
-    except DataError as error:
+    except errors.DataError as error:
         # A cell may hold line ends; a message is one line.
         text = str(error).removeprefix(f"{path}: ")
-        raise DataError(" ".join(f"{path}: {text}".split())) from error
+        raise errors.DataError(" ".join(f"{path}: {text}".split())) from error
 
 
 def default_ids(places, split="train"):
     """Returns the ids of official places, or of so many: "train_00000", ...
 
-    All numbers have one length, so that ids sort as their numbers do.
+    All numbers have one length, so that ids sort as their numbers do. Rows of
+    a file without ids are of the split "row": no data set has such ids.
     """
     places = range(places) if isinstance(places, int) else places
     digits = max(5, len(str(max(places, default=0))))
     return np.array([f"{split}_{place:0{digits}d}" for place in places], str)
-
-
-def row_ids(num_rows):
-    """Returns ids for rows of a file without ids: "row_00000", ...
-
-    No data set has such ids, so these are never joined to its images.
-    """
-    return default_ids(num_rows, "row")
 
 
 def generator(seed, name):
@@ -58,16 +40,15 @@ def generator(seed, name):
 
     Uses with different names share no draws.
     """
-    seed = check_number("seed", seed, 0, whole=True)
-    words = [seed, zlib.crc32(name.encode())]
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
+    seed = errors.check_number("seed", seed, 0, whole=True)
+    return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
 def refuse(items, where, what, remedy=""):
     """Raises `DataError`, which names up to five items, if there are any."""
     if len(items):
-        raise DataError(
-            f"{where}: {len(items)} {what}: {first_five(items)}{remedy}"
+        raise errors.DataError(
+            f"{where}: {len(items)} {what}: {errors.first_five(items)}{remedy}"
         )
 
 
@@ -81,29 +62,6 @@ def check_names(texts, where, kind="ids"):
         refuse(values[counts > 1], where, f"{kind} occur more than once")
 
 
-def check_ids(path, ids, count):
-    """Returns the ids of a file as a list of strings, unique and not blank."""
-    ids = np.asarray(ids, str).reshape(-1)
-    check_names(ids, path)
-    if len(ids) != count or "" in ids:
-        raise DataError(
-            f"{path}: {count} ids, none blank, were expected. "
-            f"Received: {len(ids)} ids"
-        )
-    return ids.tolist()
-
-
-def _check_all(sound, values, rows, ids, expected):
-    """Raises for values of rows that are not what was expected."""
-    wrong = np.flatnonzero(~sound)
-    if len(wrong):
-        raise DataError(
-            f"{expected}: {len(wrong)} are not, "
-            f"{first_rows(np.unique(rows[wrong]), ids)}; the first is "
-            f"{values[wrong[0]]}"
-        )
-
-
 def class_numbers(values, rows, ids, num_classes=None):
     """Returns whole numbers `(n,)` in 0..C-1 as int64.
 
@@ -111,41 +69,42 @@ def class_numbers(values, rows, ids, num_classes=None):
     """
     values = np.asarray(values)
     if values.dtype.kind not in "iuf":
-        raise DataError(
+        raise errors.DataError(
             f"Class numbers must be whole numbers. Received: {values.dtype}"
         )
-    is_whole = values == np.round(values)
-    _check_all(is_whole, values, rows, ids, "class numbers must be whole")
-    if num_classes is not None and len(values):
+    expected, sound = "class numbers must be whole", values == np.round(values)
+    if sound.all() and num_classes is not None and len(values):
         expected = f"labels must not be outside 0..{num_classes - 1}"
         if values.min() == 1 and values.max() == num_classes:
             expected += " (they look 1-based)"
-        inside = (values >= 0) & (values < num_classes)
-        _check_all(inside, values, rows, ids, expected)
+        sound = (values >= 0) & (values < num_classes)
+    wrong = np.flatnonzero(~sound)
+    if len(wrong):
+        named = errors.first_rows(np.unique(rows[wrong]), ids)
+        raise errors.DataError(
+            f"{expected}: {len(wrong)} are not, {named}; the first is "
+            f"{values[wrong[0]]}"
+        )
     return values.astype(np.int64)
 
 
-def validate_labels(labels, num_classes, ids=None):
+def validate_labels(labels, num_classes, ids=None, optional=False):
     """Returns single labels, whole numbers `(N,)`, as int64.
+
+    With `optional` some may be -1, which are not known.
 
     Raises:
         DataError: Wrong shape or type, or a label outside 0..C-1.
     """
     labels = np.asarray(labels)
     if labels.ndim != 1 or (ids is not None and len(ids) != len(labels)):
-        raise DataError(
+        raise errors.DataError(
             "`labels` must have the shape (num_examples,), one class number "
             f"each. Received: shape={labels.shape}"
         )
-    return class_numbers(labels, np.arange(len(labels)), ids, num_classes)
-
-
-def known_labels(labels, num_classes, ids):
-    """Returns labels as int64, -1 where they are not known."""
-    labels = np.asarray(labels)
-    is_number = labels.dtype.kind in "iuf"
-    known = np.where(labels == PADDING, 0, labels) if is_number else labels
-    validate_labels(known, num_classes, ids)
+    is_unknown = optional & (labels == PADDING)
+    rows = np.flatnonzero(~is_unknown)
+    class_numbers(labels[rows], rows, ids, num_classes)
     return labels.astype(np.int64)
 
 
@@ -175,31 +134,11 @@ def odd_sets(sets, remedy=""):
     return odd
 
 
-def check_truth_inside(sets, labels, noise_rate):
-    """Returns in how many sets the true class is missing.
-
-    It warns of these where `noise_rate` was given as 0. `labels` are
-    integers `(N,)`, the true classes, -1 where not known.
-    """
-    rows = np.flatnonzero(np.asarray(labels) >= 0)
-    outside = int(np.sum(~sets.contains(rows, np.asarray(labels)[rows])))
-    if noise_rate == 0 and outside:
-        warnings.warn(
-            f"{outside} of {len(rows)} candidate sets leave out the true "
-            "class although the noise rate was given as 0",
-            DataWarning,
-            stacklevel=2,
-        )
-    return outside
-
-
 def validate_images(images, ids=None):
     """Returns images as uint8, or as float32 if they are floats.
 
-    Args:
-        images: Numbers `(N, H, W, channels)` in [0, 255], with 1 or 3
-            channels.
-        ids: Optional strings `(N,)`, for the messages.
+    `images` are numbers `(N, H, W, channels)` in [0, 255], with 1 or 3
+    channels. `ids`, strings `(N,)`, are for the messages.
 
     Raises:
         DataError: Another type or shape, NaN, values outside [0, 255], or
@@ -209,7 +148,7 @@ def validate_images(images, ids=None):
     shape = images.shape
     is_image = len(shape) == 4 and shape[3] in (1, 3) and 0 not in shape
     if images.dtype.kind not in "iuf" or not is_image:
-        raise DataError(
+        raise errors.DataError(
             "Images must be numbers of the shape (num_examples, height, width, "
             "channels) with 1 or 3 channels, which go last: images[..., None] "
             "for grey ones, images.transpose(0, 2, 3, 1) if they come first. "
@@ -222,11 +161,11 @@ def validate_images(images, ids=None):
     if not (low >= 0 and high <= 255):
         wrong = ~((images >= 0) & (images <= 255))
         rows = np.flatnonzero(wrong.any(axis=(1, 2, 3)))
-        raise DataError(
+        raise errors.DataError(
             f"{len(rows)} images have pixels outside [0, 255] or NaN, "
-            f"{first_rows(rows, ids)}; the first value is {images[wrong][0]}"
+            f"{errors.first_rows(rows, ids)}; the first is {images[wrong][0]}"
         )
-    check_pixels(images, "hand them over as uint8")
+    errors.check_pixels(images, "hand them over as uint8")
     is_float = images.dtype.kind == "f"
     return images.astype(np.float32 if is_float else np.uint8, copy=False)
 
@@ -238,17 +177,17 @@ def validate_features(features, ids=None):
     is_pixel = len(shape) == 4 and shape[1:3] == (1, 1)
     is_vector = (len(shape) == 2 or is_pixel) and shape[-1] > 0
     if features.dtype.kind not in "iuf" or not is_vector:
-        raise DataError(
+        raise errors.DataError(
             "Feature vectors must be numbers of the shape (num_examples, "
             f"num_features). Received: dtype={features.dtype}, shape={shape}"
         )
     with np.errstate(over="ignore"):
-        result = features.reshape(len(features), 1, 1, -1).astype(np.float32)
+        result = features.reshape(-1, 1, 1, shape[-1]).astype(np.float32)
     rows = np.flatnonzero(~np.isfinite(result).all(axis=(1, 2, 3)))
     if len(rows):
-        raise DataError(
-            f"{len(rows)} feature vectors hold NaN, infinite values or more "
-            f"than float32 holds, {first_rows(rows, ids)}; leave the rows out"
+        raise errors.DataError(
+            f"{len(rows)} feature vectors are not finite as float32, "
+            f"{errors.first_rows(rows, ids)}; leave them out"
         )
     return result
 
@@ -272,8 +211,8 @@ def read_npz(path, names=None, alone="candidates"):
             }
     except Exception as error:
         # A damaged archive shows itself as almost any exception.
-        why = getattr(error, "strerror", None) or one_line(error)
-        raise DataError(
+        why = getattr(error, "strerror", None) or errors.one_line(error)
+        raise errors.DataError(
             f"{path}: cannot be read as arrays that numpy.savez wrote, "
             f"without pickled objects: {why}"
         ) from error

@@ -283,7 +283,7 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
                 attrs["grades"] = "confidence"
         else:
             array = arrays.get(sought[0], np.zeros(0))
-            ids = arrays.get("ids", checks.row_ids(len(array)))
+            ids = arrays.get("ids", checks.default_ids(len(array), "row"))
             _check_arrays(array, ids, arrays)
             if "class_names" in arrays:
                 class_names = arrays["class_names"].tolist()
@@ -314,7 +314,7 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
         base.index.name = "row"
         if "labels" in arrays:
             labels = arrays["labels"]
-            labels = checks.known_labels(labels, len(class_names), ids)
+            labels = checks.validate_labels(labels, len(class_names), ids, True)
             base["truth"] = names[labels]
     votes = {"label": names[numbers], "confidence": weights}
     votes = base.join(pd.DataFrame(votes, rows))

@@ -5,6 +5,7 @@ import contextlib
 import copy
 import hashlib
 import io
+import math
 import os
 import warnings
 
@@ -12,10 +13,7 @@ import numpy as np
 import PIL.Image
 import PIL.ImageOps
 
-from alim_keras.errors import DataError
-from alim_keras.errors import check_choice
-from alim_keras.errors import check_number
-from alim_keras.errors import one_line
+from alim_keras import errors
 
 # Decoded images of less than this are kept in memory.
 _KEPT = 1 << 30
@@ -42,10 +40,16 @@ def _open_file(source):
     return io.BytesIO(source) if is_encoded else open(source, "rb")
 
 
-def _digest(source):
-    """Returns the hash of a path's content, or of encoded bytes."""
-    with _open_file(source) as file:
-        return hashlib.file_digest(file, "blake2b").hexdigest()
+def _digests(sources):
+    """Returns hashes of the contents of paths, or of encoded bytes, a list."""
+    digests = {}
+
+    def add(source):
+        with _open_file(source) as file:
+            digests[source] = hashlib.file_digest(file, "blake2b").hexdigest()
+
+    _for_each(add, list(dict.fromkeys(sources)))
+    return [digests[source] for source in sources]
 
 
 def _open_image(file):
@@ -55,7 +59,7 @@ def _open_image(file):
         # Nothing says which value is white there, and images of one data set
         # must not be scaled each by its own values.
         kind = "floats" if image.mode == "F" else "integers of 32 bits"
-        raise DataError(
+        raise errors.DataError(
             f"its pixels are {kind}, save it with 8 or 16 bits for each channel"
         )
     return image
@@ -68,11 +72,7 @@ def _has_16_bits(image):
 
 
 def _head(source):
-    """Returns width and height as stored, and channels: 1 if grey, else 3.
-
-    A file without the end of its format is decoded, which raises if it was
-    cut short.
-    """
+    """Returns width and height as stored, and channels: 1 if grey, else 3."""
     with _open_file(source) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
         tail = file.read()
@@ -81,7 +81,7 @@ def _head(source):
         is_grey = PIL.Image.getmodebase(image.mode) == "L"
         found = (*image.size, 1 if is_grey else 3)
         if _ENDS.get(image.format, b"") not in tail:
-            image.load()
+            image.load()  # It raises if the file was cut short.
     return found
 
 
@@ -89,8 +89,8 @@ def _explain(error):
     """Returns in a few words why an image cannot be read."""
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
-    text = one_line(error)
-    if isinstance(error, DataError):
+    text = errors.one_line(error)
+    if isinstance(error, errors.DataError):
         return text
     if isinstance(error, EOFError) or "truncated" in text.lower():
         return "it is cut short"
@@ -102,10 +102,9 @@ def _explain(error):
 def decode(source, size, channels=3, name="an encoded image", whole=False):
     """Returns the pixels of a path or of encoded bytes, uint8 `(H, W, C)`.
 
-    Grey, palette, CMYK and YCbCr images are converted, transparent ones laid
-    on white, 16-bit ones shifted to 8 bits, images turned as their EXIF
-    orientation says; of an animation it is the first frame. The result is the
-    middle square of the side `size`, or the whole image, not enlarged, its
+    Transparent images are laid on white, 16-bit ones shifted to 8 bits, images
+    turned as EXIF says; of an animation it is the first frame. The result is
+    the middle square of the side `size`, or the whole image, not enlarged, its
     longer side at most `size`. `name` is that of encoded bytes in messages.
     """
     try:
@@ -115,7 +114,15 @@ def decode(source, size, channels=3, name="an encoded image", whole=False):
             # Damaged EXIF is no reason to refuse the pixels.
             with contextlib.suppress(Exception):
                 PIL.ImageOps.exif_transpose(image, in_place=True)
-            image = _plain(image, "L" if channels == 1 else "RGB")
+            if _has_16_bits(image):
+                # They lose the lower eight.
+                levels = (np.asarray(image) >> 8).astype(np.uint8)
+                image = PIL.Image.fromarray(levels)
+            if image.has_transparency_data:
+                white = PIL.Image.new("RGBA", image.size, "white")
+                white.alpha_composite(image.convert("RGBA"))
+                image = white
+            image = image.convert("L" if channels == 1 else "RGB")
             if not whole:
                 return square(image, size)
             image.thumbnail((size, size))
@@ -123,30 +130,14 @@ def decode(source, size, channels=3, name="an encoded image", whole=False):
     except Exception as error:
         # Damaged files make Pillow raise nearly everything.
         name = name if isinstance(source, bytes) else source
-        raise DataError(
+        raise errors.DataError(
             f"{name}: cannot be read as an image: {_explain(error)}; mend it, "
             "or leave its item out"
         ) from error
 
 
-def _plain(image, mode):
-    """Returns the image in mode "L" or "RGB"."""
-    if _has_16_bits(image):
-        # They lose the lower eight.
-        levels = (np.asarray(image) >> 8).astype(np.uint8)
-        image = PIL.Image.fromarray(levels)
-    if image.has_transparency_data:
-        white = PIL.Image.new("RGBA", image.size, "white")
-        white.alpha_composite(image.convert("RGBA"))
-        image = white
-    return image.convert(mode)
-
-
 def square(image, image_size):
-    """Returns the middle square of an image, uint8 with channels, scaled.
-
-    The filter is bilinear, and widened on shrinking.
-    """
+    """Returns the middle square of an image, uint8 with channels, scaled."""
     bilinear = PIL.Image.Resampling.BILINEAR
     image = PIL.ImageOps.fit(image, (image_size, image_size), bilinear)
     pixels = np.asarray(image)
@@ -172,18 +163,16 @@ def resize_all(images, image_size):
 class DiskImages:
     """Images that stay on disk and are decoded when their rows are read.
 
-    It has the `shape`, `dtype` and `nbytes` of the array that reading all
-    would give. Rows are chosen as of an array, `images[rows]`, at once:
-    nothing is read before `read`. Safe to read from many threads. Decoded
-    images are kept in memory if all take less than 1 GiB.
+    It has the `shape` and `dtype` of an array, and rows are chosen as of one,
+    `images[rows]`. Safe to read from many threads. Decoded images are kept in
+    memory if all take less than 1 GiB.
 
     Args:
         files: Sequence or array of N paths, or of encoded images (`bytes`).
         image_size: Integer, the side of the square that every image is
             brought to: the shorter side is scaled to it, the middle kept.
         channels: 1 or 3. Defaults to `3`.
-        folder: Path that relative paths start from. Defaults to the current
-            folder.
+        folder: Where relative paths start. Defaults to the current folder.
 
     Example:
 
@@ -193,37 +182,21 @@ class DiskImages:
     """
 
     dtype = np.dtype(np.uint8)
-    ndim = 4
 
     def __init__(self, files, image_size, channels=3, folder=None):
-        size = check_number("image_size", image_size, 1, whole=True)
-        check_choice("channels", channels, (1, 3))
-        self._files = files
-        self._folder = folder
-        self._rows = np.arange(len(files), dtype=np.int64)
-        self._set_form((size, size, int(channels)))
-
-    def _set_form(self, form):
-        self._form = form
-        self._kept = {} if self.nbytes < _KEPT else None
+        size = errors.check_number("image_size", image_size, 1, whole=True)
+        errors.check_choice("channels", channels, (1, 3))
+        self._files, self._folder = files, folder
+        self._rows = np.arange(len(files))
+        self._form = (size, size, int(channels))
+        self._kept = {} if math.prod(self.shape) < _KEPT else None
 
     @property
     def shape(self):
         return (len(self._rows), *self._form)
 
-    @property
-    def nbytes(self):
-        return int(np.prod(self.shape, dtype=np.int64))
-
     def __len__(self):
         return len(self._rows)
-
-    def __array__(self, dtype=None, copy=None):
-        # numpy would call it without a word, and memory might not suffice.
-        raise TypeError(
-            "DiskImages are not made an array by themselves; images.read() "
-            "decodes all of them"
-        )
 
     def __getitem__(self, rows):
         """Returns the `DiskImages` of rows; of an integer, its pixels."""
@@ -236,21 +209,17 @@ class DiskImages:
 
     def with_form(self, image_size, channels):
         """Returns the same files, brought to another size and channels."""
-        view = copy.copy(self)
-        view._set_form((image_size, image_size, channels))
+        view = DiskImages(self._files, image_size, channels, self._folder)
+        view._rows = self._rows
         return view
 
     def read(self, index=None, problems=None):
-        """Returns decoded images.
+        """Returns images, uint8 `(n, image_size, image_size, channels)`.
 
-        Args:
-            index: Integer array `(n,)`, slice or mask. Defaults to all.
-            problems: Dict that receives the place in `index` and the reason
-                of each image that cannot be decoded; it is left zero. If
-                None, the default, the first one is raised as `DataError`.
-
-        Returns:
-            uint8 `(n, image_size, image_size, channels)`.
+        `index` is an integer array `(n,)`, slice or mask; by default all are
+        read. The dict `problems` receives the place in `index` and the reason
+        of each image that cannot be decoded, which is left zero; without it
+        the first one is raised as `DataError`.
         """
         rows = self._rows if index is None else self._rows[index]
         pixels = np.zeros((len(rows), *self._form), np.uint8)
@@ -258,7 +227,7 @@ class DiskImages:
         def fill(place):
             try:
                 pixels[place] = self._decoded(rows[place])
-            except DataError as error:
+            except errors.DataError as error:
                 if problems is None:
                     raise
                 problems[place] = _explain(error.__cause__)
@@ -272,19 +241,15 @@ class DiskImages:
 
     def digests(self):
         """Returns the hash of each file, hexadecimal strings, a list."""
-        sources = [
-            _source(self._files[row], self._folder) for row in self._rows
-        ]
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            return list(pool.map(_digest, sources))
+        files = (self._files[row] for row in self._rows)
+        return _digests([_source(file, self._folder) for file in files])
 
     def _decoded(self, row):
-        if self._kept is not None and row in self._kept:
-            return self._kept[row]
-        pixels = self._load(row, self._form[0])
-        if self._kept is not None:
-            self._kept[row] = pixels
-        return pixels
+        if self._kept is None:
+            return self._load(row, self._form[0])
+        if row not in self._kept:
+            self._kept[row] = self._load(row, self._form[0])
+        return self._kept[row]
 
     def _load(self, row, size, whole=False):
         source = _source(self._files[row], self._folder)
@@ -298,10 +263,10 @@ def _source(file, folder):
     return file if is_encoded else os.path.join(folder or "", file)
 
 
-def image_rows(images, index):
-    """Returns rows of an array or of `DiskImages`, decoded."""
+def image_rows(images, index, problems=None):
+    """Returns rows of an array or of `DiskImages`, see `DiskImages.read`."""
     is_disk = isinstance(images, DiskImages)
-    return images.read(index) if is_disk else images[index]
+    return images.read(index, problems) if is_disk else images[index]
 
 
 def _for_each(function, rows, progress=None):
@@ -327,61 +292,39 @@ def scan(files, progress=None, folder=None, names=None):
 
     It has the columns `name`; `width` and `height` in pixels, as stored, and
     `channels`, 1 for grey images or 3, all 0 where they are not known;
-    `bytes`; `copies`, equal numbers for files with the same bytes; and
-    `problem`, why an image cannot be read, or None.
-
-    `files` are paths below a folder, or encoded images, of which `names` are
-    the names. `progress` is called of (done, total) from this thread; links
-    to one file count once.
+    `bytes`; `problem`, why an image cannot be read, or None; and `copies`,
+    equal numbers for files with the same bytes. `files` are paths below a
+    folder, or encoded images, which have `names`. `progress` is called of
+    (done, total) from this thread.
     """
     # The package is imported without it, as it takes half a second.
     import pandas as pd
 
-    sources = [_source(file, folder) for file in files]
-    heads = np.zeros((len(files), 3), np.int32)
-    sizes, copies = np.zeros(len(files), np.int64), np.arange(len(files))
-    identities, problems = list(range(len(files))), [None] * len(files)
-    digests = {}
-
-    def stamp(row):
-        source = sources[row]
-        if isinstance(source, bytes):
-            sizes[row] = len(source)
-            return
-        # What fails here fails again, and is named, when it is opened.
-        with contextlib.suppress(OSError):
-            status = os.stat(source)
-            sizes[row] = status.st_size
-            identities[row] = status.st_dev, status.st_ino
+    sources, rows = [_source(file, folder) for file in files], range(len(files))
+    heads, sizes = np.zeros((len(rows), 3), int), np.zeros(len(rows), int)
+    copies, problems = np.arange(len(rows)), [None] * len(rows)
 
     def look(row):
+        source = sources[row]
+        is_encoded = isinstance(source, bytes)
         try:
-            heads[row] = _head(sources[row])
+            sizes[row] = len(source) if is_encoded else os.path.getsize(source)
+            heads[row] = _head(source)
         except Exception as error:
             # Damaged files make Pillow raise nearly everything.
             problems[row] = _explain(error)
 
-    def add_digest(row):
-        digests[row] = _digest(sources[row])
-
-    _for_each(stamp, range(len(files)))
-    # The first row of each file: the others are links to it.
-    first = {}
-    owners = [first.setdefault(one, row) for row, one in enumerate(identities)]
-    _for_each(look, list(first.values()), progress)
-    # Only files of one size can be copies.
-    readable = [row for row in first.values() if problems[row] is None]
-    is_common = pd.Series(sizes[readable]).duplicated(keep=False)
-    _for_each(add_digest, np.array(readable, int)[is_common].tolist())
-    earliest = {}
-    for row in sorted(digests):
-        copies[row] = earliest.setdefault(digests[row], row)
+    _for_each(look, rows, progress)
     found = pd.DataFrame(heads, columns=["width", "height", "channels"])
-    found = found.assign(bytes=sizes, copies=copies)
-    found["problem"] = pd.Series(problems, dtype=object)
-    found = found.iloc[owners].reset_index(drop=True)
     found.insert(0, "name", list(files if names is None else names))
-    return found
+    found["bytes"], found["problem"] = sizes, pd.Series(problems, dtype=object)
+    # Only files of one size can be copies.
+    good = found[found["problem"].isna()]
+    alike = good.index[good["bytes"].duplicated(keep=False)]
+    first = {}
+    for row, digest in zip(alike, _digests([sources[row] for row in alike])):
+        copies[row] = first.setdefault(digest, row)
+    return found.assign(copies=copies)
 
 
 def common_form(found):
@@ -398,13 +341,10 @@ def common_form(found):
 def channel_statistics(images):
     """Returns mean and standard deviation per channel, in units of [0, 1].
 
-    Args:
-        images: uint8 or float `(n, H, W, channels)`, in [0, 255], or feature
-            vectors `(n, 1, 1, d)`, which models divide by 255 as well; of
-            `DiskImages`, a sample is read.
-
-    Returns:
-        Two tuples of floats. A constant channel has a deviation of 1.
+    They are two tuples of floats; a constant channel has a deviation of 1.
+    `images` are uint8 or float `(n, H, W, channels)` in [0, 255], or feature
+    vectors `(n, 1, 1, d)`, which models divide by 255 as well; of `DiskImages`
+    a sample is read.
 
     Example:
 

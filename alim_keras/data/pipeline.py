@@ -1,12 +1,12 @@
 """Training and evaluation batches; the order depends on (seed, epoch).
 
-On TensorFlow they come from tf.data, on other Keras backends from a
-`keras.utils.PyDataset` that gathers them on the device. Both are the same
-batches.
+They are the same on TensorFlow, from tf.data, and on other Keras backends,
+from a `keras.utils.PyDataset` that gathers them on the device.
 """
 
 import contextlib
 import gc
+import math
 import threading
 import types
 import warnings
@@ -17,14 +17,8 @@ import numpy as np
 from alim_keras import backend
 from alim_keras import errors
 from alim_keras.data import checks
+from alim_keras.data import images as disk
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.images import DiskImages
-from alim_keras.data.images import image_rows
-from alim_keras.errors import AlimError
-from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
-from alim_keras.errors import check_number
-from alim_keras.errors import remember
 
 # Share of the device's memory that images may take; the networks and their
 # activations need the rest.
@@ -48,8 +42,7 @@ def train_dataset(
     """Returns the training batches of one epoch after another.
 
     Every epoch is a fresh permutation; the last, incomplete batch is left
-    out, as the reference does, and its examples come in other epochs. On the
-    JAX backend the images live on the device, where they fit.
+    out, as the reference does.
 
     Args:
         images: Array `(N, H, W, channels)`, uint8 or float in `[0, 255]`, or
@@ -57,23 +50,20 @@ def train_dataset(
         candidates: `CandidateSets`, or a multi-hot array `(N, C)`.
         batch_size: Global batch size. Defaults to `256`.
         seed: Defaults to `0`.
-        shard: Pair (this process, number of processes). Each global batch is
-            cut into that many equal parts, and only this process's is
-            returned. Defaults to `(0, 1)`, the whole batch.
-        check_pixels: Whether float images that look scaled to [0, 1] or
-            [-1, 1] are refused; see `errors.check_pixels`. Defaults to `True`.
+        shard: Pair (this process, number of processes), which each get an
+            equal part of each batch. Defaults to `(0, 1)`, the whole batch.
+        check_pixels: Whether `errors.check_pixels` refuses float images that
+            look scaled to [0, 1] or [-1, 1]. Defaults to `True`.
 
     Returns:
         A `tf.data.Dataset`, or on other backends a `keras.utils.PyDataset`,
         of pairs: a dict with `"image"` `(B, H, W, channels)` and `"index"`
         `(B,)`, integers, and the candidate sets, `(B, C)` float32. Its
-        `epoch_counter.epoch` is the epoch that comes next, from 0, and
-        `share` is the `shard` that was given.
+        `epoch_counter.epoch` is the epoch that comes next, from 0.
 
     Raises:
-        DataError: If lengths differ, N is smaller than a batch, or images
-            look scaled.
-        ConfigError: If a batch cannot be cut evenly.
+        DataError: Lengths that differ, fewer images than a batch, or scaled.
+        ConfigError: A batch that cannot be cut evenly.
 
     Example:
 
@@ -82,17 +72,16 @@ def train_dataset(
     >>> x["index"].shape
     (8,)
     """
-    check_number("batch_size", batch_size, 1, whole=True)
+    errors.check_number("batch_size", batch_size, 1, whole=True)
     part, parts = shard
     if batch_size % parts:
-        raise ConfigError(
-            f"A batch must split evenly over {parts} processes. "
-            f"Received: batch_size={batch_size}"
+        raise errors.ConfigError(
+            f"{parts} processes cannot share a batch of batch_size={batch_size}"
         )
     images, sets = _checked(images, candidates, look=check_pixels)
     steps = len(sets) // batch_size
     if steps == 0:
-        raise DataError(
+        raise errors.DataError(
             f"A batch of {batch_size} is larger than the {len(sets)} "
             "training examples. Use a smaller batch_size."
         )
@@ -106,8 +95,7 @@ def train_dataset(
         return order[:, part]
 
     data = _batches(images, sets, one_pass, steps)
-    data.epoch_counter = counter
-    data.share = (part, parts)
+    data.epoch_counter, data.share = counter, (part, parts)
     return data
 
 
@@ -116,21 +104,11 @@ def eval_dataset(
 ):
     """Returns batches for evaluation and inference, in the given order.
 
-    Args:
-        images: Array `(N, H, W, channels)`, uint8 or float in `[0, 255]`, or
-            `DiskImages`.
-        labels: Integer array `(N,)`, which become sets of one, or candidate
-            sets, as for `train_dataset`.
-        num_classes: C.
-        batch_size: Defaults to `256`.
-        check_pixels: As for `train_dataset`.
-
-    Returns:
-        A `tf.data.Dataset` or `keras.utils.PyDataset` of pairs: a dict with
-        `"image"` and `"index"`, and multi-hot float32 `(B, C)`. The last
-        batch may be smaller.
+    Arguments and batches are as of `train_dataset`, but that `labels` may
+    also be integers `(N,)`, which become sets of one of the `num_classes`,
+    and that the last batch may be smaller.
     """
-    check_number("batch_size", batch_size, 1, whole=True)
+    errors.check_number("batch_size", batch_size, 1, whole=True)
     images, sets = _checked(images, labels, num_classes, check_pixels)
     everything = np.arange(len(sets))
     steps = range(0, len(sets), batch_size)
@@ -144,16 +122,15 @@ def examples_of(dataset):
         return _checked(*dataset)
     if hasattr(dataset, "examples"):
         return dataset.examples
-    raise DataError(
-        "A data set of alim_keras.data.train_dataset or eval_dataset, or a "
-        "pair of images and candidate sets, was expected. Received: "
-        f"{type(dataset).__name__}"
+    raise errors.DataError(
+        "What train_dataset or eval_dataset returns, or a pair of images and "
+        f"candidate sets, was expected. Received: {type(dataset).__name__}"
     )
 
 
 def _checked(images, sets, num_classes=None, look=False):
     """Returns images and `CandidateSets`, or raises where they differ."""
-    if not isinstance(images, DiskImages):
+    if not isinstance(images, disk.DiskImages):
         images = np.asarray(images)
     if look:
         errors.check_pixels(images)
@@ -162,7 +139,7 @@ def _checked(images, sets, num_classes=None, look=False):
         sets = np.asarray(sets)
         kind = "labels" if sets.ndim == 1 else kind
     if len(images) != len(sets) or not len(images):
-        raise DataError(
+        raise errors.DataError(
             f"Images and {kind} must be as many, at least one. Received: "
             f"{len(images)} images, {len(sets)} {kind}"
         )
@@ -197,10 +174,10 @@ def _tensorflow(images, sets, one_pass, steps):
     def read(index):
         try:
             with _no_collection():
-                return image_rows(images, index)
-        except AlimError as error:
+                return disk.image_rows(images, index)
+        except errors.AlimError as error:
             # tf.data hands on its text only.
-            remember(error)
+            errors.remember(error)
             raise
 
     def with_images(index, y):
@@ -252,7 +229,6 @@ class IndexBatches(keras.utils.PyDataset):
     def __init__(self, images, sets, one_pass, num_batches):
         # Reading is a dispatch to the device: threads would only add to it.
         super().__init__(workers=0)
-        self.share = (0, 1)
         self._images, self._sets = images, sets
         self._one_pass, self._num_batches = one_pass, num_batches
         self._order = self._gather = None
@@ -271,10 +247,9 @@ class IndexBatches(keras.utils.PyDataset):
 
 def _gathering(images):
     """Returns a function from an index to rows, where the images lie."""
-    limit = backend.device_memory()
-    is_large = limit is not None and images.nbytes > _SHARE * limit
-    if is_large or isinstance(images, DiskImages):
-        return lambda index: image_rows(images, index)
+    limit = _SHARE * (backend.device_memory() or math.inf)
+    if isinstance(images, disk.DiskImages) or images.nbytes > limit:
+        return lambda index: disk.image_rows(images, index)
     resident = keras.ops.convert_to_tensor(images)
     take = backend.compiled(lambda x, index: keras.ops.take(x, index, axis=0))
     return lambda index: take(resident, index)

@@ -14,13 +14,9 @@ import random
 
 import numpy as np
 
+from alim_keras import errors
+from alim_keras.data import checks
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.checks import default_ids
-from alim_keras.data.checks import generator
-from alim_keras.data.checks import validate_labels
-from alim_keras.errors import ConfigError
-from alim_keras.errors import check_choice
-from alim_keras.errors import check_number
 
 PROTOCOLS = ("flip", "pico", "superclass")
 STREAMS = ("default", "legacy")
@@ -43,10 +39,7 @@ def simulate_candidates(
 ):
     """Draws a noisy candidate set for every example from its true label.
 
-    The sets of a subset are not those of the whole set restricted to it:
-    choose the examples first, then draw. With `stream="default"` the order
-    of the rows does not matter, because draws go to the sorted ids; with
-    `stream="legacy"` it does, as in the authors' code.
+    The sets of a subset are not those of the whole set restricted to it.
 
     Args:
         labels: Integers `(N,)`, the true classes, from 0.
@@ -55,9 +48,8 @@ def simulate_candidates(
         noise_level: Float in [0, 1], eta: how often the truth is left out.
         protocol: `"flip"`, `"pico"` or `"superclass"`.
         seed: Integer >= 0.
-        stream: `"default"` draws from a `numpy.random.Generator` (PCG64)
-            seeded with (seed, protocol). `"legacy"` gives the sets of the
-            authors' code, bit for bit, from (seed, labels) in their order.
+        stream: `"default"`, for which the order of the rows does not matter,
+            or `"legacy"`: the sets of the authors' code, bit for bit.
         superclasses: Integers `(C,)`, each class's superclass; only for
             `"superclass"`, such as `CIFAR100_SUPERCLASSES`.
         ids: Strings `(N,)`, unique. Defaults to `"train_00000"` and so on.
@@ -67,8 +59,8 @@ def simulate_candidates(
         A `CandidateSets`; its `provenance` holds all settings.
 
     Raises:
-        ConfigError: A setting out of its range, an unknown protocol, or
-            settings under which a set can never hold any class.
+        ConfigError: A setting out of its range, or settings under which a set
+            can never hold any class.
         DataError: Labels out of range, ids not unique.
 
     Example:
@@ -78,36 +70,35 @@ def simulate_candidates(
     >>> sets.dense().astype(int).tolist()
     [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     """
-    q = check_number("ambiguity", ambiguity, 0, 1)
-    eta = check_number("noise_level", noise_level, 0, 1)
-    seed = check_number("seed", seed, 0, whole=True)
-    check_choice("protocol", protocol, PROTOCOLS)
-    check_choice("stream", stream, STREAMS)
-    labels = validate_labels(labels, num_classes, ids=ids)
-    ids = default_ids(len(labels)) if ids is None else np.asarray(ids, str)
+    q = errors.check_number("ambiguity", ambiguity, 0, 1)
+    eta = errors.check_number("noise_level", noise_level, 0, 1)
+    seed = errors.check_number("seed", seed, 0, whole=True)
+    errors.check_choice("protocol", protocol, PROTOCOLS)
+    errors.check_choice("stream", stream, STREAMS)
+    labels = checks.validate_labels(labels, num_classes, ids=ids)
+    ids = checks.default_ids(len(labels)) if ids is None else ids
     groups = _groups(protocol, superclasses, num_classes)
     alone = np.bincount(groups)[groups[labels]] == 1
     if protocol != "flip" and eta == 1 and (q == 0 or alone.any()):
-        raise ConfigError(
+        raise errors.ConfigError(
             "Every row would be empty. Raise `ambiguity` or lower "
             f"`noise_level`. Received: ambiguity={q}, noise_level={eta}"
         )
-    if stream == "legacy":
+    is_legacy, left_clean = stream == "legacy", 0
+    if is_legacy:
         order, rng = np.arange(len(labels)), np.random.RandomState(seed)
     else:
-        order = np.argsort(ids, kind="stable")
-        rng = generator(seed, f"candidates/{protocol}")
-    left_clean = 0
+        order = np.argsort(np.asarray(ids, str), kind="stable")
+        rng = checks.generator(seed, f"candidates/{protocol}")
+    sets = np.empty((len(labels), num_classes), bool)
     if protocol == "flip":
-        python = random.Random(seed) if stream == "legacy" else None
-        ordered, left_clean = _flip(
+        python = random.Random(seed) if is_legacy else None
+        sets[order], left_clean = _flip(
             labels[order], num_classes, q, eta, rng, python
         )
     else:
-        draw = _legacy_rows if stream == "legacy" else _rows
-        ordered = draw(labels[order], num_classes, q, eta, rng, groups)
-    sets = np.empty_like(ordered)
-    sets[order] = ordered
+        draw = _legacy_rows if is_legacy else _rows
+        sets[order] = draw(labels[order], num_classes, q, eta, rng, groups)
     inside = sets[np.arange(len(labels)), labels]
     provenance = {
         "kind": "simulated",
@@ -133,13 +124,13 @@ def _groups(protocol, superclasses, num_classes):
     if protocol != "superclass":
         return np.zeros(num_classes, np.int64)
     if superclasses is None:
-        raise ConfigError(
+        raise errors.ConfigError(
             "protocol='superclass' needs a data set with superclasses, such "
             "as cifar100h; use 'flip' or 'pico' for this one"
         )
     groups = np.asarray(superclasses)
     if groups.shape != (num_classes,):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"`superclasses` must hold one integer for each of the "
             f"{num_classes} classes. Received: shape={groups.shape}"
         )
@@ -163,23 +154,21 @@ def _flip(labels, num_classes, q, eta, rng, python):
     sets[np.arange(len(labels)), labels] = True
     outside = num_classes - sets.sum(1)
     if python is None:
-        noisy = np.flatnonzero(rng.random(len(labels)) < eta)
-        position = rng.random(len(labels))[noisy]
-        ranks = (position * outside[noisy]).astype(np.int64)
+        is_noisy = rng.random(len(labels)) < eta
+        ranks = (rng.random(len(labels)) * outside).astype(np.int64)
     else:
-        noisy, ranks = _legacy_noisy(outside.tolist(), eta, python)
-    able = outside[noisy] > 0
-    _swap_in(sets, noisy[able], labels[noisy[able]], ranks[able])
-    return sets, int(np.sum(~able))
-
-
-def _legacy_noisy(outside, eta, python):
-    noisy, ranks = [], []
-    for row, count in enumerate(outside):
-        if python.uniform(0, 1) <= eta:
-            noisy.append(row)
-            ranks.append(python.randint(0, count - 1) if count else 0)
-    return np.array(noisy, np.int64), np.array(ranks, np.int64)
+        is_noisy, ranks = np.zeros(len(labels), bool), np.zeros_like(labels)
+        for row, count in enumerate(outside.tolist()):
+            is_noisy[row] = python.uniform(0, 1) <= eta
+            if is_noisy[row] and count:
+                ranks[row] = python.randint(0, count - 1)
+    rows = np.flatnonzero(is_noisy & (outside > 0))
+    # The true class moves out, the outsider of this rank moves in.
+    outsiders = np.cumsum(~sets[rows], axis=1, dtype=np.int32)
+    newcomer = (outsiders <= ranks[rows, None]).sum(1)
+    sets[rows, labels[rows]] = False
+    sets[rows, newcomer] = True
+    return sets, int(is_noisy.sum()) - len(rows)
 
 
 def _rows(labels, num_classes, q, eta, rng, groups):
@@ -212,21 +201,11 @@ def _chances(labels, q, eta, groups):
     return chance
 
 
-def _swap_in(sets, rows, labels, ranks):
-    """Moves each row's true class out and its `ranks`-th outsider in."""
-    outsiders = np.cumsum(~sets[rows], axis=1, dtype=np.int32)
-    newcomer = (outsiders <= ranks[:, None]).sum(1)
-    sets[rows, labels] = False
-    sets[rows, newcomer] = True
-
-
 def _legacy_rows(labels, num_classes, q, eta, rng, groups):
     """Returns the authors' `pico` and `superclass` sets."""
     for rows in _blocks(len(labels), num_classes):
         rng.random((rows.stop - rows.start, num_classes))
-    # Of each true class; what is outside its group is never drawn.
-    chances = np.where(groups[:, None] == groups[None, :], q, -1.0)
-    np.fill_diagonal(chances, 1.0 - eta)
+    chances = _chances(np.arange(num_classes), q, eta, groups)
     sets = np.zeros((len(labels), num_classes), bool)
     for row, label in zip(sets, labels):
         while not row.any():

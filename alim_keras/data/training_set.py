@@ -5,20 +5,11 @@ import functools
 
 import numpy as np
 
+from alim_keras import errors
+from alim_keras.data import checks
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.checks import check_names
-from alim_keras.data.checks import generator
-from alim_keras.data.checks import in_file
-from alim_keras.data.checks import known_labels
-from alim_keras.data.checks import validate_features
-from alim_keras.data.checks import validate_images
-from alim_keras.data.checks import validate_labels
 from alim_keras.data.images import DiskImages
 from alim_keras.data.images import channel_statistics
-from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
-from alim_keras.errors import check_number
-from alim_keras.errors import first_five
 
 # A true label that is not known.
 UNKNOWN = -1
@@ -34,35 +25,33 @@ class TrainingSet:
         images: uint8 `(N, H, W, channels)` in [0, 255]; or `DiskImages`; or,
             of the kind "features", float32 `(N, 1, 1, d)`.
         class_names: Tuple of strings `(C,)`.
-        test_images: As `images`, `(n, ...)`. There may be none.
-        test_labels: int64 `(n,)`.
-        test_ids: Strings `(n,)`.
-        candidates: `CandidateSets` in the order of `ids`, as they were given;
-            None before they are simulated.
+        test_images, test_labels, test_ids: Images `(n, ...)`, int64 `(n,)` and
+            strings `(n,)`. There may be none.
+        candidates: `CandidateSets` in the order of `ids`, or None yet.
         labels: int64 `(N,)`, the true classes, -1 where they are not known,
             for simulated sets and reports; None if none is.
-        known: int64 `(N,)`, the true labels that somebody looked up, -1
-            elsewhere; or None. `labels` hold them, too.
+        known: int64 `(N,)`, those of them that somebody looked up, else -1;
+            or None.
         known_as_sets: Whether `known` stands in place of the items' sets.
-        votes: Data frame with the columns item, annotator, label and
-            confidence; None where nobody is named.
-        mean: Tuple of floats, one per channel, in units of [0, 1]. Defaults
-            to that of the images.
-        std: Tuple of floats, likewise.
-        superclasses: int64 `(C,)`, or None.
-        protocol: String, the protocol the published tables use for it.
+        votes: Data frame of item, annotator, label and confidence, or None.
+        mean, std: Tuples of floats, one per channel, in units of [0, 1].
+            Default to those of the images.
+        superclasses, protocol: int64 `(C,)` or None, and a string: how the
+            published tables simulate sets for it.
         source: String, where it was read from.
         kind: `"images"` or `"features"`.
-        pictures: Of features that a backbone made, the images that these are
-            of, as `images`; else None.
-        backbone: That `networks.Backbone`, or None.
+        pictures, backbone: Of features, the images and the
+            `networks.Backbone` that they were made of; or None.
         notes: Tuple of strings: how the data were read.
-        scan: What `images.scan` says of all files that were looked at, also
-            those that were left out; None where the images are no files.
-        file_rows: int64 `(N,)`, the row in `scan` of each example.
+        scan, file_rows: What `images.scan` says of all files, and int64 `(N,)`,
+            the row in it of each example; None where images are no files.
         listed: Strings, all ids before a part was taken. Defaults to `ids`.
-        trained: int64, the rows that are trained on. Defaults to all.
-        held_out: int64, the rows that are not.
+        trained, held_out: int64, the rows that are trained on, by default
+            all, and those that are not.
+
+    Raises:
+        DataError: Ids, images or labels that are unsound or do not fit.
+        ConfigError: Candidate sets of other classes.
 
     Example:
 
@@ -99,24 +88,26 @@ class TrainingSet:
     held_out: np.ndarray | None = None
 
     def __post_init__(self):
-        names = tuple(str(name) for name in self.class_names)
+        names = tuple(map(str, self.class_names))
         new = {"class_names": names, **self._checked("", len(names))}
         new |= self._checked("test_", len(names))
         shape, test_shape = new["images"].shape, new["test_images"].shape
         if shape[1:] != test_shape[1:]:
-            raise DataError(
+            raise errors.DataError(
                 f"{self.source}: training and test images differ in shape. "
                 f"Received: {shape[1:]} and {test_shape[1:]}"
             )
         sets = self.candidates
         if sets is not None and sets.class_names != names:
-            raise ConfigError(
-                f"{sets.source} is about the classes "
-                f"{first_five(sets.class_names)}, {self.name} has "
-                f"{first_five(names)}; use sets of the same data"
+            theirs, ours = map(errors.first_five, (sets.class_names, names))
+            raise errors.ConfigError(
+                f"{sets.source} is about the classes {theirs}, {self.name} has "
+                f"{ours}; use sets of the same data"
             )
         if sets is not None and not np.array_equal(sets.ids, new["ids"]):
-            raise DataError(f"{sets.source}: not in the order of the ids")
+            raise errors.DataError(
+                f"{sets.source}: not in the order of the ids"
+            )
         if self.mean is None or self.std is None:
             new["mean"], new["std"] = channel_statistics(new["images"])
         if self.listed is None:
@@ -131,25 +122,24 @@ class TrainingSet:
         names = [f"{prefix}{name}" for name in ("ids", "images", "labels")]
         ids, images, labels = (getattr(self, name) for name in names)
         ids = np.asarray(ids, str)
-        num_labels = len(ids) if labels is None else len(labels)
-        if not len(images) == num_labels == len(ids):
-            raise DataError(
-                f"{where}: images, labels and ids must be equally many. "
-                f"Received: {len(images)} images, {num_labels} labels, "
-                f"{len(ids)} ids"
+        labels = np.full(len(ids), UNKNOWN) if labels is None else labels
+        if not len(images) == len(labels) == len(ids):
+            raise errors.DataError(
+                f"{where}: as many of each were expected. Received: "
+                f"{len(images)} images, {len(labels)} labels, {len(ids)} ids"
             )
-        check_names(ids, where)
-        with in_file(where):
+        checks.check_names(ids, where)
+        with checks.in_file(where):
+            if self.kind == "features":
+                images = checks.validate_features(images, ids)
             # Files were looked at by whoever listed them.
-            if len(images) and not isinstance(images, DiskImages):
-                is_features = self.kind == "features"
-                check = validate_features if is_features else validate_images
-                images = check(images, ids)
-            if labels is not None:
-                check = validate_labels if prefix else known_labels
-                labels = check(labels, num_classes, ids)
-                if len(ids) and (labels == UNKNOWN).all():
-                    labels = None
+            elif len(images) and not isinstance(images, DiskImages):
+                images = checks.validate_images(images, ids)
+            labels = checks.validate_labels(
+                labels, num_classes, ids, not prefix
+            )
+        if not prefix and (labels == UNKNOWN).all():
+            labels = None
         return dict(zip(names, (ids, images, labels), strict=True))
 
     def __len__(self):
@@ -180,40 +170,33 @@ class TrainingSet:
     def with_candidates(self, candidates):
         """Returns the data with `CandidateSets`, joined by id.
 
-        Ids of the sets that no image has are counted in `notes`.
-
-        Raises:
-            DataError: An image has no set.
-            ConfigError: The sets are about other classes.
+        Ids of the sets that no image has are counted in `notes`. `DataError`
+        if an image has no set.
         """
         chosen = candidates.select(self.ids, where=self.name)
-        notes = list(self.notes)
-        extra = candidates.ids[~np.isin(candidates.ids, self.listed)]
+        extra, notes = np.setdiff1d(candidates.ids, self.listed), self.notes
         if len(extra):
-            notes.append(
+            notes += (
                 f"{len(extra)} of {len(candidates)} sets in "
                 f"{candidates.source} have ids that no image has: "
-                f"{first_five(extra)}"
+                f"{errors.first_five(extra)}",
             )
-        return dataclasses.replace(self, candidates=chosen, notes=tuple(notes))
+        return dataclasses.replace(self, candidates=chosen, notes=notes)
 
     def take(self, rows):
         """Returns the data with the training examples at rows `(n,)`.
 
         `mean` and `std` stay those of the whole; the test set stays.
         """
-        rows = np.asarray(rows, np.int64)
-        names = "ids images pictures labels known file_rows".split()
-        part = {
-            name: getattr(self, name)[rows]
-            for name in names
-            if getattr(self, name) is not None
-        }
+        part = {"trained": None, "held_out": None}
+        for name in "ids images pictures labels known file_rows".split():
+            value = getattr(self, name)
+            part[name] = None if value is None else value[rows]
         if self.candidates is not None:
             part["candidates"] = self.candidates.take(rows)
         if self.votes is not None:
             part["votes"] = self.votes[self.votes["item"].isin(part["ids"])]
-        return dataclasses.replace(self, **part, trained=None, held_out=None)
+        return dataclasses.replace(self, **part)
 
     def rows_of(self, ids):
         """Returns the rows of ids, int64 `(n,)`; KeyError for others."""
@@ -224,13 +207,9 @@ class TrainingSet:
 def stratified_subset(labels, size, seed=0):
     """Returns the places of a subset with the class shares of the whole.
 
-    Every class gives its share of `size` rounded down; the places left over
-    go to the largest remainders, at a tie to the lower class.
-
-    Args:
-        labels: Integers `(N,)`.
-        size: Integer from 1 to N; exactly so many are returned, rising.
-        seed: Integer >= 0.
+    They are `size`, from 1 to N, and rise. Every class of the integers
+    `labels` `(N,)` gives its share of `size` rounded down; the places left
+    over go to the largest remainders, at a tie to the lower class.
 
     Example:
 
@@ -238,42 +217,30 @@ def stratified_subset(labels, size, seed=0):
     [0, 1]
     """
     labels = np.asarray(labels)
-    size = check_number("size", size, 1, len(labels), whole=True)
+    size = errors.check_number("size", size, 1, len(labels), whole=True)
     classes, counts = np.unique(labels, return_counts=True)
     # Whole-number arithmetic: no share can be lost to rounding.
     quota, remainder = np.divmod(counts * size, len(labels))
     order = np.argsort(-remainder, kind="stable")
     quota[order[: size - quota.sum()]] += 1
-    rng = generator(seed, "subset")
+    rng = checks.generator(seed, "subset")
     chosen = [
         rng.permutation(np.flatnonzero(labels == label))[:wanted]
         for label, wanted in zip(classes, quota, strict=True)
     ]
-    return np.sort(np.concatenate(chosen)).astype(np.int64)
+    return np.sort(np.concatenate(chosen))
 
 
 def holdout_split(ids, share, seed=0, copies=None):
-    """Splits examples into a training and a held-out part.
+    """Returns the places of a training and of a held-out part, both rising.
 
     The split is a seeded permutation of the sorted ids. It is *not*
-    stratified: training must not look at true labels, and where only
-    candidate sets are known there are none.
-
-    Args:
-        ids: Strings `(N,)`, unique.
-        share: Float in [0, 1), the held-out share, rounded to whole examples
-            and at least one if it is above 0.
-        seed: Integer >= 0.
-        copies: Optional integers `(N,)`, equal for copies of one image. These
-            stay on one side, so that the held-out part can be larger than
-            `share` by a few copies.
-
-    Returns:
-        Two int64 arrays of places, both rising: the training part and the
-        held-out part.
+    stratified: training must not look at true labels. `copies`, integers
+    `(N,)`, are equal for copies of one image, which stay on one side: a few
+    more than `share` may then be held out.
 
     Raises:
-        ConfigError: `share` is out of range or leaves nothing to train on.
+        ConfigError: `share` is not in [0, 1) or leaves nothing to train on.
 
     Example:
 
@@ -282,11 +249,11 @@ def holdout_split(ids, share, seed=0, copies=None):
     (3, 1)
     """
     ids = np.asarray(ids, str)
-    share = check_number("share", share, 0, 1)
+    share = errors.check_number("share", share, 0, 1)
     count = int(np.floor(share * len(ids) + 0.5))
     count = max(count, 1) if share > 0 else 0
     order = np.argsort(ids, kind="stable")
-    shuffled = order[generator(seed, "holdout").permutation(len(ids))]
+    shuffled = order[checks.generator(seed, "holdout").permutation(len(ids))]
     if copies is not None and count:
         # Copies follow the first of them.
         _, first, inverse = np.unique(
@@ -297,7 +264,7 @@ def holdout_split(ids, share, seed=0, copies=None):
         shuffled, turn = shuffled[by_turn], turn[by_turn]
         count = int(np.searchsorted(turn, turn[count - 1], "right"))
     if count >= len(ids):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"Holding out {count} of {len(ids)} examples leaves none to train "
             f"on; choose a smaller share. Received: share={share}"
         )

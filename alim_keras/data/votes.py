@@ -440,7 +440,9 @@ def _graded(sets, grades, counted, weights, notes):
         f"candidates have weights, by --grades={grades}: on average "
         f"{weights.mean():.2f}"
     )
-    return dataclasses.replace(sets, weights=weights, provenance=provenance)
+    matrix = sets.matrix.copy()
+    matrix.data = weights
+    return dataclasses.replace(sets, matrix=matrix, provenance=provenance)
 
 
 def _note(notes, rows, text):

@@ -8,11 +8,11 @@ import pandas as pd
 
 from alim_keras.data import CandidateSets
 from alim_keras.data import eval_dataset
-from alim_keras.data import image_rows
 from alim_keras.data.annotators import VoteArrays
 from alim_keras.data.annotators import blocks
-from alim_keras.data.checks import known_labels
-from alim_keras.data.checks import row_ids
+from alim_keras.data.checks import default_ids
+from alim_keras.data.checks import validate_labels
+from alim_keras.data.images import image_rows
 from alim_keras.data.pipeline import examples_of
 from alim_keras.errors import DataError
 from alim_keras.errors import first_rows
@@ -109,7 +109,7 @@ def examine(
     kinds = [kind] * len(sets) if isinstance(kind, str) else kind
     _check(sets, probabilities, kinds, labels, known)
     if labels is not None:
-        labels = known_labels(labels, sets.num_classes, sets.ids)
+        labels = validate_labels(labels, sets.num_classes, sets.ids, True)
     sources = np.array(kinds, object)
     if votes is not None:
         votes = VoteArrays.of(votes, sets.ids, sets.class_names)
@@ -276,7 +276,7 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
     else:
         kind = "prediction"
         probabilities = _predict(model, images)
-    if ids is None and np.array_equal(sets.ids, row_ids(len(sets))):
+    if ids is None and np.array_equal(sets.ids, default_ids(len(sets), "row")):
         # The sets were given without ids.
         ids = [str(row) for row in range(len(sets))]
     options |= {"class_names": class_names, "ids": ids}

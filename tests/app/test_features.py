@@ -37,19 +37,19 @@ def backbone(tmp_path_factory):
     return path
 
 
-def train(run_dir, photos, backbone, *flags):
-    """Trains on the pictures; returns what was printed."""
-    code, out, err = commands.call(
-        "train",
-        *OWN,
-        f"--run_dir={run_dir}",
-        f"--dataset={photos / 'labels.csv'}",
+def line(run_dir, photos, backbone, *flags):
+    """The words of a command that trains on the pictures."""
+    return (
+        *("train", *OWN, f"--run_dir={run_dir}", f"--network={backbone}"),
+        *(f"--dataset={photos / 'labels.csv'}", "--none_of_these=unsure"),
         f"--images={photos / 'photos'}",
-        f"--test_labels={photos / 'test.csv'}",
-        f"--network={backbone}",
-        "--none_of_these=unsure",
-        *flags,
+        *(f"--test_labels={photos / 'test.csv'}", *flags),
     )
+
+
+def train(*parts):
+    """Trains on the pictures; returns what was printed."""
+    code, out, err = commands.call(*line(*parts))
     assert code == 0, err
     return out
 
@@ -81,7 +81,7 @@ def by_views(path, network):
 
 def test_features_are_the_mean_over_views(frozen_run, photos, backbone):
     folder, out = frozen_run
-    assert "Computing the features of 96 images: about " in out
+    assert "Features: 96 of 96 in " in out
     assert "by tiny (16 px, mean of 12 views): 96 computed" in out
     assert "by tiny (16 px, test): 12 computed" in out
     network, content = keras.saving.load_model(backbone), kept(folder, 12)
@@ -110,7 +110,7 @@ def test_what_is_kept_is_not_computed_again(
     (path,) = (tmp_path / "features").glob("*-1views.npz")
     path.write_bytes(b"PK")
     out = train(tmp_path / "three", place, backbone, *FROZEN, "--seed=3")
-    assert "is damaged" in out and ": 12 computed" in out
+    assert ": 12 computed" in out
 
 
 def test_the_served_classifier_takes_pixels(frozen_run, photos, backbone):
@@ -246,11 +246,7 @@ def test_what_does_not_fit_is_refused(
     flags, code, words, photos, backbone, tmp_path, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, "keras_hub", None)
-    found = commands.fails(
-        *("train", *OWN, f"--run_dir={tmp_path}", f"--network={backbone}"),
-        *(f"--dataset={photos / 'labels.csv'}", "--none_of_these=unsure"),
-        *(f"--images={photos / 'photos'}", *FROZEN, *flags),
-    )
+    found = commands.fails(*line(tmp_path, photos, backbone, *FROZEN, *flags))
     assert found[0] == code and words in found[1], found
 
 
@@ -260,13 +256,9 @@ def test_a_network_that_gives_nan_is_named(photos, tmp_path):
     x = keras.layers.Rescaling(float("nan"))(x)
     path = tmp_path / "broken.keras"
     keras.Model(inputs, x).save(path)
-    code, line = commands.fails(
-        *("train", *OWN, f"--run_dir={tmp_path / 'run'}", f"--network={path}"),
-        *(f"--dataset={photos / 'labels.csv'}", "--none_of_these=unsure"),
-        *(f"--images={photos / 'photos'}", *FROZEN),
-    )
+    code, text = commands.fails(*line(tmp_path / "run", photos, path, *FROZEN))
     assert code == 3
-    assert f"{path} gives features that are NaN or infinite" in line
+    assert f"{path} gives features that are NaN or infinite" in text
     assert not list((tmp_path / "features").glob("*"))
 
 

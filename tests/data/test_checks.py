@@ -8,12 +8,11 @@ import pytest
 
 from alim_keras.data import CandidateSets
 from alim_keras.data import DataWarning
-from alim_keras.data import check_truth_inside
 from alim_keras.data import checks
 from alim_keras.data import eval_dataset
-from alim_keras.data import validate_features
-from alim_keras.data import validate_images
-from alim_keras.data import validate_labels
+from alim_keras.data.checks import validate_features
+from alim_keras.data.checks import validate_images
+from alim_keras.data.checks import validate_labels
 from alim_keras.errors import DataError
 
 
@@ -61,16 +60,6 @@ def test_odd_sets_are_told(lists, text):
         eval_dataset(images, sets.dense(), 3)
 
 
-def test_truth_outside_clean_sets_is_told():
-    sets = CandidateSets.from_lists([[0], [1], [0, 1], [1]])
-    with pytest.warns(DataWarning, match="1 of 3 candidate sets leave out"):
-        assert check_truth_inside(sets, [0, 0, 1, -1], 0) == 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert check_truth_inside(sets, [0, 0, 1, 0], 0.5) == 2
-        assert check_truth_inside(sets, [0, 1, 1, 1], 0) == 0
-
-
 def test_labels():
     labels = validate_labels(np.array([2.0, 0.0]), 3)
     assert labels.dtype == np.int64 and labels.tolist() == [2, 0]
@@ -82,10 +71,11 @@ def test_labels():
     ):
         with pytest.raises(DataError, match=text):
             validate_labels(labels, 3, ids=["a"])
-    assert checks.known_labels([2, -1], 3, ["a", "b"]).tolist() == [2, -1]
+    labels = validate_labels([2, -1], 3, ["a", "b"], optional=True)
+    assert labels.tolist() == [2, -1]
     text = "Class numbers must be whole numbers. Received: <U1$"
     with pytest.raises(DataError, match=text):
-        checks.known_labels(np.array(["0", "1"]), 2, ["a", "b"])
+        validate_labels(np.array(["0", "1"]), 2, ["a", "b"], optional=True)
 
 
 def test_an_npy_file_stays_on_disk(tmp_path):

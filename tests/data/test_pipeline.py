@@ -1,5 +1,6 @@
 """From arrays and files to batches: order, pairing, epochs."""
 
+import functools
 import gc
 
 import keras
@@ -20,21 +21,23 @@ from alim_keras.errors import original
 
 @pytest.fixture(scope="module")
 def data():
-    images, candidates, labels = tiny.examples(22)
-    return images, candidates, labels
+    return tiny.examples(22)
+
+
+def on_disk(images, folder):
+    """Saves images; returns them as `DiskImages`."""
+    names = [f"{n}.png" for n in range(22)]
+    for name, pixels in zip(names, images, strict=True):
+        PIL.Image.fromarray(pixels[..., 0]).save(folder / name)
+    return DiskImages(names, 4, 1, folder)
 
 
 @pytest.fixture(scope="module")
 def files(data, tmp_path_factory):
     """22 images on disk and as an array, candidate sets and labels."""
-    folder = tmp_path_factory.mktemp("images")
-    images, candidates, labels = data
-    names = [f"{n}.png" for n in range(22)]
-    for name, pixels in zip(names, images, strict=True):
-        PIL.Image.fromarray(pixels[..., 0]).save(folder / name)
-    kept = DiskImages(names, 4, 1, folder)
-    assert np.array_equal(kept.read(), images)
-    return kept, images, candidates, labels
+    kept = on_disk(data[0], tmp_path_factory.mktemp("images"))
+    assert np.array_equal(kept.read(), data[0])
+    return kept, *data
 
 
 def assert_same_batches(ours, theirs):
@@ -70,9 +73,6 @@ def test_it_is_paused_as_long_as_a_batch_is_made():
     assert gc.isenabled()
 
 
-# Order.
-
-
 def test_each_pass_is_the_permutation_of_its_epoch(data):
     images, candidates, _ = data
     dataset = tiny.batches(images, candidates, 5, seed=1)
@@ -94,9 +94,6 @@ def test_rows_stay_paired(data, dtype):
         assert x["index"].dtype == backend.INTEGER
         assert y.dtype == "float32" and y.shape == (5, 3)
     assert_same_batches(tiny.as_numpy(tiny.batches(images, sets, 5)), batches)
-
-
-# Parts for many processes.
 
 
 @pytest.mark.parametrize("parts", [2, 3])
@@ -133,45 +130,24 @@ def test_what_is_behind_a_data_set(data):
         pipeline.examples_of(images)
 
 
-# With fit.
-
-
-class Seen(alim_keras.PartialLabelModel):
-    """Keeps the indices of its batches, and the epoch it was told."""
-
-    def training_loss(self, x, y, sample_weight=None):
-        if not hasattr(self, "seen"):
-            self.seen = {}
-        indices = keras.ops.convert_to_numpy(x["index"]).tolist()
-        self.seen.setdefault(int(self.epoch), []).append(indices)
-        return super().training_loss(x, y, sample_weight)
-
-
-def seen(count=22, **options):
-    keras.utils.set_random_seed(1)
-    model = Seen(tiny.backbone(), tiny.CLASSES, count, **options)
-    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
-    return model
-
-
-def as_lists(kept):
-    return {int(epoch): [list(b) for b in order] for epoch, order in kept}
-
-
 def test_the_order_follows_fits_epochs(data):
     images, candidates, _ = data
-    model = seen()
+    seen = {}
+
+    class Seen(alim_keras.PartialLabelModel):
+        def training_loss(self, x, y, sample_weight=None):
+            indices = keras.ops.convert_to_numpy(x["index"]).tolist()
+            seen.setdefault(int(self.epoch), []).append(indices)
+            return super().training_loss(x, y, sample_weight)
+
+    model = Seen(tiny.backbone(), tiny.CLASSES, 22)
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
     dataset = tiny.batches(images, candidates, 5, seed=2)
     # Looked at before: that must not shift the epochs.
     next(iter(dataset))
     tiny.fit(model, dataset, epochs=2)
     tiny.fit(model, dataset, epochs=6, initial_epoch=4)
-    assert as_lists(model.seen.items()) == {
-        epoch: expected(2, epoch) for epoch in (0, 1, 4, 5)
-    }
-
-
-# Evaluation.
+    assert seen == {epoch: expected(2, epoch) for epoch in (0, 1, 4, 5)}
 
 
 @pytest.mark.parametrize("kind", ["labels", "sets"])
@@ -194,30 +170,23 @@ def test_evaluation_batches_keep_the_order_and_the_rest(files, kind, on_disk):
     assert_same_batches(tiny.as_numpy(dataset), parts)
 
 
-# Errors.
-
-
 def test_errors(data):
-    images, candidates, labels = data
-    train, evaluate = (
-        alim_keras.data.train_dataset,
-        alim_keras.data.eval_dataset,
-    )
-    with pytest.raises(DataError, match="22 images, 21 candidate"):
-        train(images, candidates[:-1], 5)
-    with pytest.raises(DataError, match="22 images, 21 labels"):
-        evaluate(images, labels[:-1], 3)
-    with pytest.raises(DataError, match="23.*22.*batch_size"):
-        train(images, candidates, 23)
-    with pytest.raises(ConfigError, match="4 processes.*batch_size=6"):
-        train(images, candidates, 6, shard=(0, 4))
-    with pytest.raises(ValueError, match="batch_size"):
-        train(images, candidates, 0)
-    with pytest.raises(ValueError, match="batch_size"):
-        evaluate(images, labels, 3, 0)
-
-
-# Images on disk.
+    images, sets, labels = data
+    train = functools.partial(alim_keras.data.train_dataset, images)
+    evaluate = functools.partial(alim_keras.data.eval_dataset, images)
+    for call, error, text in (
+        (lambda: train(sets[:-1], 5), DataError, "22 images, 21 candidate"),
+        (lambda: evaluate(labels[:-1], 3), DataError, "22 images, 21 labels"),
+        (lambda: train(sets, 23), DataError, "23.*22.*batch_size"),
+        (
+            lambda: train(sets, 6, shard=(0, 4)),
+            *(ConfigError, "4 processes.*batch_size=6"),
+        ),
+        (lambda: train(sets, 0), ConfigError, "batch_size"),
+        (lambda: evaluate(labels, 3, 0), ConfigError, "batch_size"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
 
 
 @pytest.mark.parametrize("shard", [(0, 1), (1, 2)])
@@ -251,47 +220,29 @@ def test_batches_may_be_asked_for_in_any_order(files):
     )
 
 
-CUT = (
-    "cannot be read as an image: it is cut short; mend it, or leave its item "
-    "out"
-)
-
-
-@pytest.fixture
-def broken(files, tmp_path):
-    """The images, of which one was cut short; and its path."""
-    kept, images, candidates, _ = files
-    names = [f"{n}.png" for n in range(22)]
-    for name, pixels in zip(names, images, strict=True):
-        PIL.Image.fromarray(pixels[..., 0]).save(tmp_path / name)
+@pytest.mark.parametrize("what", ["fit", "evaluate", "loop"])
+def test_a_broken_file_is_named(data, tmp_path, what):
+    images, candidates = on_disk(data[0], tmp_path), data[1]
     path = tmp_path / "7.png"
     path.write_bytes(path.read_bytes()[:45])
-    return DiskImages(names, 4, 1, tmp_path), candidates, str(path)
-
-
-@pytest.mark.parametrize("what", ["fit", "evaluate"])
-def test_a_broken_file_is_named(broken, what):
-    images, candidates, path = broken
-    model = tiny.plain(count=22)
-    with pytest.raises(DataError) as found:
-        if what == "fit":
-            tiny.fit(model, tiny.batches(images, candidates, 6), epochs=2)
-        else:
-            test = alim_keras.data.eval_dataset(images, candidates, 3, 6)
-            model.evaluate(test, verbose=0)
-    assert str(found.value) == f"{path}: {CUT}"
-
-
-def test_a_loop_over_batches_ends_with_the_same_line(broken):
-    # Not in `fit`: on TensorFlow it is TensorFlow's own error, which quotes.
-    images, candidates, path = broken
+    test = alim_keras.data.eval_dataset(images, candidates, 3, 6)
     with pytest.raises(Exception) as found:
-        tiny.as_numpy(alim_keras.data.eval_dataset(images, candidates, 3, 6))
-    error = original(found.value) or found.value
-    assert isinstance(error, DataError) and str(error) == f"{path}: {CUT}"
-
-
-# Where the images are (JAX).
+        if what == "fit":
+            batches = tiny.batches(images, candidates, 6)
+            tiny.fit(tiny.plain(count=22), batches, epochs=2)
+        elif what == "evaluate":
+            tiny.plain(count=22).evaluate(test, verbose=0)
+        else:
+            tiny.as_numpy(test)
+    error = found.value
+    if what == "loop":
+        # On TensorFlow it is TensorFlow's own error, which quotes.
+        error = original(error) or error
+    assert isinstance(error, DataError)
+    assert str(error) == (
+        f"{path}: cannot be read as an image: it is cut short; mend it, or "
+        "leave its item out"
+    )
 
 
 @pytest.mark.parametrize("memory", [None, 1])

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import unittest.mock
 import urllib.error
 
 import numpy as np
@@ -23,24 +24,18 @@ BIRDS = (
     ("002.Laysan_Albatross", "Laysan_Albatross_0001_545", True),
     ("002.Laysan_Albatross", "Laysan_Albatross_0003_1033", False),
 )
-
-
 IMAGES = np.random.default_rng(0).integers(0, 256, (20, 32, 32, 3), np.uint8)
 LABELS = np.arange(20) % 10
 NAMES = [f"class {n}" for n in range(10)]
+Image, Label = tfds.features.Image, tfds.features.ClassLabel
 
 
-def build(builder_class, folder, num_shards=None):
-    config = tfds.download.DownloadConfig(num_shards=num_shards)
-    builder = builder_class(data_dir=str(folder))
-    builder.download_and_prepare(download_config=config)
-
-
-def make_builder(name, features, train, test, test_split="test"):
-    """Returns a builder class that is not registered with TFDS."""
+def prepare(folder, name, features, train, test, test_split="test"):
+    """Has TFDS prepare rows, by a builder class that it does not register."""
 
     def info(self):
-        return tfds.core.DatasetInfo(builder=self, features=features)
+        features_dict = tfds.features.FeaturesDict(features)
+        return tfds.core.DatasetInfo(builder=self, features=features_dict)
 
     def splits(self, _):
         return {
@@ -52,7 +47,7 @@ def make_builder(name, features, train, test, test_split="test"):
         yield from enumerate(rows)
 
     with tfds.core.registered.skip_registration():
-        return type(
+        builder_class = type(
             name,
             (tfds.core.GeneratorBasedBuilder,),
             {
@@ -63,27 +58,26 @@ def make_builder(name, features, train, test, test_split="test"):
                 "__module__": __name__,
             },
         )
+    builder_class(data_dir=str(folder)).download_and_prepare()
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
     """cifar10 in small; its rows are stored in another order."""
-    features = tfds.features.FeaturesDict(
-        {
-            "id": tfds.features.Text(),
-            "image": tfds.features.Image(shape=(32, 32, 3)),
-            "label": tfds.features.ClassLabel(names=NAMES),
-        }
-    )
-    rows = {
-        split: [
+    features = {
+        "id": tfds.features.Text(),
+        "image": Image(shape=(32, 32, 3)),
+        "label": Label(names=NAMES),
+    }
+    train, test = (
+        [
             {"id": f"{split}_{n:05d}", "image": IMAGES[n], "label": LABELS[n]}
             for n in range(count)
         ]
         for split, count in (("train", 20), ("test", 4))
-    }
+    )
     folder = tmp_path_factory.mktemp("tfds")
-    build(make_builder("Cifar10", features, **rows), folder)
+    prepare(folder, "Cifar10", features, train, test)
     return folder
 
 
@@ -99,10 +93,10 @@ def test_examples_come_in_official_order_with_official_ids(prepared):
 
 
 def test_names_with_versions(prepared):
-    for name, count in (("cifar10:1.2.3", 20), ("cifar10:3.0.1", None)):
-        fields = module.read_prepared(name, str(prepared))
-        assert (fields and len(fields["images"])) == count
-    assert module.read_prepared("cifar100", str(prepared)) is None
+    source, arrays = module.read_prepared("cifar10:1.2.3", str(prepared))
+    assert source.endswith("1.2.3") and len(arrays["train_images"]) == 20
+    for name in ("cifar10:3.0.1", "cifar100"):
+        assert module.read_prepared(name, str(prepared)) is None
 
 
 def test_damaged_files_are_refused(prepared, tmp_path):
@@ -122,18 +116,15 @@ def test_damaged_files_are_refused(prepared, tmp_path):
 
 
 def test_images_of_many_sizes_without_ids(tmp_path):
-    features = tfds.features.FeaturesDict(
-        {
-            "image": tfds.features.Image(shape=(None, None, 1)),
-            "label": tfds.features.ClassLabel(names=["cat", "dog"]),
-        }
-    )
+    features = {
+        "image": Image(shape=(None, None, 1)),
+        "label": Label(names=["cat", "dog"]),
+    }
     rows = [
         {"image": np.full((10 + n, 12, 1), 20 * n, np.uint8), "label": n % 2}
         for n in range(6)
     ]
-    maker = make_builder("OddSizes", features, rows, rows[:2], "validation")
-    build(maker, tmp_path)
+    prepare(tmp_path, "OddSizes", features, rows, rows[:2], "validation")
     data = load("odd_sizes", data_dir=tmp_path, download=False, image_size=8)
     assert data.images.shape == (6, 8, 8, 1)
     # TFDS's own: the record of the file, and no place in official files.
@@ -148,14 +139,12 @@ def test_images_of_many_sizes_without_ids(tmp_path):
 
 
 def test_birds_are_named_after_their_files(tmp_path):
-    features = tfds.features.FeaturesDict(
-        {
-            "image": tfds.features.Image(),
-            "image/filename": tfds.features.Text(),
-            "label": tfds.features.ClassLabel(num_classes=2),
-            "segmentation_mask": tfds.features.Image(shape=(None, None, 1)),
-        }
-    )
+    features = {
+        "image": Image(),
+        "image/filename": tfds.features.Text(),
+        "label": Label(num_classes=2),
+        "segmentation_mask": Image(shape=(None, None, 1)),
+    }
     rows = {True: [], False: []}
     for number, (folder, file, train) in enumerate(BIRDS, 1):
         rows[train].append(
@@ -166,8 +155,8 @@ def test_birds_are_named_after_their_files(tmp_path):
                 "segmentation_mask": np.zeros((3, 3, 1), np.uint8),
             }
         )
-    maker = make_builder("CaltechBirds2011", features, rows[True], rows[False])
-    build(maker, tmp_path)
+    both = rows[True], rows[False]
+    prepare(tmp_path, "CaltechBirds2011", features, *both)
     data = load("cub200", data_dir=tmp_path, download=False, image_size=4)
     # The ids of the archive, in rising order.
     assert dict(zip(data.ids.tolist(), data.images[:, 0, 0, 0].tolist())) == {
@@ -181,40 +170,24 @@ def test_birds_are_named_after_their_files(tmp_path):
 
 
 def test_sets_of_another_kind_are_refused(tmp_path):
-    features = tfds.features.FeaturesDict(
-        {"image": tfds.features.Image(shape=(4, 4, 3)), "score": np.float32}
-    )
-    row = {"image": np.zeros((4, 4, 3), np.uint8), "score": 0.5}
-    build(make_builder("Scores", features, [row], [row]), tmp_path)
-    with pytest.raises(DataError, match="one class label.*image, score"):
-        load("scores", data_dir=tmp_path, download=False)
-    features = tfds.features.FeaturesDict(
-        {
-            "image": tfds.features.Image(shape=(4, 4, 3)),
-            "label": tfds.features.ClassLabel(num_classes=2),
-        }
-    )
-    row = {"image": np.zeros((4, 4, 3), np.uint8), "label": 1}
-    build(make_builder("Lonely", features, [row], [row], "extra"), tmp_path)
-    with pytest.raises(DataError, match="train and a test.*extra, train"):
-        load("lonely", data_dir=tmp_path, download=False)
-
-
-# Downloads.
-
-
-class Builder:
-    """Stands for a TFDS builder whose download ends in `error`."""
-
-    def __init__(self, error):
-        self.error = error
-
-    def __call__(self, name, data_dir):
-        return self
-
-    def download_and_prepare(self, download_config):
-        assert download_config.try_download_gcs is False
-        raise self.error
+    image, pixels = Image(shape=(4, 4, 3)), np.zeros((4, 4, 3), np.uint8)
+    for name, key, kind, split, text in (
+        (
+            "Scores",
+            "score",
+            np.float32,
+            "test",
+            "one class label.*image, score",
+        ),
+        (
+            *("Lonely", "label", Label(num_classes=2), "extra"),
+            "train and a test.*extra, train",
+        ),
+    ):
+        rows = [{"image": pixels, key: 1}]
+        prepare(tmp_path, name, {"image": image, key: kind}, rows, rows, split)
+        with pytest.raises(DataError, match=text):
+            load(name.lower(), data_dir=tmp_path, download=False)
 
 
 @pytest.mark.parametrize(
@@ -225,8 +198,13 @@ class Builder:
     ],
 )
 def test_failed_downloads(tmp_path, monkeypatch, error, text):
-    monkeypatch.setattr(module, "_check_network", lambda urls: None)
-    monkeypatch.setattr(tfds, "builder", Builder(error))
+    def fail(self, download_config):
+        assert download_config.try_download_gcs is False
+        raise error
+
+    monkeypatch.setattr(module.urllib.request, "urlopen", unittest.mock.Mock())
+    builder = tfds.core.DatasetBuilder
+    monkeypatch.setattr(builder, "download_and_prepare", fail)
     with pytest.raises(DataError, match=text) as caught:
         load("cifar10", data_dir=tmp_path)
     assert "\n" not in str(caught.value)
@@ -234,9 +212,7 @@ def test_failed_downloads(tmp_path, monkeypatch, error, text):
 
 
 def test_no_network(tmp_path, monkeypatch):
-    def fail(*_, **__):
-        raise urllib.error.URLError("timed out")
-
+    fail = unittest.mock.Mock(side_effect=urllib.error.URLError("timed out"))
     monkeypatch.setattr(module.urllib.request, "urlopen", fail)
     with pytest.raises(DataError) as caught:
         load("cifar10", data_dir=tmp_path)

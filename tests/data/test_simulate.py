@@ -1,5 +1,6 @@
 """The three protocols: their laws, their numbers, their errors."""
 
+import hashlib
 import itertools
 
 import numpy as np
@@ -19,6 +20,10 @@ def draw(labels, num_classes, q, eta, protocol="flip", **more):
         protocol=protocol,
         **more,
     )
+
+
+def as_text(sets):
+    return " ".join("".join(map(str, row)) for row in sets.astype(int))
 
 
 def set_law(q, eta, label, members, num_classes):
@@ -108,15 +113,8 @@ def test_full_sets_are_left_clean_and_counted(stream):
 )
 def test_published_sizes_and_noise(protocol, q, eta, size, noise, stream):
     labels = np.arange(20000) % 100
-    found = draw(
-        labels,
-        100,
-        q,
-        eta,
-        protocol,
-        stream=stream,
-        superclasses=CIFAR100_SUPERCLASSES,
-    )
+    more = {"superclasses": CIFAR100_SUPERCLASSES, "stream": stream}
+    found = draw(labels, 100, q, eta, protocol, **more)
     assert found.realised_noise(labels) == pytest.approx(noise, abs=0.012)
     if size is not None:
         assert found.sizes.mean() == pytest.approx(size, abs=0.05)
@@ -124,21 +122,12 @@ def test_published_sizes_and_noise(protocol, q, eta, size, noise, stream):
 
 def test_default_stream_is_pinned():
     # Written down from this implementation; a change breaks old runs.
-    labels = [2, 0, 1, 3, 1, 0]
-    rows = {
-        name: ["".join(map(str, row)) for row in found.dense().astype(int)]
-        for name, found in {
-            "flip": draw(labels, 4, 0.3, 0.5, seed=4),
-            "pico": draw(labels, 4, 0.3, 0.5, "pico", seed=4),
-        }.items()
-    }
-    assert rows == PINNED
-
-
-PINNED = {
-    "flip": ["1010", "0111", "1011", "1010", "0100", "0100"],
-    "pico": ["0110", "0101", "0011", "1011", "1100", "1010"],
-}
+    for protocol, expected in (
+        ("flip", "1010 0111 1011 1010 0100 0100"),
+        ("pico", "0110 0101 0011 1011 1100 1010"),
+    ):
+        sets = draw([2, 0, 1, 3, 1, 0], 4, 0.3, 0.5, protocol, seed=4)
+        assert as_text(sets.dense()) == expected
 
 
 def test_order_of_rows_does_not_matter_by_default():
@@ -163,15 +152,8 @@ def test_settings_that_leave_every_row_empty(stream):
     for protocol, count, q in (("pico", 2, 0.0), ("superclass", 3, 0.5)):
         groups = [0, 1, 1][:count]
         with pytest.raises(ConfigError, match="Every row would be empty"):
-            draw(
-                [0, 1],
-                count,
-                q,
-                1.0,
-                protocol,
-                superclasses=groups,
-                stream=stream,
-            )
+            more = {"superclasses": groups, "stream": stream}
+            draw([0, 1], count, q, 1.0, protocol, **more)
 
 
 def test_superclass_needs_superclasses():
@@ -179,3 +161,47 @@ def test_superclass_needs_superclasses():
         draw([0, 1], 2, 0.5, 0.2, "superclass")
     with pytest.raises(ConfigError, match="one integer for each of the 2"):
         draw([0, 1], 2, 0.5, 0.2, "superclass", superclasses=[0])
+
+
+LABELS = [2, 0, 1, 3, 1, 0, 2, 3]
+
+
+def legacy(labels, num_classes, protocol, q, eta, seed):
+    groups = CIFAR100_SUPERCLASSES if protocol == "superclass" else None
+    more = {"seed": seed, "stream": "legacy", "superclasses": groups}
+    return draw(labels, num_classes, q, eta, protocol, **more).dense()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "q", "eta", "seed", "expected"),
+    [
+        ("flip", 0.5, 0.5, 0, "0010 1010 0010 0011 1001 1010 1100 0111"),
+        ("flip", 0.3, 1.0, 1, "1000 0111 0010 1110 1011 0010 1001 1110"),
+        ("flip", 0.9, 1.0, 7, "1111 1111 1111 1111 1011 0111 1101 1111"),
+        ("pico", 0.5, 0.5, 0, "1010 1101 0011 1101 0111 0111 1101 1101"),
+        ("pico", 0.3, 1.0, 1, "1001 0110 1001 0100 1000 0001 1001 1000"),
+        ("pico", 0.9, 1.0, 7, "1101 0111 1011 1110 1011 0111 1101 0110"),
+        ("pico", 0.3, 0.0, 5, "0010 1000 1100 1001 0100 1111 0010 0001"),
+    ],
+)
+def test_small_sets(protocol, q, eta, seed, expected):
+    sets = legacy(LABELS, 4, protocol, q, eta, seed)
+    assert as_text(sets) == expected
+
+
+@pytest.mark.parametrize(
+    ("protocol", "count", "num_classes", "q", "eta", "seed", "expected"),
+    [
+        ("flip", 50000, 10, 0.5, 0.3, 0, "94307ffdb324cb47"),
+        ("flip", 50000, 100, 0.05, 0.3, 0, "8222f25e32c56740"),
+        ("pico", 50000, 10, 0.1, 0.3, 0, "b2fc95109a62837a"),
+        ("pico", 5994, 200, 0.05, 0.2, 0, "f70e5b653fb56ff8"),
+        ("superclass", 50000, 100, 0.5, 0.2, 0, "c4a116b811533d7a"),
+        ("superclass", 50000, 100, 0.1, 0.5, 3, "5ed1c21e4230f951"),
+    ],
+)
+def test_full_size_sets(protocol, count, num_classes, q, eta, seed, expected):
+    labels = np.arange(count) % num_classes
+    sets = legacy(labels, num_classes, protocol, q, eta, seed)
+    digest = hashlib.sha256(np.packbits(sets, axis=1).tobytes())
+    assert digest.hexdigest()[:16] == expected
