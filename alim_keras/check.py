@@ -5,6 +5,7 @@ Ends with 3 if training would refuse the data.
 """
 
 import sys
+import warnings
 
 import pandas as pd
 
@@ -34,7 +35,17 @@ COMMAND = cli.Command(
 
 
 def main(line):
-    """Checks the data of a command line."""
+    """Checks the data of a command line, and says doubts at the end."""
+    late = []
+    try:
+        with warnings.catch_warnings(record=True) as late:
+            return _check(line)
+    finally:
+        for doubt in late:
+            warnings.warn(doubt.message, doubt.category, stacklevel=1)
+
+
+def _check(line):
     load.check_use(line)
     origins = {line.origins.get(name) for name in ("method", "network")}
     if origins - {None, "default"}:

@@ -204,9 +204,8 @@ def _votes_of(table, layout, notes):
     known = (words for words in _ITEMS if table.known("id", words))
     words = next(known, _ITEMS[0])
     item = table.take("id", words, needed=not has_images)
-    items = (
-        checks.default_ids(len(cells), "row") if item is None else cells[item]
-    )
+    rows = checks.default_ids(len(cells), "row")
+    items = rows if item is None else cells[item]
     votes = table.items = pd.DataFrame({"item": items}, index=cells.index)
     if not has_images and item.lower() not in exports.IMAGE:
         image = table.take("image", needed=False)
