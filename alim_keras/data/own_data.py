@@ -73,7 +73,10 @@ def load_table(
     votes = read(path, **reading)
     table = _images(votes, path, images, skip)
     if known_as_sets and known_labels is not None:
-        rules["answered"] = table.items_of(_ids_in(known_labels))
+        cells = formats.read(known_labels)
+        # A file without ids is refused as its labels are read.
+        ids = cells.get("id", pd.Series(dtype=str)).astype(str).str.strip()
+        rules["answered"] = table.items_of(ids.tolist())
     sets, counted = sets_of_votes(votes, **rules)
     notes, names = list(counted.attrs["notes"]), sets.class_names
     if len(names) < 2:
@@ -208,13 +211,6 @@ def _true_labels(path, class_names):
     if path is None:
         return np.array([], str), np.array([], np.int64)
     return tables.read_known_labels(path, class_names)
-
-
-def _ids_in(path):
-    """Returns the ids in a file of true labels, whose classes are not known."""
-    cells = formats.read(path)
-    # Without ids it is refused as the labels are read.
-    return cells["id"].astype(str).str.strip().tolist() if "id" in cells else []
 
 
 def _by_item(table, sets, ids, labels, path):

@@ -165,35 +165,28 @@ def _batches(images, sets, one_pass, steps):
 def _tensorflow(images, sets, one_pass, steps):
     import tensorflow as tf
 
-    def batches():
-        for index in one_pass():
-            with _no_collection():
-                y = sets.rows(index)
-            yield index, y
-
     def read(index):
         try:
             with _no_collection():
-                return disk.image_rows(images, index)
+                return disk.image_rows(images, index), sets.rows(index)
         except errors.AlimError as error:
             # tf.data hands on its text only.
             errors.remember(error)
             raise
 
-    def with_images(index, y):
-        image = tf.numpy_function(read, [index], images.dtype)
+    def batch_of(index):
+        kinds = (images.dtype, np.float32)
+        image, y = tf.numpy_function(read, [index], kinds)
         image = tf.ensure_shape(image, (None, *images.shape[1:]))
+        y = tf.ensure_shape(y, (None, sets.num_classes))
         return {"index": index, "image": image}, y
 
-    signature = (
-        tf.TensorSpec((None,), tf.int64),
-        tf.TensorSpec((None, sets.num_classes), tf.float32),
-    )
-    data = tf.data.Dataset.from_generator(batches, output_signature=signature)
+    index = tf.TensorSpec((None,), tf.int64)
+    data = tf.data.Dataset.from_generator(one_pass, output_signature=index)
     # So many batches are decoded at once as tf.data finds useful: memory does
     # not grow with the number of images.
     data = data.map(
-        with_images, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        batch_of, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
     )
     data = data.apply(tf.data.experimental.assert_cardinality(steps))
     return data.prefetch(2)

@@ -256,12 +256,9 @@ def holdout_split(ids, share, seed=0, copies=None):
     shuffled = order[checks.generator(seed, "holdout").permutation(len(ids))]
     if copies is not None and count:
         # Copies follow the first of them.
-        _, first, inverse = np.unique(
-            np.asarray(copies)[shuffled], return_index=True, return_inverse=True
-        )
-        turn = first[inverse]
-        by_turn = np.argsort(turn, kind="stable")
-        shuffled, turn = shuffled[by_turn], turn[by_turn]
+        first, own = {}, np.asarray(copies)[shuffled].tolist()
+        turn = [first.setdefault(copy, n) for n, copy in enumerate(own)]
+        shuffled, turn = shuffled[np.argsort(turn, kind="stable")], sorted(turn)
         count = int(np.searchsorted(turn, turn[count - 1], "right"))
     if count >= len(ids):
         raise errors.ConfigError(
