@@ -20,10 +20,9 @@ def load_folder(folder, **more):
 
 
 def as_sets(candidates):
-    return {
-        one: {candidates.class_names[c] for c in np.flatnonzero(row)}
-        for one, row in zip(candidates.ids, candidates.dense())
-    }
+    names = np.array(candidates.class_names)
+    rows = zip(candidates.ids, candidates.dense())
+    return {item: {*names[row]} for item, row in rows}
 
 
 def test_a_table_and_its_pictures(tmp_path):
