@@ -93,50 +93,43 @@ def _check(line):
 
 def describe(training):
     """Describes a `TrainingSet` with candidates, as lines of text."""
-    lines = [*training.notes, training.candidates.describe(training.labels)]
-    lines += [f"{name:<16}{text}" for name, text in _images(training).items()]
-    return "\n".join([*lines, *_classes(training.candidates)])
+    sets = training.candidates
+    lines = [*training.notes, sets.describe(training.labels)]
+    return "\n".join([*lines, *_images(training), *_classes(sets)])
 
 
 def _images(training):
     shape, scan = training.images.shape, training.scan
     if training.kind == "features":
-        return {"features": f"{shape[-1]} for each item"}
+        return [f"features        {shape[-1]} for each item"]
     size = " x ".join(map(str, shape[1:]))
     if scan is None:
-        return {"images": f"{shape[0]:,} of {size}"}
-    good = scan[scan["problem"].isna()]
+        return [f"images          {shape[0]:,} of {size}"]
+    good, size_in_all = scan[scan["problem"].isna()], scan["bytes"].sum()
     smallest = " x ".join(map(str, good[["width", "height"]].min()))
     largest = " x ".join(map(str, good[["width", "height"]].max()))
-    grey = (good["channels"] == 1).mean()
-    lines = {
-        "images": f"{len(scan):,} of {scan['bytes'].sum() / 2**20:,.1f} MiB, "
-        f"{smallest} to {largest} pixels, {grey:.0%} grey; read as {size}"
-    }
     copies = good["copies"][good.duplicated("copies", keep=False)]
-    if len(copies):
-        lines["identical"] = f"{len(copies):,} in {copies.nunique():,} groups"
-    return lines
+    return [
+        f"images          {len(scan):,} of {size_in_all / 2**20:,.1f} MiB, "
+        f"{smallest} to {largest} pixels, {(good['channels'] == 1).mean():.0%} "
+        f"grey; read as {size}",
+        f"identical       {len(copies):,} in {copies.nunique():,} groups",
+    ]
 
 
 def _classes(sets):
-    """Returns lines: how often each class is a candidate, the commonest first.
-
-    Of many classes they are the commonest and the rarest.
-    """
+    """Returns how often each class is a candidate, the commonest and rarest."""
     count, mass = given_counts(sets)
     share = [f"{part:.1%}" for part in count / len(sets)]
     frame = pd.DataFrame({"class": sets.class_names, "in sets": count})
     frame = frame.assign(share=share, mass=mass.round().astype(int))
     frame = frame.sort_values("in sets", ascending=False, kind="stable")
     lines = frame.to_string(index=False, max_rows=12, max_colwidth=30)
-    unused = [name for name, n in zip(sets.class_names, count) if not n]
+    lines, unused = [lines], frame["class"][frame["in sets"] == 0].tolist()
     if unused:
-        lines += (
-            f"\n{len(unused)} classes are in no set: "
-            f"{errors.first_five(unused)}"
-        )
-    return lines.split("\n")
+        some = errors.first_five(unused)
+        lines.append(f"{len(unused)} classes are in no set: {some}")
+    return lines
 
 
 if __name__ == "__main__":

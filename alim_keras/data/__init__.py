@@ -1,8 +1,4 @@
-"""Images, candidate sets and the batches made of them.
-
-`train_dataset` and `eval_dataset` need Keras, which the commands import only
-after they have read their flags; so these two are looked up when first used.
-"""
+"""Images, candidate sets and the batches made of them."""
 
 from alim_keras.data.candidates import CandidateSets
 from alim_keras.data.checks import validate_images
@@ -43,7 +39,7 @@ __all__ = [
 
 def __getattr__(name):
     if name in ("load_table", "read_labels", "read_votes", "sets_of_votes"):
-        # They need pandas, which takes half a second.
+        # They need pandas, and the others Keras, which take a while to import.
         from alim_keras.data import own_data
         from alim_keras.data import tables
 

@@ -192,8 +192,7 @@ def _tensorflow(images, sets, one_pass, steps):
     return data.prefetch(2)
 
 
-_lock = threading.Lock()
-_makers = []
+_lock, _makers = threading.Lock(), []
 
 
 @contextlib.contextmanager

@@ -1,9 +1,6 @@
 """Simulated candidate sets: the three protocols of the published tables.
 
-docs/data.md has their rules, and how the stream "legacy" consumes the random
-numbers of the authors' code.
-
-References:
+docs/data.md has their rules, and those of the stream "legacy". References:
 - [Xu et al., 2023, ALIM](https://arxiv.org/abs/2301.12077);
   zeroQiaoba/ALIM 5c4e46a, utils/utils_algo.py and datasets/cifar100H.py
 - [Wang et al., 2022, PiCO+](https://arxiv.org/abs/2201.08984);
