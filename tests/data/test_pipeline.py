@@ -179,8 +179,9 @@ def test_errors(data):
         (lambda: evaluate(labels[:-1], 3), DataError, "22 images, 21 labels"),
         (lambda: train(sets, 23), DataError, "23.*22.*batch_size"),
         (
-            lambda: train(sets, 6, shard=(0, 4)),
-            *(ConfigError, "4 processes.*batch_size=6"),
+            lambda: train(sets, 6, 0, (0, 4)),
+            ConfigError,
+            "4 proc.*size=6",
         ),
         (lambda: train(sets, 0), ConfigError, "batch_size"),
         (lambda: evaluate(labels, 3, 0), ConfigError, "batch_size"),
@@ -192,15 +193,13 @@ def test_errors(data):
 @pytest.mark.parametrize("shard", [(0, 1), (1, 2)])
 def test_training_batches_are_those_of_an_array(files, shard):
     kept, images, candidates, _ = files
-
-    def passes(images):
-        dataset = tiny.batches(images, candidates, 6, seed=3, shard=shard)
-        assert len(dataset) == 3
-        found = tiny.as_numpy(dataset) + tiny.as_numpy(dataset)
-        dataset.epoch_counter.epoch = 7
-        return found + tiny.as_numpy(dataset)
-
-    assert_same_batches(passes(kept), passes(images))
+    ours, theirs = (
+        tiny.batches(x, candidates, 6, seed=3, shard=shard)
+        for x in (kept, images)
+    )
+    for epoch in (0, 1, 7):
+        ours.epoch_counter.epoch = theirs.epoch_counter.epoch = epoch
+        assert_same_batches(tiny.as_numpy(ours), tiny.as_numpy(theirs))
 
 
 def test_batches_may_be_asked_for_in_any_order(files):

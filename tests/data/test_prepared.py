@@ -17,13 +17,14 @@ tfds = pytest.importorskip("tensorflow_datasets")
 
 
 pytestmark = pytest.mark.usefixtures("nothing_installed")
-BIRDS = (
-    ("001.Black_footed_Albatross", "Black_Footed_Albatross_0046_18", True),
-    ("001.Black_footed_Albatross", "Black_Footed_Albatross_0009_34", False),
-    ("002.Laysan_Albatross", "Laysan_Albatross_0002_1027", True),
-    ("002.Laysan_Albatross", "Laysan_Albatross_0001_545", True),
-    ("002.Laysan_Albatross", "Laysan_Albatross_0003_1033", False),
-)
+# Whether each is trained on.
+BIRDS = {
+    "001.Black_footed_Albatross/Black_Footed_Albatross_0046_18": True,
+    "001.Black_footed_Albatross/Black_Footed_Albatross_0009_34": False,
+    "002.Laysan_Albatross/Laysan_Albatross_0002_1027": True,
+    "002.Laysan_Albatross/Laysan_Albatross_0001_545": True,
+    "002.Laysan_Albatross/Laysan_Albatross_0003_1033": False,
+}
 IMAGES = np.random.default_rng(0).integers(0, 256, (20, 32, 32, 3), np.uint8)
 LABELS = np.arange(20) % 10
 NAMES = [f"class {n}" for n in range(10)]
@@ -103,16 +104,14 @@ def test_damaged_files_are_refused(prepared, tmp_path):
     shutil.copytree(prepared / "cifar10", tmp_path / "cifar10")
     folder = tmp_path / "cifar10" / "1.2.3"
     (records,) = folder.glob("cifar10-train.tfrecord*")
-    whole = records.read_bytes()
-    records.write_bytes(whole[:-100])
-    with pytest.raises(DataError, match="prepare it again") as caught:
-        load("cifar10", data_dir=tmp_path, download=False)
-    assert "\n" not in str(caught.value)
-    assert str(tmp_path / "cifar10") in str(caught.value)
-    records.write_bytes(whole)
-    (folder / "features.json").write_text("{")
-    with pytest.raises(DataError, match="prepare it again"):
-        load("cifar10", data_dir=tmp_path, download=False)
+    for file in (records, folder / "features.json"):
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-100])
+        with pytest.raises(DataError, match="prepare it again") as caught:
+            load("cifar10", data_dir=tmp_path, download=False)
+        assert "\n" not in str(caught.value)
+        assert str(tmp_path / "cifar10") in str(caught.value)
+        file.write_bytes(whole)
 
 
 def test_images_of_many_sizes_without_ids(tmp_path):
@@ -146,15 +145,12 @@ def test_birds_are_named_after_their_files(tmp_path):
         "segmentation_mask": Image(shape=(None, None, 1)),
     }
     rows = {True: [], False: []}
-    for number, (folder, file, train) in enumerate(BIRDS, 1):
-        rows[train].append(
-            {
-                "image": np.full((9, 9 + number, 3), 40 * number, np.uint8),
-                "image/filename": f"CUB_200_2011/images/{folder}/{file}.jpg",
-                "label": int(folder[:3]) - 1,
-                "segmentation_mask": np.zeros((3, 3, 1), np.uint8),
-            }
-        )
+    for number, (file, train) in enumerate(BIRDS.items(), 1):
+        row = {"image": np.full((9, 9 + number, 3), 40 * number, np.uint8)}
+        row["image/filename"] = f"CUB_200_2011/images/{file}.jpg"
+        row["label"] = int(file[:3]) - 1
+        row["segmentation_mask"] = np.zeros((3, 3, 1), np.uint8)
+        rows[train].append(row)
     both = rows[True], rows[False]
     prepare(tmp_path, "CaltechBirds2011", features, *both)
     data = load("cub200", data_dir=tmp_path, download=False, image_size=4)
@@ -171,18 +167,11 @@ def test_birds_are_named_after_their_files(tmp_path):
 
 def test_sets_of_another_kind_are_refused(tmp_path):
     image, pixels = Image(shape=(4, 4, 3)), np.zeros((4, 4, 3), np.uint8)
-    for name, key, kind, split, text in (
-        (
-            "Scores",
-            "score",
-            np.float32,
-            "test",
-            "one class label.*image, score",
-        ),
-        (
-            *("Lonely", "label", Label(num_classes=2), "extra"),
-            "train and a test.*extra, train",
-        ),
+    scores = ("score", np.float32, "test")
+    lonely = ("label", Label(num_classes=2), "extra")
+    for name, (key, kind, split), text in (
+        ("Scores", scores, "one class label.*image, score"),
+        ("Lonely", lonely, "train and a test.*extra, train"),
     ):
         rows = [{"image": pixels, key: 1}]
         prepare(tmp_path, name, {"image": image, key: kind}, rows, rows, split)
@@ -214,18 +203,14 @@ def test_failed_downloads(tmp_path, monkeypatch, error, text):
 def test_no_network(tmp_path, monkeypatch):
     fail = unittest.mock.Mock(side_effect=urllib.error.URLError("timed out"))
     monkeypatch.setattr(module.urllib.request, "urlopen", fail)
-    with pytest.raises(DataError) as caught:
+    text = (
+        f"^cifar10 is not on this machine, looked in {tmp_path}, "
+        f"{os.environ['TFDS_DATA_DIR']}; the download from https://.* failed: "
+        "<urlopen error timed out>. Put cifar10.npz in --data_dir, or "
+        f"cifar-10-binary.tar.gz in {tmp_path}/downloads/manual$"
+    )
+    with pytest.raises(DataError, match=text):
         load("cifar10", data_dir=tmp_path)
-    text = str(caught.value)
-    assert text.startswith(
-        f"cifar10 is not on this machine, looked in {tmp_path}, "
-        f"{os.environ['TFDS_DATA_DIR']}; the download from https://"
-    )
-    assert "failed: <urlopen error timed out>. Put" in text
-    assert text.endswith(
-        "Put cifar10.npz in --data_dir, or cifar-10-binary.tar.gz in "
-        f"{tmp_path}/downloads/manual"
-    )
 
 
 def test_official_archives_are_used_without_network(tmp_path, monkeypatch):
@@ -244,13 +229,9 @@ def test_a_forbidden_download_touches_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("cifar1O", r"Did you mean cifar10 or cifar100"),
-        ("qqqqqq", r"Unknown data set. Names are cifar10, cifar100, cifar100h"),
-    ],
-)
-def test_unknown_names(name, text):
+def test_unknown_names():
+    text = "Unknown data set. Names are cifar10, cifar100, cifar100h"
     with pytest.raises(ConfigError, match=text):
-        load(name)
+        load("qqqqqq")
+    with pytest.raises(ConfigError, match="Did you mean cifar10 or cifar100"):
+        load("cifar1O")
