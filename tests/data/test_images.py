@@ -81,10 +81,8 @@ def test_small_images_are_decoded_once(made, opened, monkeypatch):
     folder, names, pixels = made
     for limit, count in ((pixels.nbytes + 1, 20), (pixels.nbytes, 60)):
         monkeypatch.setattr(module, "_KEPT", limit)
-        images, before = (
-            DiskImages(names, SIDE, folder=folder),
-            opened.call_count,
-        )
+        images = DiskImages(names, SIDE, folder=folder)
+        opened.reset_mock()
         images[5:].read()[:] = 0
         images[3][:] = 0
         for _ in range(2):
