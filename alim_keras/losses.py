@@ -1,7 +1,9 @@
 """Losses of partial label learning: functions to `(B,)`, and two classes.
 
-The last section chooses the positives of a contrastive loss and the entries
-that take no part in it. Arithmetic is float32 whatever the inputs' dtype.
+`candidates` is S, multi-hot or weights in [0, 1]; `probabilities` P; `weights`
+w, a distribution over the labels such as `S / |S|`: tensors `(B, C)`. The last
+section chooses the positives of a contrastive loss and the entries that take
+no part in it. Arithmetic is float32 whatever the inputs' dtype.
 """
 
 import keras
@@ -45,16 +47,15 @@ class CandidateCrossentropy(keras.losses.Loss):
     """Classifier-consistent loss: `-log sum_{c in S} P_c`.
 
     For a set of one it is the cross-entropy, so one loss serves candidate
-    sets and clean labels; for a full set it is zero. Of graded sets it is
-    `-log sum_c S_c P_c`.
+    sets and clean labels. Of graded sets it is `-log sum_c S_c P_c`.
 
     Args:
         from_logits: Whether `y_pred` is logits, which loses no gradient where
             the set's probability underflows. Defaults to `False`.
 
     Call arguments:
-        y_true: Tensor `(B, C)`; `S`, multi-hot or weights in [0, 1].
-        y_pred: Tensor `(B, C)` of probabilities, `P`, or of logits.
+        y_true: Tensor `(B, C)`; S.
+        y_pred: Tensor `(B, C)`; P, or logits.
 
     Example:
 
@@ -95,8 +96,7 @@ def candidate_exponential(candidates, probabilities):
     [0.60653067]
 
     Reference:
-    - [Feng et al., 2020](https://arxiv.org/abs/1912.12927), whose multiple
-      complementary labels are the classes outside S.
+    - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
     """
     inside = _float32(candidates) * _float32(probabilities)
     return keras.ops.exp(-keras.ops.sum(inside, axis=-1))
@@ -120,20 +120,15 @@ def non_candidate_log_loss(candidates, probabilities):
 def leveraged(weights, candidates, up, down, beta=1.0):
     """Leveraged weighted loss: `sum_S v up + beta sum_{not S} v down`.
 
-    Args:
-        weights: Tensor `(B, C)`; v, which sums to 1 over the candidates and to
-            1 over the others.
-        candidates: Tensor `(B, C)`; S.
-        up: Tensor `(B, C)`; the penalty of a label for being unlikely.
-        down: Tensor `(B, C)`; that for being likely.
-        beta: Weight of the labels outside the set. Defaults to `1.0`; 2 is
-            the other value that was published.
-
-    Returns:
-        A float32 tensor `(B,)`.
+    The weights v sum to 1 over the candidates and to 1 over the others. `up`
+    and `down`, `(B, C)`, are the penalties of a label for being unlikely, and
+    for being likely.
 
     >>> leveraged([[1.0, 1.0]], [[1.0, 0.0]], [[0.5, 0.5]], [[0.5, 0.5]], 2.0)
     [1.5]
+
+    Reference:
+    - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
     """
     weights, candidates = _float32(weights), members(candidates)
     inside = keras.ops.sum(candidates * weights * up, axis=-1)
@@ -141,9 +136,7 @@ def leveraged(weights, candidates, up, down, beta=1.0):
     return inside + beta * outside
 
 
-# Against a weight on every label: w is a distribution over the labels, such as
-# `S / |S|`, P the probabilities, both `(B, C)`; the result is `(B,)`. The
-# cross-entropy of this form is Keras's own.
+# Against a weight on every label. The cross-entropy of this form is Keras's.
 
 
 def squared_error(weights, probabilities):
@@ -151,6 +144,9 @@ def squared_error(weights, probabilities):
 
     >>> squared_error([[0.5, 0.5, 0.0]], [[0.7, 0.2, 0.1]])  # .04 + .09 + .01
     [0.14]
+
+    Reference, also of `absolute_error`:
+    - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
     """
     difference = _float32(probabilities) - _float32(weights)
     return keras.ops.sum(keras.ops.square(difference), axis=-1)
@@ -254,30 +250,20 @@ class SupervisedContrastive(keras.losses.Loss):
 
 
 # Masks `(B, M)` for `SupervisedContrastive`. The M entries are the embeddings
-# of the global batch, its keys, and then the queue where a method puts it.
+# of the global batch, its keys, and then the queue.
 
 
 def positive_mask(labels, memory_labels):
-    """Marks the memory entries of each anchor's class (PiCO, Eq. 3).
+    """Marks the entries, classes `(M,)`, of each anchor's class `(B,)`.
 
-    Args:
-        labels: Integer tensor `(B,)`: the anchors' pseudo classes.
-        memory_labels: Integer tensor `(M,)`: those of the entries compared
-            with; -1 marks an entry without a class, a negative for all.
-
-    Returns:
-        A float32 tensor `(B, M)`: 1 where the classes are equal.
-
-    Example:
+    Class -1 is none: its entries are negatives for all (PiCO, Eq. 3).
 
     >>> alim_keras.losses.positive_mask([0, 1], [0, 1, -1])
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
-    ops = keras.ops
-    mine, theirs = (
-        ops.cast(part, backend.INTEGER) for part in (labels, memory_labels)
-    )
-    return _float32(ops.expand_dims(mine, 1) == ops.expand_dims(theirs, 0))
+    mine = keras.ops.cast(labels, backend.INTEGER)
+    theirs = keras.ops.cast(memory_labels, backend.INTEGER)
+    return _float32(keras.ops.expand_dims(mine, 1) == theirs)
 
 
 def neighbour_mask(similarities, count):
@@ -292,10 +278,7 @@ def neighbour_mask(similarities, count):
 
 
 def contrast_mask(positives, is_self, is_own_key):
-    """Leaves each anchor itself out, and makes its own key a positive.
-
-    All are `(B, M)`; the latter two are boolean.
-    """
+    """Leaves each anchor itself out, and makes its own key a positive."""
     positives = keras.ops.where(is_own_key, 1.0, positives)
     return keras.ops.where(is_self, LEFT_OUT, positives)
 
@@ -306,8 +289,7 @@ def instance_mask(is_own_key, queue_size):
     Reference:
     - [He et al., 2020](https://arxiv.org/abs/1911.05722) (MoCo, InfoNCE)
     """
-    ops = keras.ops
-    count = ops.shape(is_own_key)[1]
-    place = ops.expand_dims(ops.arange(count), 0)
-    mask = ops.where(place < count - queue_size, LEFT_OUT, 0.0)
-    return ops.where(is_own_key, 1.0, mask)
+    count = keras.ops.shape(is_own_key)[1]
+    in_batch = keras.ops.arange(count) < count - queue_size
+    mask = keras.ops.where(in_batch, LEFT_OUT, 0.0)
+    return keras.ops.where(is_own_key, 1.0, mask)

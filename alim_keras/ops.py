@@ -2,7 +2,16 @@
 
 Every formula of the paper stands here once; the rest of the package calls it.
 Shapes: B examples, C classes, D embedding dimensions. Arithmetic is float32
-whatever the input's dtype.
+whatever the input's dtype, and so is what is returned.
+
+Arguments of the same name are the same everywhere:
+
+- `probabilities`: Tensor `(B, C)`; P, rows sum to 1.
+- `candidates`: Tensor `(B, C)`; S, multi-hot or weights in [0, 1]. In graded
+  sets a candidate has a weight in (0, 1], its S: in all formulas S is that
+  number, and "outside the set" is where S is 0.
+- `lam`: lambda in `[0, 1]`, a scalar, or `(B, 1)` for one value per example, or
+  `(B, C)`.
 
 Reference:
 - [Xu et al., 2023](https://arxiv.org/abs/2301.12077) (ALIM, NeurIPS 2023)
@@ -23,25 +32,12 @@ def _float32(x):
 
 
 def members(candidates):
-    """What is in the sets: 1 where `S > 0`, else 0, float32 `(B, C)`.
-
-    In graded sets a candidate has a weight in (0, 1], its S: in all formulas
-    here S is that number, and "outside the set" is where S is 0.
-    """
+    """What is in the sets: 1 where `S > 0`, else 0, `(B, C)`."""
     return _float32(_float32(candidates) > 0.0)
 
 
 def candidate_weights(candidates, lam):
-    """Weight of every label: `S + lambda (1 - S)`, the bracket of Eq. 3.
-
-    Args:
-        candidates: Tensor `(B, C)`; `S`, multi-hot or weights in [0, 1].
-        lam: Scalar, or `(B, 1)` for one value per example, or `(B, C)`; in
-            `[0, 1]`.
-
-    Returns:
-        A float32 tensor `(B, C)`: 1 on candidates, `lam` elsewhere, between
-        the two on candidates of a weight below 1.
+    """Weight of every label, `(B, C)`: `S + lambda (1 - S)` of Eq. 3.
 
     Example:
 
@@ -53,16 +49,10 @@ def candidate_weights(candidates, lam):
 
 
 def onehot(z):
-    """Eq. 4: 1 at the largest entry of each row, 0 elsewhere.
+    """Eq. 4: 1 at the largest entry of each row of `(B, C)`, 0 elsewhere.
 
     Equal largest entries share the 1 evenly, so that no class is preferred
     for its number. A row of zeros is a tie over all classes.
-
-    Args:
-        z: Tensor `(B, C)` of non-negative numbers.
-
-    Returns:
-        A float32 tensor `(B, C)` whose rows sum to 1.
 
     Example:
 
@@ -75,18 +65,15 @@ def onehot(z):
 
 
 def scale(z, scale_factor=1.0):
-    """Eq. 5: `z^(1/K) / sum_j z_j^(1/K)`.
+    """Eq. 5: `z^(1/K) / sum_j z_j^(1/K)` of non-negative rows, `(B, C)`.
 
     Computed as a softmax of `log(z) / K`, so that a small K does not
     underflow. Exact zeros stay zero; a row of zeros becomes uniform.
 
     Args:
-        z: Tensor `(B, C)` of non-negative numbers.
+        z: Tensor `(B, C)`.
         scale_factor: `K > 0`, a float or scalar tensor. 1 only normalises,
             smaller sharpens. Defaults to `1.0`.
-
-    Returns:
-        A float32 tensor `(B, C)` whose rows sum to 1.
 
     Example:
 
@@ -105,11 +92,11 @@ def scale(z, scale_factor=1.0):
 
 
 def weighted_probabilities(probabilities, candidates, lam):
-    """`(S + lambda (1 - S)) P`, what Eq. 3 normalises.
+    """`(S + lambda (1 - S)) P`, what Eq. 3 normalises, `(B, C)`.
 
     A row in which this product is zero everywhere (P underflowed on all
-    labels that count) falls back to the candidate set itself, that is to a
-    uniform belief over it, or in proportion to its weights.
+    labels that count) falls back to S: a uniform belief over the set, or in
+    proportion to its weights.
     """
     ops = keras.ops
     weights = candidate_weights(candidates, lam)
@@ -121,20 +108,11 @@ def weighted_probabilities(probabilities, candidates, lam):
 def pseudo_labels(
     probabilities, candidates, lam, norm="onehot", scale_factor=1.0
 ):
-    """Eq. 3: `w = Normalize((S + lambda (1 - S)) P)`.
+    """Eq. 3: `w = Normalize((S + lambda (1 - S)) P)`, rows that sum to 1.
 
     `lam=0` is Eq. 1, which trusts the candidate set fully; `lam=1` is Eq. 2,
-    which ignores it.
-
-    Args:
-        probabilities: Tensor `(B, C)`; `P`, rows sum to 1.
-        candidates: Tensor `(B, C)`; `S`, multi-hot or weights in [0, 1].
-        lam: Scalar in `[0, 1]`, or `(B, 1)`, or `(B, C)`.
-        norm: `"onehot"` (Eq. 4) or `"scale"` (Eq. 5). Defaults to `"onehot"`.
-        scale_factor: `K` of Eq. 5. Defaults to `1.0`.
-
-    Returns:
-        A float32 tensor `(B, C)` whose rows sum to 1.
+    which ignores it. `norm` is `"onehot"` (Eq. 4) or `"scale"` (Eq. 5), and
+    `scale_factor` K of Eq. 5.
 
     Example:
 
@@ -150,17 +128,14 @@ def pseudo_labels(
 
 
 def uniform_over_candidates(candidates):
-    """`S / sum S`: the belief before anything was learnt, `(B, C)`.
-
-    Of plain sets `S / |S|`.
-    """
+    """`S / sum S`: the belief before anything was learnt, `(B, C)`."""
     candidates = _float32(candidates)
     total = keras.ops.sum(candidates, axis=-1, keepdims=True)
     return candidates / keras.ops.where(total > 0.0, total, 1.0)
 
 
 def candidate_ratio(probabilities, candidates):
-    """Eq. 6's value: `max(S P) / max((1 - S) P)` of each example.
+    """Eq. 6's value: `max(S P) / max((1 - S) P)` of each example, `(B,)`.
 
     The larger, the better the candidate set agrees with the prediction; an
     example whose label leaves its set at a given lambda has a ratio below it.
@@ -168,14 +143,8 @@ def candidate_ratio(probabilities, candidates):
     - S)` itself: with Q the largest P outside the set, the value is the
     largest of `S P / (Q - (1 - S) P)` over the candidates.
 
-    Args:
-        probabilities: Tensor `(B, C)`; `P`.
-        candidates: Tensor `(B, C)`; `S`, multi-hot or weights in [0, 1].
-
-    Returns:
-        A float32 tensor `(B,)`. `inf` where all C classes are candidates:
-        such a set can never be wrong, and `adaptive_lambda` leaves it out.
-        Finite everywhere else.
+    It is `inf` where all C classes are candidates: such a set can never be
+    wrong, and `adaptive_lambda` leaves it out. Finite everywhere else.
 
     Example:
 
@@ -195,7 +164,7 @@ def candidate_ratio(probabilities, candidates):
     # 0 / 0 (P underflowed everywhere) is no evidence either way: ratio 1.
     ratio = ops.maximum(inside, TINY) / ops.maximum(outside, TINY)
     ratio = ops.max(member * ops.minimum(ratio, 3e38), axis=-1)
-    return ops.where(full, ops.full_like(ratio, float("inf")), ratio)
+    return ops.where(full, float("inf"), ratio)
 
 
 def adaptive_lambda(ratios, noise_rate):
@@ -212,7 +181,7 @@ def adaptive_lambda(ratios, noise_rate):
         noise_rate: Scalar eta in `[0, 1]`; six decimals of it count.
 
     Returns:
-        A float in `[0, 1]`.
+        A Python float.
 
     Example:
 
@@ -258,15 +227,9 @@ def closed_form_lambda(noise_rate, set_size, num_classes):
 
 
 def mixup(first, second, coefficient):
-    """Eq. 7 (images) and Eq. 8 (targets): `a x_i + (1 - a) x_j`.
+    """Eq. 7 (images) and Eq. 8 (targets): `a x_i + (1 - a) x_j`, `(B, ...)`.
 
-    Args:
-        first: Tensor `(B, ...)`.
-        second: Tensor of the same shape.
-        coefficient: Tensor `(B,)`, one `a` in `[0, 1]` per example.
-
-    Returns:
-        A float32 tensor shaped like `first`.
+    `coefficient` `(B,)` has one a in `[0, 1]` per example.
     """
     first, second = _float32(first), _float32(second)
     coefficient = keras.ops.reshape(
@@ -294,11 +257,12 @@ def prototype_update(prototypes, embeddings, labels, momentum):
         prototypes: Tensor `(C, D)`; unit rows, or zero where a class was
             never seen (such a row stays zero).
         embeddings: Tensor `(B, D)` of unit rows.
-        labels: Integer tensor `(B,)`: the pseudo class of each embedding.
+        labels: Integer tensor `(B,)`, the pseudo class of each embedding; -1
+            is none.
         momentum: `m` in `[0, 1]`.
 
     Returns:
-        A float32 tensor `(C, D)`.
+        The new prototypes, `(C, D)`.
 
     Reference:
     - [Wang et al., 2022](https://arxiv.org/abs/2201.08984)

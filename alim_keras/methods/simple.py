@@ -21,42 +21,7 @@ from alim_keras import losses
 from alim_keras.layers import LeveragedWeights
 from alim_keras.methods.base import PartialLabelModel
 
-
-@keras.saving.register_keras_serializable(package="alim_keras")
-class CC(PartialLabelModel):
-    """Classifier-consistent partial label learning.
-
-    The loss is `-log sum_{c in S} P_c`, from logits, so that it keeps its
-    gradient where that sum underflows. It keeps no pseudo labels, so ALIM
-    does not apply.
-
-    Reference:
-    - [Feng et al., 2020](https://arxiv.org/abs/2007.08929)
-    """
-
-    keeps_pseudo_labels = False
-
-    def example_losses(self, logits, targets, candidates):
-        loss = losses.CandidateCrossentropy(from_logits=True)
-        return loss.call(candidates, logits)
-
-
-@keras.saving.register_keras_serializable(package="alim_keras")
-class EXP(PartialLabelModel):
-    """Learning from the labels outside the set, with a bounded loss.
-
-    The loss is `exp(-sum_{c in S} P_c)`, as ALIM's authors have it. It keeps
-    no pseudo labels, so ALIM does not apply.
-
-    Reference:
-    - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
-    """
-
-    keeps_pseudo_labels = False
-
-    def example_losses(self, logits, targets, candidates):
-        probabilities = keras.ops.softmax(logits)
-        return losses.candidate_exponential(candidates, probabilities)
+# Against pseudo labels.
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
@@ -66,7 +31,6 @@ class RC(PartialLabelModel):
     The loss is `-sum_c w_c log P_c`. The weights begin as `S / |S|`; after
     each gradient step a second forward pass of the batch sets them to
     `w = S P / sum(S P)`, as in its authors' code. There is no moving average.
-    `PRODEN` does without the second pass.
 
     With `callbacks.ALIM`, `w = (S + lambda (1 - S)) P`, normalised: Eq. 3 with
     P the classifier's, as no public code shows how the paper combined the two.
@@ -81,29 +45,93 @@ class RC(PartialLabelModel):
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
-class PRODEN(PartialLabelModel):
-    """Progressive identification.
+class PRODEN(RC):
+    """Progressive identification: `RC` without the second pass.
 
-    As `RC`, but without the second pass: each step, once its loss is computed,
-    sets the weights for the next time, from its own forward pass. That is the
-    "RC" of ALIM's tables too, as its authors published it.
+    Each step, once its loss is computed, sets the weights for the next time,
+    from its own forward pass. That is the "RC" of ALIM's tables too, as its
+    authors published it.
 
     Reference:
     - [Lv et al., 2020](https://arxiv.org/abs/2002.08053)
     """
 
-    default_norm = "scale"
-    default_momentum = (0.0, 0.0)
     refresh_when = "after_loss"
 
 
+# Against the set, or weights of its labels: ALIM does not apply.
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class CC(PartialLabelModel):
+    """Classifier-consistent learning: `losses.CandidateCrossentropy`.
+
+    From logits, so that it keeps its gradient where the set's P underflows.
+    """
+
+    keeps_pseudo_labels = False
+
+    def example_losses(self, logits, targets, candidates):
+        loss = losses.CandidateCrossentropy(from_logits=True)
+        return loss.call(candidates, logits)
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class EXP(PartialLabelModel):
+    """Learning with a bounded loss: `losses.candidate_exponential`."""
+
+    keeps_pseudo_labels = False
+
+    def example_losses(self, logits, targets, candidates):
+        probabilities = keras.ops.softmax(logits)
+        return losses.candidate_exponential(candidates, probabilities)
+
+
+class Averaged(PartialLabelModel):
+    """A method whose loss is against the weights `w = S / |S|`, always."""
+
+    keeps_pseudo_labels = False
+    label_loss = None
+
+    def example_losses(self, logits, targets, candidates):
+        return self.label_loss(targets, keras.ops.softmax(logits))
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class MSE(Averaged):
+    """`losses.squared_error` against `S / |S|`."""
+
+    label_loss = staticmethod(losses.squared_error)
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class MAE(Averaged):
+    """`losses.absolute_error` against `S / |S|`."""
+
+    label_loss = staticmethod(losses.absolute_error)
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class GCE(Averaged):
+    """`losses.generalised_crossentropy` against `S / |S|`, g = 0.7."""
+
+    label_loss = staticmethod(losses.generalised_crossentropy)
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class SCE(Averaged):
+    """`losses.symmetric_crossentropy` against `S / |S|`: 6 CE + reverse CE."""
+
+    label_loss = staticmethod(losses.symmetric_crossentropy)
+
+
 class Leveraged(PartialLabelModel):
-    """Leveraged weighted loss, with weights that follow P.
+    """`losses.leveraged` with penalties by a subclass and weights that follow P.
 
     `v = S P / sum(S P)` on the candidates and `(1 - S) P / sum((1 - S) P)` on
     the others, by a second forward pass after the gradient step; `1 / C` on
-    all of them before an example was seen. Such weights are no pseudo label
-    (they sum to 2, half of it outside the set), so ALIM does not apply.
+    all of them before an example was seen. Such weights are no pseudo label:
+    they sum to 2, half of it outside the set.
 
     Args:
         *args: See `PartialLabelModel`.
@@ -138,13 +166,9 @@ class Leveraged(PartialLabelModel):
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class LWC(Leveraged):
-    """Leveraged weighted loss with cross-entropy.
+    """`Leveraged` with cross-entropy; with beta 0 it is RC's loss.
 
-    The loss is `sum_S -v log P + beta sum_{not S} -v log(1 - P)`.
-    With beta 0 it is RC's.
-
-    Reference:
-    - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
+    It is `sum_S -v log P + beta sum_{not S} -v log(1 - P)`.
     """
 
     def penalties(self, logits):
@@ -154,76 +178,10 @@ class LWC(Leveraged):
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class LWS(Leveraged):
-    """Leveraged weighted loss with the sigmoid.
+    """`Leveraged` with the sigmoid of the logits z.
 
-    The loss is `sum_S v sigmoid(-z) + beta sum_{not S} v sigmoid(z)`,
-    with z the logits.
-
-    Reference:
-    - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
+    It is `sum_S v sigmoid(-z) + beta sum_{not S} v sigmoid(z)`.
     """
 
     def penalties(self, logits):
         return keras.ops.sigmoid(-logits), keras.ops.sigmoid(logits)
-
-
-class Averaged(PartialLabelModel):
-    """A method whose loss is against the weights `w = S / |S|`, always."""
-
-    keeps_pseudo_labels = False
-    label_loss = None
-
-    def example_losses(self, logits, targets, candidates):
-        return self.label_loss(targets, keras.ops.softmax(logits))
-
-
-@keras.saving.register_keras_serializable(package="alim_keras")
-class MSE(Averaged):
-    """Partial label learning with the squared error.
-
-    The loss is `sum_c (P_c - w_c)^2` with `w = S / |S|`.
-
-    Reference:
-    - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
-    """
-
-    label_loss = staticmethod(losses.squared_error)
-
-
-@keras.saving.register_keras_serializable(package="alim_keras")
-class MAE(Averaged):
-    """Partial label learning with the absolute error.
-
-    The loss is `sum_c |P_c - w_c|` with `w = S / |S|`.
-
-    Reference:
-    - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
-    """
-
-    label_loss = staticmethod(losses.absolute_error)
-
-
-@keras.saving.register_keras_serializable(package="alim_keras")
-class GCE(Averaged):
-    """Partial label learning with the generalised cross-entropy.
-
-    The loss is `sum_c w_c (1 - P_c^g) / g` with `w = S / |S|` and g = 0.7.
-
-    Reference:
-    - [Zhang and Sabuncu, 2018](https://arxiv.org/abs/1805.07836)
-    """
-
-    label_loss = staticmethod(losses.generalised_crossentropy)
-
-
-@keras.saving.register_keras_serializable(package="alim_keras")
-class SCE(Averaged):
-    """Partial label learning with the symmetric cross-entropy.
-
-    The loss is `6 CE(w, P) + CE(P, w)` with `w = S / |S|`.
-
-    Reference:
-    - [Wang et al., 2019](https://arxiv.org/abs/1908.06112)
-    """
-
-    label_loss = staticmethod(losses.symmetric_crossentropy)
