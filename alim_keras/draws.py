@@ -37,14 +37,13 @@ def uniform(seed, epoch, index, slots, stream):
     Args:
         seed: Integer, scalar. The run's seed.
         epoch: Integer, scalar.
-        index: Integer tensor `(batch_size,)`. The example's place in the
-            data set.
+        index: Integer tensor `(B,)`. The example's place in the data set.
         slots: Integer. How many numbers per example.
         stream: String. The name of the use ("weak", "mixup", ...): different
             streams are independent.
 
     Returns:
-        A float32 tensor `(batch_size, slots)` of numbers in [0, 1).
+        A float32 tensor `(B, slots)` of numbers in [0, 1).
 
     Example:
 
@@ -64,21 +63,15 @@ def uniform(seed, epoch, index, slots, stream):
 
 
 def beta(alpha, seed, epoch, index, stream):
-    """Returns float32 draws from Beta(alpha, alpha), `(batch_size,)`.
-
-    `alpha` is a positive float; see `uniform` for the others. A uniform draw
-    goes through 4,097 points of the quantile function, linear between them.
-
-    Example:
-
-    >>> alim_keras.draws.beta(4.0, 0, 3, np.array([7, 8]), "mixup").shape
-    (2,)
-    """
+    """Returns float32 draws from Beta(alpha, alpha), `(B,)`; see `uniform`."""
     return beta_quantile(alpha, uniform(seed, epoch, index, 1, stream)[:, 0])
 
 
 def beta_quantile(alpha, uniform):
-    """Maps draws from [0, 1), `(B,)`, to draws from Beta(alpha, alpha)."""
+    """Maps draws from [0, 1), `(B,)`, to draws from Beta(alpha, alpha).
+
+    By 4,097 points of the quantile function, linear between them.
+    """
     ops = keras.ops
     points = ops.convert_to_tensor(_beta_points(alpha))
     place = uniform * (_BETA_POINTS - 1)

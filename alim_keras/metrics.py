@@ -1,7 +1,6 @@
 """Metrics that understand candidate sets.
 
-Keras's own `CategoricalAccuracy` compares with the *first* candidate of a
-multi-hot row; these do not.
+Keras's own `CategoricalAccuracy` compares with the first candidate only.
 """
 
 import keras
@@ -71,18 +70,16 @@ class CoveringRate(CandidateAccuracy):
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class ApproximatedAccuracy(_OfSets):
-    """Mean probability, within the set, of the predicted label.
+    """Mean probability of the predicted label, renormalised within the set.
 
-    The softmax is restricted to the candidate set and renormalised; an
-    example whose prediction lies outside its set counts 0.
+    An example whose prediction lies outside its set counts 0.
 
     Example:
 
     >>> metric = alim_keras.metrics.ApproximatedAccuracy()
-    >>> p = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]]
-    >>> metric.update_state([[1, 1, 0], [1, 0, 1]], p)
-    >>> metric.result()  # (0.6 / 0.9 + 0) / 2
-    0.33333334
+    >>> metric.update_state([[1, 1, 0]], [[0.6, 0.3, 0.1]])  # 0.6 / 0.9
+    >>> metric.result()
+    0.6666667
 
     Reference:
     - [Wang et al., 2025](https://arxiv.org/abs/2502.10184)

@@ -24,8 +24,8 @@ class ALIM(keras.callbacks.Callback):
             own, `model.default_norm`: with it and `lam=0` the run is the
             method itself, bit for bit.
         scale_factor: K of Eq. 5. Defaults to `1.0`.
-        lam: `"adaptive"` (Eq. 6), or a number in `[0, 1]` to use after the
-            warm-up; 0 is the method without ALIM. Defaults to `"adaptive"`.
+        lam: `"adaptive"` (Eq. 6), or a number in `[0, 1]`; 0 is the method
+            without ALIM. Defaults to `"adaptive"`.
         noise_rate: eta, the share of wrong sets, in `[0, 1]`, or an estimator
             such as `alim_keras.noise_rate.HeldOut`, asked at the end of epoch
             e0 and of each later one. Needed by `lam="adaptive"`. 0 keeps
@@ -37,9 +37,8 @@ class ALIM(keras.callbacks.Callback):
             epoch, unblended (the paper's Algorithm 1). Defaults to `"step"`.
         data: For `update="epoch"`: batches `(x, candidates)` over the whole
             training set, as `alim_keras.data.eval_dataset` makes them.
-        pseudo_label_momentum: phi, for `update="step"`: a number, or a pair
-            (first epoch, end of training) to move linearly between. Becomes
-            the model's own, whose default is `(0.95, 0.8)`.
+        pseudo_label_momentum: phi, for `update="step"`: a number or a pair,
+            which becomes the model's own. Defaults to the model's.
         labels: True labels `(N,)` of the training set, -1 where not known,
             for the log `pseudo_label_accuracy` alone.
         known: Bool `(N,)`, examples whose set is what a person looked up:
@@ -91,7 +90,7 @@ class ALIM(keras.callbacks.Callback):
             check_ranges(noise_rate=(noise_rate, "share"))
         if lam != "adaptive":
             check_ranges(lam=(lam, "share"))
-        if lam == "adaptive" and noise_rate is None:
+        elif noise_rate is None:
             raise ConfigError(
                 "Argument `lam='adaptive'` needs `noise_rate`, the share of "
                 "candidate sets that are wrong (eta); a guess such as 0.2 "
@@ -103,9 +102,8 @@ class ALIM(keras.callbacks.Callback):
                 "inference form (see alim_keras.data.eval_dataset). Received: "
                 "data=None"
             )
-        if np.isscalar(pseudo_label_momentum):
-            pseudo_label_momentum = (pseudo_label_momentum,) * 2
         phi = pseudo_label_momentum
+        phi = (phi, phi) if np.isscalar(phi) else phi
         check_number("pseudo_label_momentum", phi, 0, 1, count=2, optional=True)
         self.norm = norm
         self.scale_factor = scale_factor
@@ -114,7 +112,7 @@ class ALIM(keras.callbacks.Callback):
         self.warmup_epochs = warmup_epochs
         self.update = update
         self.data = data
-        self.pseudo_label_momentum = pseudo_label_momentum
+        self.pseudo_label_momentum = phi
         self.labels = None if labels is None else np.asarray(labels)
         self.known = None if known is None else np.asarray(known, bool)
 
@@ -138,8 +136,7 @@ class ALIM(keras.callbacks.Callback):
                 )
 
     def on_train_begin(self, logs=None):
-        table = self.table
-        norm = self.norm or self.model.default_norm
+        table, norm = self.table, self.norm or self.model.default_norm
         table.use_onehot.assign(float(norm == "onehot"))
         table.scale_factor.assign(self.scale_factor)
         table.update_in_step.assign(float(self.update == "step"))
@@ -167,16 +164,15 @@ class ALIM(keras.callbacks.Callback):
             self._update_all(epoch)
         else:
             self._update_lambda(epoch)
-        if logs is not None:
-            logs["lambda"] = float(self.table.lam.numpy())
-            if self.noise_rate is not None:
-                logs["noise_rate"] = float(self.table.noise_rate.numpy())
-            if self.labels is not None:
-                settled, decided = self.table.settled()
-                counted = decided & (self.labels >= 0)
-                right = (settled == self.labels)[counted]
-                accuracy = float(right.mean()) if len(right) else np.nan
-                logs["pseudo_label_accuracy"] = accuracy
+        logs["lambda"] = float(self.table.lam.numpy())
+        if self.noise_rate is not None:
+            logs["noise_rate"] = float(self.table.noise_rate.numpy())
+        if self.labels is not None:
+            settled, decided = self.table.settled()
+            counted = decided & (self.labels >= 0)
+            right = (settled == self.labels)[counted]
+            accuracy = float(right.mean()) if len(right) else np.nan
+            logs["pseudo_label_accuracy"] = accuracy
 
     def _update_lambda(self, epoch):
         """Sets lambda for the next epoch from this epoch's Eq. 6 values."""

@@ -1,4 +1,7 @@
-"""State of the methods beside the pseudo labels, as Keras weights."""
+"""State of the methods beside the pseudo labels, as Keras weights.
+
+No weight of these layers is trainable.
+"""
 
 import keras
 import numpy as np
@@ -42,21 +45,15 @@ class Prototypes(Memory):
     """Class means of the embeddings on the unit sphere, a moving average.
 
     A class that was never assigned keeps its zero row; one that stops being
-    assigned keeps its last mean.
+    assigned keeps its last mean. Called with unit rows `(B, D)`, it returns
+    their cosine similarities to all prototypes, `(B, C)` float32.
 
     Args:
         num_classes: C.
         embedding_dim: D.
         momentum: Of the moving average. Defaults to `0.99`.
 
-    Call arguments:
-        embeddings: Tensor `(B, D)` of unit rows.
-
-    Returns:
-        Cosine similarities to all prototypes, `(B, C)` float32.
-
-    Weights (none trainable):
-        means: `(C, D)`.
+    Weights: `means` `(C, D)`.
     """
 
     arguments = ("num_classes", "embedding_dim", "momentum")
@@ -86,18 +83,16 @@ def _random_unit_rows(shape, dtype=None):
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class EmbeddingQueue(Memory):
-    """Earlier embeddings, first in, first out; the newest rows come last.
+    """The last Q embeddings, first in, first out; the newest come last.
 
     It takes batches of any size, and starts full of random unit vectors of
     class -1, which are negatives of every anchor.
 
     Args:
-        size: Q, the number of embeddings kept.
+        size: Q.
         embedding_dim: D.
 
-    Weights (none trainable):
-        embeddings: `(Q, D)` float32.
-        labels: `(Q,)` integers, the pseudo classes.
+    Weights: `embeddings` `(Q, D)`, and `labels` `(Q,)`, the pseudo classes.
     """
 
     arguments = ("size", "embedding_dim")
@@ -138,8 +133,7 @@ class _ExampleRows(Memory):
 class AddedLabels(_ExampleRows):
     """Which labels were added to which candidate set, for good (IRNet).
 
-    Weights (none trainable):
-        table: `(N, C)` int8, `N C` bytes: 1 where a label was added.
+    Weights: `table` `(N, C)` int8, 1 where a label was added.
     """
 
     # TensorFlow scatters int8 on a GPU, bool with int64 indices not.
@@ -164,13 +158,9 @@ class AddedLabels(_ExampleRows):
 class LeveragedWeights(_ExampleRows):
     """The weights v of the leveraged weighted losses, for all N examples.
 
-    Weights (none trainable):
-        table: `(N, C)`, `4 N C` bytes. A row sums to 1 over the candidates
-            and to 1 over the others; a row that was never touched is zero
-            and counts as `1 / C` everywhere.
-
-    Reference:
-    - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
+    Weights: `table` `(N, C)`, `4 N C` bytes. A row sums to 1 over the
+    candidates and to 1 over the others; a row that was never touched is zero
+    and counts as `1 / C` everywhere.
     """
 
     def rows(self, index):
@@ -195,9 +185,8 @@ class LeveragedWeights(_ExampleRows):
 class Reliability(Memory):
     """The reliable examples, chosen between epochs by distances (PiCO+).
 
-    Weights (none trainable):
-        distance: `(N,)`, when last seen; `nan` before that.
-        reliable: `(N,)`, 1 or 0. All are reliable at first.
+    Weights: `distance` `(N,)`, when last seen, `nan` before that; `reliable`
+    `(N,)`, 1 or 0, all 1 at first.
     """
 
     arguments = ("num_examples",)

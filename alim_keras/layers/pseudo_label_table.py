@@ -15,30 +15,28 @@ _BLOCK = 1 << 20
 class PseudoLabelTable(Memory):
     """The pseudo labels `w` of all N examples, and what ALIM sets them by.
 
-    A row that was never touched is zero and counts as `S / sum S`. All of this
-    is replicated on every device: `4 N C` bytes for the rows and
-    `8 N` for the numbers of each example. Where the rows are
-    too much, `SparsePseudoLabelTable` has the same interface. A step touches
-    the rows of its batch only.
+    A row that was never touched is zero and counts as `S / sum S`. Every device
+    holds it all: `4 N C` bytes for the rows, `8 N` for the numbers of each
+    example. Where that is too much, `SparsePseudoLabelTable` has the same
+    interface. A step touches the rows of its batch only.
 
     Args:
-        num_examples: N, the number of training examples.
+        num_examples: N.
         num_classes: C.
 
     Weights (none trainable):
         table: `(N, C)`; rows sum to 1, or are zero if untouched.
-        momentum: Scalar phi of the moving average `w <- phi w + (1 - phi)
-            Normalize(...)`.
+        momentum: Scalar phi of `w <- phi w + (1 - phi) Normalize(...)`.
         use_onehot: Scalar, 1.0 for Eq. 4 and 0.0 for Eq. 5.
         scale_factor: Scalar K of Eq. 5.
-        update_in_step: Scalar, 1.0 if every training step refreshes the rows
-            of its batch, 0.0 if they change between epochs only.
+        update_in_step: Scalar, 1.0 if rows change in each training step, 0.0
+            if between epochs only.
         lam: Scalar lambda of Eq. 3.
         lam_factor: `(N,)`, a factor of lambda for each example: 0 keeps its
             label in its set.
         noise_rate: Scalar eta in force, where one was given or estimated.
-        candidate_ratio: `(N,)`, Eq. 6's value of each example in the current
-            epoch; `nan` where it was not seen yet.
+        candidate_ratio: `(N,)`, Eq. 6's value of each example in this epoch;
+            `nan` where it was not seen yet.
 
     Example:
 
@@ -53,7 +51,8 @@ class PseudoLabelTable(Memory):
 
     def __init__(self, num_examples, num_classes, **kwargs):
         super().__init__(num_examples, num_classes, **kwargs)
-        self.add_storage()
+        # The variables that hold the rows, N long each.
+        self.storage = self.make_storage()
         each = (num_examples,)
         self.candidate_ratio = self.frozen("candidate_ratio", each, np.nan)
         self.lam = self.frozen("lam")
@@ -66,14 +65,10 @@ class PseudoLabelTable(Memory):
 
     # How rows are stored: overridden by another form of storage.
 
-    def add_storage(self):
-        """Makes the variables of the rows, N long each."""
+    def make_storage(self):
+        """Makes the variables of the rows; returns them as a tuple."""
         shape = (self.num_examples, self.num_classes)
         self.table = self.frozen("table", shape)
-
-    @property
-    def storage(self):
-        """The variables that hold the rows, as a tuple."""
         return (self.table,)
 
     def pack(self, rows, candidates):
@@ -85,10 +80,12 @@ class PseudoLabelTable(Memory):
         return stored[0]
 
     def _read(self, index):
-        return [backend.gather_rows(part, index) for part in self.storage]
+        stored = (backend.gather_rows(part, index) for part in self.storage)
+        return self.unpack(*stored)
 
-    def _write(self, index, parts):
-        for variable, part in zip(self.storage, parts):
+    def _write(self, index, variables, parts):
+        index, *parts = backend.all_gather(index, *parts)
+        for variable, part in zip(variables, parts):
             backend.scatter_rows(variable, index, part)
 
     # What a training step does.
@@ -96,7 +93,7 @@ class PseudoLabelTable(Memory):
     def rows(self, index, candidates):
         """Returns the pseudo labels of a batch, `(B, C)`, from its sets."""
         index = keras.ops.convert_to_tensor(index)
-        rows = self.unpack(*self._read(index))
+        rows = self._read(index)
         untouched = keras.ops.max(rows, axis=-1, keepdims=True) <= 0.0
         start = ops.uniform_over_candidates(candidates)
         rows = keras.ops.where(untouched, start, rows)
@@ -125,11 +122,9 @@ class PseudoLabelTable(Memory):
     def refresh(self, index, scores, candidates, active=True):
         """Moves a batch's rows towards Eq. 3 and returns them, `(B, C)`.
 
-        Args:
-            index: Integer tensor `(B,)`, no example twice.
-            scores: Tensor `(B, C)`: the P of Eq. 3 and Eq. 6.
-            candidates: Tensor `(B, C)`; S.
-            active: Boolean, scalar. False only records the candidate ratios.
+        `index` `(B,)` holds no example twice, `scores` `(B, C)` are the P of
+        Eq. 3 and Eq. 6. Without `active`, a boolean scalar, it only records
+        the candidate ratios.
         """
         rows = self.rows(index, candidates)
         phi = self.momentum
@@ -137,24 +132,14 @@ class PseudoLabelTable(Memory):
         moved = phi * rows + (1.0 - phi) * labels
         moving = keras.ops.logical_and(active, self.update_in_step > 0.5)
         rows = keras.ops.where(moving, moved, rows)
-        index, ratio, *parts = backend.all_gather(
-            index,
-            ops.candidate_ratio(scores, candidates),
-            *self.pack(rows, candidates),
-        )
-        self._write(index, parts)
-        backend.scatter_rows(self.candidate_ratio, index, ratio)
+        ratio = ops.candidate_ratio(scores, candidates)
+        parts = (*self.pack(rows, candidates), ratio)
+        self._write(index, (*self.storage, self.candidate_ratio), parts)
         return rows
 
-    def overwrite(self, index, rows, candidates, chosen):
-        """Sets the `rows` `(B, C)` of a batch that `chosen` `(B,)` marks."""
-        parts = []
-        for new, old in zip(self.pack(rows, candidates), self._read(index)):
-            shape = (-1,) + (1,) * (len(new.shape) - 1)
-            mask = keras.ops.reshape(chosen, shape)
-            parts.append(keras.ops.where(mask, new, old))
-        index, *parts = backend.all_gather(index, *parts)
-        self._write(index, parts)
+    def overwrite(self, index, rows, candidates):
+        """Sets the rows of a batch to `rows`, `(B, C)`."""
+        self._write(index, self.storage, self.pack(rows, candidates))
 
     # What is done between epochs.
 
@@ -189,7 +174,7 @@ class PseudoLabelTable(Memory):
     def dense_rows(self, start, stop):
         """Returns rows `start` to `stop - 1`, as `numpy` does."""
         index = keras.ops.arange(start, min(stop, self.num_examples))
-        return keras.ops.convert_to_numpy(self.unpack(*self._read(index)))
+        return keras.ops.convert_to_numpy(self._read(index))
 
     def settled(self):
         """Returns the strongest class of each row, and whether it decides.

@@ -26,22 +26,21 @@ class SparsePseudoLabelTable(PseudoLabelTable):
       always exact, and rows sum to 1;
     - a whole row is exact as long as no more than k classes outside its set
       ever had weight (none has with lambda 0);
-    - otherwise the weakest others are given up, as with the scale norm and
-      lambda > 0: no entry is off by more than the outside weight m, the row
-      by no more than 2 m, and an error fades by phi in each refresh.
+    - otherwise, as with the scale norm and lambda > 0, no entry is off by more
+      than the outside weight m, the row by no more than 2 m, and an error
+      fades by phi in each refresh.
 
     Memory per example: `(M + k) (4 + 2) + 4` bytes; class numbers take 4 bytes
     instead of 2 above 2048 classes. The dense row takes `4 C`.
 
     Args:
-        num_examples: N, the number of training examples.
+        num_examples: N.
         num_classes: C.
-        max_set_size: M, the size of the largest candidate set. A row whose
-            set is larger is answered with `nan`, as one outside the table.
-            Defaults to 24, or C where that is smaller.
+        max_set_size: M, the size of the largest candidate set; a row of a
+            larger one is `nan`. Defaults to 24, or C where that is smaller.
         num_others: k. Defaults to `8`.
 
-    Weights (none trainable): those of `PseudoLabelTable`, but for `table`:
+    Weights: those of `PseudoLabelTable`, but for `table`:
         values: `(N, M + k)`, the weights of the classes in the slots.
         classes: `(N, M + k)`, which classes these are; whole numbers in a
             float dtype, since TensorFlow has no scatter of small integers on
@@ -81,18 +80,14 @@ class SparsePseudoLabelTable(PseudoLabelTable):
         self.num_slots = min(max_set_size + num_others, num_classes)
         super().__init__(num_examples, num_classes, **kwargs)
 
-    def add_storage(self):
+    def make_storage(self):
         shape = (self.num_examples, self.num_slots)
         small = self.num_classes <= _EXACT_IN_HALF
+        dtype = "float16" if small else "float32"
         self.values = self.frozen("values", shape)
-        self.classes = self.frozen(
-            "classes", shape, dtype="float16" if small else "float32"
-        )
+        self.classes = self.frozen("classes", shape, dtype=dtype)
         self.remainder = self.frozen("remainder", shape[:1])
-
-    @property
-    def storage(self):
-        return (self.values, self.classes, self.remainder)
+        return self.values, self.classes, self.remainder
 
     def pack(self, rows, candidates):
         ops = keras.ops
@@ -137,16 +132,17 @@ def _places(classes):
 
 def make_table(table, num_examples, num_classes):
     """Returns the table of a name, or the layer itself if its size fits."""
-    kinds = {"dense": PseudoLabelTable, "sparse": SparsePseudoLabelTable}
-    if isinstance(table, str) and table in kinds:
-        kind = kinds[table]
-        return kind(num_examples, num_classes, name="pseudo_label_table")
+    sizes, name = (num_examples, num_classes), "pseudo_label_table"
+    if table == "dense":
+        return PseudoLabelTable(*sizes, name=name)
+    if table == "sparse":
+        return SparsePseudoLabelTable(*sizes, name=name)
     if not isinstance(table, PseudoLabelTable):
         raise ConfigError(
             "Argument `table` must be 'dense', 'sparse' or a PseudoLabelTable. "
             f"Received: table={table!r}"
         )
-    if table.shape != (num_examples, num_classes):
+    if table.shape != sizes:
         raise ConfigError(
             "Argument `table` must have a row for each of the "
             f"{num_examples} examples and {num_classes} classes. Received: a "

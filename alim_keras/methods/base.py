@@ -73,12 +73,6 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         ValueError: If the backbone has another form.
     """
 
-    # A class's own arguments that are attributes, and saved.
-    options = (
-        *("num_classes", "num_examples", "mean", "std", "seed"),
-        *("mixup_weight", "mixup_alpha", "weight_decay", "folds"),
-        *("pseudo_label_momentum", "pseudo_label_start"),
-    )
     # Names of the loss parts.
     loss_names = ("cls",)
     # Views it learns from: "weak", "strong"; a second of a kind is "weak2".
@@ -355,7 +349,14 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         if counter is not None:
             # It shuffles itself; Keras would warn.
             kwargs.setdefault("shuffle", False)
-        clock = inputs.EpochClock(counter)
+
+        def begin(epoch, logs):
+            if counter is not None:
+                counter.epoch = epoch
+            self.enter_epoch(epoch, clock.params["epochs"])
+
+        # The epoch that Keras counts, also after `initial_epoch=` or a backup.
+        clock = keras.callbacks.LambdaCallback(on_epoch_begin=begin)
         callbacks = [clock, *keras.tree.flatten(callbacks or [])]
         return super().fit(x, *args, callbacks=callbacks, **kwargs)
 
@@ -435,10 +436,22 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         """Returns the classifier alone: images to probabilities.
 
         It shares its weights with this model, but for `folds`, whose mean it
-        holds. With a backbone for feature vectors its input is `(B, d)`;
-        `resizes`: else it is images of any size.
+        holds. Its input is images of any size, of the backbone's without
+        `resizes`, or feature vectors `(B, d)`.
         """
-        return exports.network_of(self, resizes)
+        shape = self.image_shape
+        if self.takes_features:
+            start = keras.Input(shape[-1:], name="features")
+            x = keras.layers.Reshape(shape)(start)
+        elif resizes:
+            start = keras.Input((None, None, shape[-1]), name="images")
+            x = self.resizing(start)
+        else:
+            x = start = keras.Input(shape, name="images")
+        x = self.backbone(self.normalisation(x), training=False)
+        head = self.classifier.merged() if self.folds else self.classifier
+        x = keras.layers.Softmax(name="probabilities", dtype="float32")(head(x))
+        return keras.Model(start, x, name="classifier")
 
     def export(self, filepath, format="tf_saved_model", class_names=None):
         """Writes the classifier alone for other programs.
@@ -457,20 +470,16 @@ class PartialLabelModel(backend.Trainer, keras.Model):
 
     def get_config(self):
         serialise = keras.saving.serialize_keras_object
-        return {
-            **super().get_config(),
-            **{
-                name: getattr(self, name)
-                for base in type(self).__mro__
-                for name in vars(base).get("options", ())
-            },
-            "backbone": serialise(self.backbone),
-            "class_names": self.class_names,
-            "views": serialise(self.views) if self.views else None,
-            "table": serialise(self.pseudo_label_table)
-            if self.keeps_pseudo_labels
-            else "dense",
-        }
+        config = {**super().get_config(), "class_names": self.class_names}
+        # An argument is an attribute of the same name.
+        for name in inputs.arguments_of(type(self)):
+            if hasattr(self, name):
+                config[name] = getattr(self, name)
+        config["backbone"] = serialise(self.backbone)
+        config["views"] = serialise(self.views) if self.views else None
+        if self.keeps_pseudo_labels:
+            config["table"] = serialise(self.pseudo_label_table)
+        return config
 
     @classmethod
     def from_config(cls, config):

@@ -23,24 +23,6 @@ _PACKAGES = {
 }
 
 
-def network_of(model, resizes=True):
-    """Returns a `PartialLabelModel`'s `inference_network`."""
-    shape = model.image_shape
-    if model.takes_features:
-        start = keras.Input(shape[-1:], name="features")
-        x = keras.layers.Reshape(shape)(start)
-    elif resizes:
-        start = keras.Input((None, None, shape[-1]), name="images")
-        x = model.resizing(start)
-    else:
-        x = start = keras.Input(shape, name="images")
-    x = model.normalisation(x)
-    classifier = model.classifier.merged() if model.folds else model.classifier
-    x = classifier(model.backbone(x, training=False))
-    x = keras.layers.Softmax(name="probabilities", dtype="float32")(x)
-    return keras.Model(start, x, name="classifier")
-
-
 def write(model, path, format, class_names=None):
     """Writes a model's classifier; see `PartialLabelModel.export`."""
     check_choice("format", format, tuple(_ENDINGS))

@@ -1,4 +1,4 @@
-"""Finds a method class by name or by FILE.py:Class, and its arguments."""
+"""Finds a method class by name or by FILE.py:Class, and reads its options."""
 
 import ast
 import inspect
@@ -10,6 +10,7 @@ from alim_keras.errors import did_you_mean
 from alim_keras.methods import simple
 from alim_keras.methods.base import PartialLabelModel
 from alim_keras.methods.crdpll import CRDPLL
+from alim_keras.methods.inputs import arguments_of
 from alim_keras.methods.irnet import IRNet
 from alim_keras.methods.pico import PiCO
 from alim_keras.methods.pico_plus import PiCOPlus
@@ -69,22 +70,6 @@ def find_method(name):
             f"alim_keras.PartialLabelModel. Received: --method={name}"
         )
     return method
-
-
-def arguments_of(method):
-    """Returns a dict from a method's argument names to their defaults.
-
-    Those of its base classes, which it takes as `**kwargs`, come with it.
-    """
-    arguments = {}
-    ancestors = method.__mro__
-    for base in ancestors[: ancestors.index(PartialLabelModel) + 1]:
-        _, *parameters = inspect.signature(base.__init__).parameters.values()
-        for parameter in parameters:
-            # Neither `*args` nor `**kwargs`.
-            if not str(parameter).startswith("*"):
-                arguments.setdefault(parameter.name, parameter.default)
-    return arguments
 
 
 def parse_options(text, method):

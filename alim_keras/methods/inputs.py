@@ -1,5 +1,6 @@
 """Checks and prepares a model's backbone, batches and `fit` arguments."""
 
+import inspect
 from typing import Any
 from typing import NamedTuple
 
@@ -11,6 +12,22 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import check_pixels
 from alim_keras.networks import CrossFittedHeads
 from alim_keras.networks import classifier_head
+
+
+def arguments_of(method):
+    """Returns a dict from a method's argument names to their defaults.
+
+    Those of its base classes, which it takes as `**kwargs`, come with it.
+    """
+    arguments = {}
+    ancestors = method.__mro__
+    for base in ancestors[: ancestors.index(keras.Model)]:
+        _, *parameters = inspect.signature(base.__init__).parameters.values()
+        for parameter in parameters:
+            # Neither `*args` nor `**kwargs`.
+            if not str(parameter).startswith("*"):
+                arguments.setdefault(parameter.name, parameter.default)
+    return arguments
 
 
 class Batch(NamedTuple):
@@ -165,23 +182,6 @@ def partners(size):
     row = keras.ops.arange(size)
     partner = keras.ops.bitwise_xor(row, keras.ops.ones_like(row))
     return keras.ops.where(partner < size, partner, 0)
-
-
-class EpochClock(keras.callbacks.Callback):
-    """Tells the model and its data the epoch that begins.
-
-    So random draws and schedules follow the epoch Keras counts, also after
-    `initial_epoch=` or `BackupAndRestore`.
-    """
-
-    def __init__(self, epoch_counter):
-        super().__init__()
-        self.epoch_counter = epoch_counter
-
-    def on_epoch_begin(self, epoch, logs=None):
-        if self.epoch_counter is not None:
-            self.epoch_counter.epoch = epoch
-        self.model.enter_epoch(epoch, self.params["epochs"])
 
 
 def check_backbone(backbone):

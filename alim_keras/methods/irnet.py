@@ -52,7 +52,6 @@ class IRNet(PiCO):
     - [Lian et al., 2022](https://arxiv.org/abs/2211.04774)
     """
 
-    options = ("tau", "correct_start", "label_loss")
     view_names = ("weak", "strong", "weak2")
     takes_folds = True
 
@@ -119,9 +118,10 @@ class IRNet(PiCO):
         table = self.pseudo_label_table
         rows = table.rows(batch.index, batch.candidates)
         is_label = keras.ops.one_hot(label, self.num_classes) > 0.5
-        rows = keras.ops.where(is_label, scores, rows)
-        rows = rows / keras.ops.sum(rows, axis=-1, keepdims=True)
-        table.overwrite(batch.index, rows, batch.candidates, noisy)
+        larger = keras.ops.where(is_label, scores, rows)
+        larger = larger / keras.ops.sum(larger, axis=-1, keepdims=True)
+        rows = keras.ops.where(keras.ops.expand_dims(noisy, 1), larger, rows)
+        table.overwrite(batch.index, rows, batch.candidates)
         self.added_labels.add(batch.index, label, noisy)
         self.corrected.update_state(keras.ops.cast(noisy, "float32"))
 

@@ -57,11 +57,6 @@ class PiCO(PartialLabelModel):
     - [Xu et al., 2023](https://arxiv.org/abs/2301.12077) (ALIM)
     """
 
-    options = (
-        *("embedding_dim", "queue_size", "key_momentum", "prototype_momentum"),
-        *("temperature", "prototype_temperature", "scores_from"),
-        "contrastive_weight",
-    )
     loss_names = ("cls", "cont")
     view_names = ("weak", "strong")
     takes_folds = True
@@ -122,22 +117,21 @@ class PiCO(PartialLabelModel):
 
     def method_losses(self, outputs, targets, batch):
         parts = super().method_losses(outputs, targets, batch)
-        pseudo_class = self.pseudo_class(outputs, batch)
         embeddings = outputs["embeddings"]
-        self.prototypes.update(
-            keras.ops.stop_gradient(embeddings), pseudo_class
-        )
-        similarities, classes, *own = self.compared(
-            embeddings, self.keys(batch), pseudo_class
-        )
-        positives = losses.positive_mask(pseudo_class, classes)
-        loss = self.contrastive_loss(
-            losses.contrast_mask(positives, *own),
-            similarities,
-            sample_weight=batch.sample_weight,
-        )
-        parts["cont"] = (self.contrastive_weight, loss)
-        return parts
+        labels = self.pseudo_class(outputs, batch)
+        self.prototypes.update(keras.ops.stop_gradient(embeddings), labels)
+        compared = self.compared(embeddings, self.keys(batch), labels)
+        contrasts = self.contrasts(labels, *compared, batch.sample_weight)
+        return {**parts, **contrasts}
+
+    def contrasts(
+        self, labels, entry_labels, similarities, is_self, is_own_key, weight
+    ):
+        """Returns the contrastive loss parts, as `method_losses` does."""
+        positives = losses.positive_mask(labels, entry_labels)
+        mask = losses.contrast_mask(positives, is_self, is_own_key)
+        loss = self.contrastive_loss(mask, similarities, sample_weight=weight)
+        return {"cont": (self.contrastive_weight, loss)}
 
     def keys(self, batch):
         """Moves the key encoder, then embeds the strong views with it."""
@@ -159,8 +153,8 @@ class PiCO(PartialLabelModel):
         """Compares embeddings with the entries; the keys then join the queue.
 
         The M entries are the embeddings of the global batch, its keys, and the
-        queue. Returns cosine similarities `(B, M)`, the entries' labels `(M,)`,
-        and whether an entry is the anchor itself, and its own key, `(B, M)`.
+        queue. Returns their labels `(M,)`, cosine similarities `(B, M)`, and
+        whether an entry is the anchor itself, and its own key, `(B, M)`.
         """
         ops = keras.ops
         all_embeddings, all_keys, all_labels = backend.all_gather(
@@ -177,19 +171,16 @@ class PiCO(PartialLabelModel):
         is_own_key = place == mine + ops.shape(all_labels)[0]
         self.queue.enqueue(all_keys, all_labels)
         similarities = ops.concatenate(similarities, axis=1)
-        return similarities, entry_labels, place == mine, is_own_key
+        return entry_labels, similarities, place == mine, is_own_key
 
     def _key_encoder(self):
-        def copy(network):
+        layers = [keras.Input(self.image_shape)]
+        for network in (self.backbone, self.projection):
             twin = network.__class__.from_config(network.get_config())
             twin.set_weights(network.get_weights())
-            inputs.synchronise_batch_norm(twin)
-            return twin
-
-        parts = [copy(self.backbone), copy(self.projection)]
-        encoder = keras.Sequential(
-            [keras.Input(self.image_shape), *parts], name="key_encoder"
-        )
+            layers.append(twin)
+        encoder = keras.Sequential(layers, name="key_encoder")
+        inputs.synchronise_batch_norm(encoder)
         _freeze(encoder)
         return encoder
 

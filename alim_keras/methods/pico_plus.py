@@ -64,7 +64,6 @@ class PiCOPlus(PiCO):
     - [Wang et al., 2022](https://arxiv.org/abs/2201.08984), version 3
     """
 
-    options = ("start", "knn_start", "pure_ratio", "num_neighbours")
     # The authors' T of a guess, and weights of loss parts.
     guess_temperature, cls_weight, unreliable_weight = 0.07, 2.0, 0.1
     loss_names = ("cls", "cont", "relaxed", "guess")
@@ -125,39 +124,26 @@ class PiCOPlus(PiCO):
         return keras.ops.where(self._after(self.start), loss, 0.0)
 
     def pseudo_class(self, outputs, batch):
+        """Returns the pseudo class; C is added where it is not reliable.
+
+        So one number holds both in the queue, and no prototype takes it in.
+        """
         free = keras.ops.argmax(outputs["logits"], axis=-1)
         return keras.ops.where(
             self.reliability.of(batch.index),
             super().pseudo_class(outputs, batch),
-            keras.ops.cast(free, backend.INTEGER),
+            keras.ops.cast(free, backend.INTEGER) + self.num_classes,
         )
 
     def method_losses(self, outputs, targets, batch):
-        reliable = self.reliability.of(batch.index)
-        pseudo_class = self.pseudo_class(outputs, batch)
         self.reliability.record(batch.index, self._distance(outputs, batch))
-        embeddings = outputs["embeddings"]
-        self.prototypes.update(
-            keras.ops.stop_gradient(embeddings),
-            # -1 is no class.
-            keras.ops.where(reliable, pseudo_class, -1),
-        )
-        # One number for class and reliability, so that a queue holds both.
-        others = pseudo_class + self.num_classes
-        mark = keras.ops.where(reliable, pseudo_class, others)
-        cont, relaxed = self._contrasts(
-            embeddings, self.keys(batch), mark, batch
-        )
+        parts = super().method_losses(outputs, targets, batch)
+        cls, guess = self._means(outputs, targets, batch)
         started = self._after(self.start)
-        cls, guess = self._means(outputs, targets, batch, reliable)
-        cls_weight = keras.ops.where(started, self.cls_weight, 1.0)
-        relaxed_weight = keras.ops.where(started, self.unreliable_weight, 0.0)
-        return {
-            "cls": (cls_weight, cls),
-            "cont": (1.0, cont),
-            "relaxed": (relaxed_weight, relaxed),
-            "guess": (self.unreliable_weight, guess),
-        }
+        # In the place of the mean over all examples.
+        parts["cls"] = keras.ops.where(started, self.cls_weight, 1.0), cls
+        parts["guess"] = self.unreliable_weight, guess
+        return parts
 
     def _distance(self, outputs, batch):
         # To the prototype of the likeliest candidate, `(B,)`.
@@ -168,8 +154,9 @@ class PiCOPlus(PiCO):
         similarities = keras.ops.stop_gradient(outputs["similarities"])
         return -keras.ops.sum(nearest * similarities, axis=-1)
 
-    def _means(self, outputs, targets, batch, reliable):
+    def _means(self, outputs, targets, batch):
         # Losses over the reliable examples, and over all others.
+        reliable = self.reliability.of(batch.index)
         for chosen in (reliable, keras.ops.logical_not(reliable)):
             mine = keras.ops.cast(chosen, "float32")
             all_of_them = backend.all_gather(mine)
@@ -183,41 +170,44 @@ class PiCOPlus(PiCO):
             rows = self.loss_rows(outputs, targets, part)
             yield self.classification_loss(*rows)
 
-    def _contrasts(self, embeddings, keys, mark, batch):
-        # Losses with the strict masks and with the relaxed one.
-        similarities, marks, *own = self.compared(embeddings, keys, mark)
-        reliable = mark < self.num_classes
+    def contrasts(
+        self, labels, entry_labels, similarities, is_self, is_own_key, weight
+    ):
+        started = self._after(self.start)
+        neighbours = self._after(self.knn_start)
+        reliable = labels < self.num_classes
         nearest = losses.neighbour_mask(
             keras.ops.stop_gradient(similarities), self.num_neighbours
         )
-        nearest = keras.ops.where(self._after(self.knn_start), nearest, 0.0)
+        nearest = keras.ops.where(neighbours, nearest, 0.0)
         # Unreliable entries have no class, so they match nothing.
-        strict = losses.positive_mask(mark, marks)
+        strict = losses.positive_mask(labels, entry_labels)
         row = keras.ops.expand_dims(reliable, 1)
         strict = keras.ops.where(row, strict, nearest)
-        strict = losses.contrast_mask(strict, *own)
-        warm = losses.instance_mask(own[1], self.queue_size)
-
-        relaxed = losses.positive_mask(self._class(mark), self._class(marks))
-        relaxed = losses.contrast_mask(relaxed, *own)
+        strict = losses.contrast_mask(strict, is_self, is_own_key)
+        warm = losses.instance_mask(is_own_key, self.queue_size)
+        relaxed = losses.positive_mask(
+            self._class(labels), self._class(entry_labels)
+        )
+        relaxed = losses.contrast_mask(relaxed, is_self, is_own_key)
 
         near, far = self.contrastive_weight, self.unreliable_weight
-        share = keras.ops.cast(reliable, "float32")
-        apart = near * share + far * (1.0 - share)
-        weight = keras.ops.where(self._after(self.knn_start), apart, 1.0)
-        weight = keras.ops.where(self._after(self.start), weight, near)
-        if batch.sample_weight is not None:
-            weight = weight * batch.sample_weight
+        apart = keras.ops.where(reliable, near, far)
+        own_weight = keras.ops.where(neighbours, apart, 1.0)
+        own_weight = keras.ops.where(started, own_weight, near)
+        if weight is not None:
+            own_weight = own_weight * weight
         cont = self.contrastive_loss(
-            keras.ops.where(self._after(self.start), strict, warm),
+            keras.ops.where(started, strict, warm),
             similarities,
-            sample_weight=weight,
+            sample_weight=own_weight,
         )
         loss = self.contrastive_loss(
-            relaxed, similarities, sample_weight=batch.sample_weight
+            relaxed, similarities, sample_weight=weight
         )
-        return cont, loss
+        relaxed_weight = keras.ops.where(started, far, 0.0)
+        return {"cont": (1.0, cont), "relaxed": (relaxed_weight, loss)}
 
-    def _class(self, mark):
-        free = mark - self.num_classes
-        return keras.ops.where(mark < self.num_classes, mark, free)
+    def _class(self, labels):
+        free = labels - self.num_classes
+        return keras.ops.where(labels < self.num_classes, labels, free)

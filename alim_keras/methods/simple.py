@@ -126,7 +126,7 @@ class SCE(Averaged):
 
 
 class Leveraged(PartialLabelModel):
-    """`losses.leveraged` with penalties by a subclass and weights that follow P.
+    """`losses.leveraged`, with weights that follow P.
 
     `v = S P / sum(S P)` on the candidates and `(1 - S) P / sum((1 - S) P)` on
     the others, by a second forward pass after the gradient step; `1 / C` on
@@ -139,7 +139,6 @@ class Leveraged(PartialLabelModel):
             the other value that was published.
     """
 
-    options = ("beta",)
     keeps_pseudo_labels = False
     refresh_when = "after_step"
 
