@@ -45,8 +45,6 @@ def uniform(seed, epoch, index, slots, stream):
     Returns:
         A float32 tensor `(B, slots)` of numbers in [0, 1).
 
-    Example:
-
     >>> alim_keras.draws.uniform(0, 3, np.array([7, 8]), 2, "weak").shape
     (2, 2)
     """

@@ -48,6 +48,7 @@ class CandidateCrossentropy(keras.losses.Loss):
 
     For a set of one it is the cross-entropy, so one loss serves candidate
     sets and clean labels. Of graded sets it is `-log sum_c S_c P_c`.
+    [Feng et al., 2020](https://arxiv.org/abs/2007.08929)
 
     Args:
         from_logits: Whether `y_pred` is logits, which loses no gradient where
@@ -57,14 +58,9 @@ class CandidateCrossentropy(keras.losses.Loss):
         y_true: Tensor `(B, C)`; S.
         y_pred: Tensor `(B, C)`; P, or logits.
 
-    Example:
-
     >>> loss = alim_keras.losses.CandidateCrossentropy()
     >>> loss([[1.0, 0.0, 1.0]], [[0.2, 0.5, 0.3]])  # -log 0.5
     0.6931472
-
-    Reference:
-    - [Feng et al., 2020](https://arxiv.org/abs/2007.08929)
     """
 
     def __init__(self, from_logits=False, **kwargs):
@@ -89,14 +85,12 @@ class CandidateCrossentropy(keras.losses.Loss):
 def candidate_exponential(candidates, probabilities):
     """Exponential loss of the set: `exp(-sum_{c in S} P_c)`, `(B,)`.
 
-    The form of ALIM's authors; the method's own code multiplies it by `(C - 1)
-    / (C - |S|)`, which is infinite for a set of all classes.
+    The form of ALIM's authors; the code of
+    [Feng et al., 2020](https://arxiv.org/abs/1912.12927) multiplies it by `(C -
+    1) / (C - |S|)`, which is infinite for a set of all classes.
 
     >>> candidate_exponential([[1.0, 0.0, 1.0]], [[0.2, 0.5, 0.3]])
     [0.60653067]
-
-    Reference:
-    - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
     """
     inside = _float32(candidates) * _float32(probabilities)
     return keras.ops.exp(-keras.ops.sum(inside, axis=-1))
@@ -105,12 +99,10 @@ def candidate_exponential(candidates, probabilities):
 def non_candidate_log_loss(candidates, probabilities):
     """Pushes all labels outside S down: `-sum_{c not in S} log(1 - P_c)`.
 
+    [Wu et al., 2022](https://proceedings.mlr.press/v162/wu22l.html), CRDPLL.
+
     >>> non_candidate_log_loss([[1.0, 0.0, 0.0]], [[0.4, 0.5, 0.1]])
     [0.7985077]
-
-    Reference:
-    - [Wu et al., 2022](https://proceedings.mlr.press/v162/wu22l.html)
-      (CRDPLL, the supervised term)
     """
     # The smallest float32 above 1: finite at P = 1.
     rest = keras.ops.log(1.0000001 - _float32(probabilities))
@@ -122,13 +114,10 @@ def leveraged(weights, candidates, up, down, beta=1.0):
 
     The weights v sum to 1 over the candidates and to 1 over the others. `up`
     and `down`, `(B, C)`, are the penalties of a label for being unlikely, and
-    for being likely.
+    for being likely. [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
 
     >>> leveraged([[1.0, 1.0]], [[1.0, 0.0]], [[0.5, 0.5]], [[0.5, 0.5]], 2.0)
     [1.5]
-
-    Reference:
-    - [Wen et al., 2021](https://arxiv.org/abs/2106.05731)
     """
     weights, candidates = _float32(weights), members(candidates)
     inside = keras.ops.sum(candidates * weights * up, axis=-1)
@@ -136,7 +125,9 @@ def leveraged(weights, candidates, up, down, beta=1.0):
     return inside + beta * outside
 
 
-# Against a weight on every label. The cross-entropy of this form is Keras's.
+# Against a weight on every label, as in
+# [Feng et al., 2020](https://arxiv.org/abs/1912.12927). The cross-entropy of
+# this form is Keras's own.
 
 
 def squared_error(weights, probabilities):
@@ -144,9 +135,6 @@ def squared_error(weights, probabilities):
 
     >>> squared_error([[0.5, 0.5, 0.0]], [[0.7, 0.2, 0.1]])  # .04 + .09 + .01
     [0.14]
-
-    Reference, also of `absolute_error`:
-    - [Feng et al., 2020](https://arxiv.org/abs/1912.12927)
     """
     difference = _float32(probabilities) - _float32(weights)
     return keras.ops.sum(keras.ops.square(difference), axis=-1)
@@ -165,14 +153,12 @@ def absolute_error(weights, probabilities):
 def generalised_crossentropy(weights, probabilities, exponent=0.7):
     """Generalised cross-entropy: `sum_c w_c (1 - P_c^g) / g`.
 
-    `exponent`, g in (0, 1], is the cross-entropy towards 0, and at 1 half the
-    absolute error of a single label.
+    With `exponent` g in (0, 1] towards 0 it is the cross-entropy, and at 1 half
+    the absolute error of a single label.
+    [Zhang and Sabuncu, 2018](https://arxiv.org/abs/1805.07836)
 
     >>> generalised_crossentropy([[0.5, 0.5, 0.0]], [[0.64, 0.25, 0.11]], 0.5)
     [0.7]
-
-    Reference:
-    - [Zhang and Sabuncu, 2018](https://arxiv.org/abs/1805.07836)
     """
     ops = keras.ops
     # The slope of a power is infinite at 0.
@@ -185,12 +171,10 @@ def symmetric_crossentropy(weights, probabilities, alpha=6.0, beta=1.0):
 
     P is cut off below 1e-7 and w below 1e-4, in both terms, as in the code of
     IRNet's authors, whose weights on CIFAR-10 are 6 and 1.
+    [Wang et al., 2019](https://arxiv.org/abs/1908.06112)
 
     >>> symmetric_crossentropy([[1.0, 0.0]], [[0.5, 0.5]], 1.0, 1.0)
     [5.298387]
-
-    Reference:
-    - [Wang et al., 2019](https://arxiv.org/abs/1908.06112)
     """
     ops = keras.ops
     likely = ops.maximum(_float32(probabilities), 1e-7)
@@ -210,6 +194,7 @@ class SupervisedContrastive(keras.losses.Loss):
     For each anchor: minus the mean, over its positives, of the log-softmax of
     `similarity / temperature` over all entries that take part. The mean over
     the batch, on all replicas, is one over the anchors that have a positive.
+    [Khosla et al., 2020](https://arxiv.org/abs/2004.11362)
 
     Args:
         temperature: tau. Defaults to `0.07`.
@@ -218,10 +203,6 @@ class SupervisedContrastive(keras.losses.Loss):
         y_true: Tensor `(B, M)`: 1 positive, 0 negative, -1 (`LEFT_OUT`) left
             out; see `contrast_mask`.
         y_pred: Tensor `(B, M)` of cosine similarities.
-
-    Reference:
-    - [Khosla et al., 2020](https://arxiv.org/abs/2004.11362)
-    - [Wang et al., 2022](https://arxiv.org/abs/2201.08984) (PiCO, Eq. 3)
     """
 
     def __init__(self, temperature=0.07, **kwargs):
@@ -251,12 +232,13 @@ class SupervisedContrastive(keras.losses.Loss):
 
 # Masks `(B, M)` for `SupervisedContrastive`. The M entries are the embeddings
 # of the global batch, its keys, and then the queue.
+# [Wang et al., 2022](https://arxiv.org/abs/2201.08984) (PiCO)
 
 
 def positive_mask(labels, memory_labels):
-    """Marks the entries, classes `(M,)`, of each anchor's class `(B,)`.
+    """Marks the entries `(M,)` of each anchor's class `(B,)` (PiCO, Eq. 3).
 
-    Class -1 is none: its entries are negatives for all (PiCO, Eq. 3).
+    Class -1 is no class: its entries are negatives for all.
 
     >>> alim_keras.losses.positive_mask([0, 1], [0, 1, -1])
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
@@ -286,8 +268,7 @@ def contrast_mask(positives, is_self, is_own_key):
 def instance_mask(is_own_key, queue_size):
     """The own key against the queue; the rest of the global batch is out.
 
-    Reference:
-    - [He et al., 2020](https://arxiv.org/abs/1911.05722) (MoCo, InfoNCE)
+    MoCo's InfoNCE, [He et al., 2020](https://arxiv.org/abs/1911.05722).
     """
     count = keras.ops.shape(is_own_key)[1]
     in_batch = keras.ops.arange(count) < count - queue_size

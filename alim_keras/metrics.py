@@ -1,6 +1,7 @@
 """Metrics that understand candidate sets.
 
-Keras's own `CategoricalAccuracy` compares with the first candidate only.
+Keras's own `CategoricalAccuracy` compares with the first candidate only. The
+last two are from [Wang et al., 2025](https://arxiv.org/abs/2502.10184).
 """
 
 import keras
@@ -44,8 +45,6 @@ class CandidateAccuracy(_OfSets):
 
     With sets of one (clean labels) this is plain accuracy.
 
-    Example:
-
     >>> metric = alim_keras.metrics.CandidateAccuracy()
     >>> metric.update_state([[0, 1, 1]], [[0.1, 0.2, 0.7]])
     >>> metric.result()
@@ -60,9 +59,6 @@ class CoveringRate(CandidateAccuracy):
     """`CandidateAccuracy` under the name of the model-selection criterion.
 
     A perfect classifier reaches 1 - eta on noisy sets, not 1.
-
-    Reference:
-    - [Wang et al., 2025](https://arxiv.org/abs/2502.10184)
     """
 
     named = "covering_rate"
@@ -74,15 +70,10 @@ class ApproximatedAccuracy(_OfSets):
 
     An example whose prediction lies outside its set counts 0.
 
-    Example:
-
     >>> metric = alim_keras.metrics.ApproximatedAccuracy()
     >>> metric.update_state([[1, 1, 0]], [[0.6, 0.3, 0.1]])  # 0.6 / 0.9
     >>> metric.result()
     0.6666667
-
-    Reference:
-    - [Wang et al., 2025](https://arxiv.org/abs/2502.10184)
     """
 
     named, function = "approximated_accuracy", staticmethod(approximated)

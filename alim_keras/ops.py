@@ -39,8 +39,6 @@ def members(candidates):
 def candidate_weights(candidates, lam):
     """Weight of every label, `(B, C)`: `S + lambda (1 - S)` of Eq. 3.
 
-    Example:
-
     >>> alim_keras.ops.candidate_weights([[1.0, 0.0, 1.0]], 0.25)
     [[1.0, 0.25, 1.0]]
     """
@@ -53,8 +51,6 @@ def onehot(z):
 
     Equal largest entries share the 1 evenly, so that no class is preferred
     for its number. A row of zeros is a tie over all classes.
-
-    Example:
 
     >>> alim_keras.ops.onehot([[0.2, 0.5, 0.3], [0.4, 0.2, 0.4]])
     [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]
@@ -74,8 +70,6 @@ def scale(z, scale_factor=1.0):
         z: Tensor `(B, C)`.
         scale_factor: `K > 0`, a float or scalar tensor. 1 only normalises,
             smaller sharpens. Defaults to `1.0`.
-
-    Example:
 
     >>> alim_keras.ops.scale([[0.1, 0.3]], scale_factor=0.5)
     [[0.1, 0.9]]
@@ -114,8 +108,6 @@ def pseudo_labels(
     which ignores it. `norm` is `"onehot"` (Eq. 4) or `"scale"` (Eq. 5), and
     `scale_factor` K of Eq. 5.
 
-    Example:
-
     >>> p, s = [[0.7, 0.2, 0.1]], [[0.0, 1.0, 1.0]]
     >>> alim_keras.ops.pseudo_labels(p, s, lam=0.2)  # .14 < .2
     [[0.0, 1.0, 0.0]]
@@ -145,8 +137,6 @@ def candidate_ratio(probabilities, candidates):
 
     It is `inf` where all C classes are candidates: such a set can never be
     wrong, and `adaptive_lambda` leaves it out. Finite everywhere else.
-
-    Example:
 
     >>> alim_keras.ops.candidate_ratio([[0.7, 0.2, 0.1]], [[0.0, 1.0, 1.0]])
     [0.2857143]
@@ -183,8 +173,6 @@ def adaptive_lambda(ratios, noise_rate):
     Returns:
         A Python float.
 
-    Example:
-
     >>> alim_keras.ops.adaptive_lambda([0.4, 0.1, 3.0, 0.2], noise_rate=0.5)
     0.4
     """
@@ -213,8 +201,6 @@ def closed_form_lambda(noise_rate, set_size, num_classes):
     Returns:
         A float64 array shaped like `set_size`, 0 or more; above 1 where a
         label outside the set is the likelier one. 0 for a full set.
-
-    Example:
 
     >>> alim_keras.ops.closed_form_lambda(0.2, [1, 2, 4], 4)
     [0.08333333, 0.25, 0.0]
@@ -247,10 +233,11 @@ def unit_norm(x):
 
 
 def prototype_update(prototypes, embeddings, labels, momentum):
-    """Moving average of the class means on the unit sphere (PiCO, Eq. 6).
+    """Moving average of the class means on the unit sphere.
 
-    As `prototypes[y] = m prototypes[y] + (1 - m) q` in the batch's order, and
-    all rows normalised at the end. For the samples i1..ik of class c:
+    Eq. 6 of PiCO, [Wang et al., 2022](https://arxiv.org/abs/2201.08984):
+    `prototypes[y] = m prototypes[y] + (1 - m) q` in the batch's order, and all
+    rows normalised at the end. For the samples i1..ik of class c:
     `m^k prototypes[c] + (1 - m) sum_j m^(k - j) q_ij`.
 
     Args:
@@ -263,9 +250,6 @@ def prototype_update(prototypes, embeddings, labels, momentum):
 
     Returns:
         The new prototypes, `(C, D)`.
-
-    Reference:
-    - [Wang et al., 2022](https://arxiv.org/abs/2201.08984)
     """
     ops = keras.ops
     prototypes, embeddings = _float32(prototypes), _float32(embeddings)

@@ -21,14 +21,13 @@ class CAVL(alim_keras.PartialLabelModel):
     partial-label learning, ICLR 2022.
     """
 
-    options = ("smoothing",)  # Saved with the model.
     default_norm = "onehot"  # The label is a single class,
     default_momentum = (0.0, 0.0)  # not averaged over epochs,
     refresh_when = "before_loss"  # and this step's loss already uses it.
 
     def __init__(self, *args, smoothing=0.0, **kwargs):
         super().__init__(*args, **kwargs)
-        self.smoothing = smoothing
+        self.smoothing = smoothing  # Saved with the model, by its name.
 
     def scores(self, outputs):
         z = keras.ops.stop_gradient(outputs["logits"])

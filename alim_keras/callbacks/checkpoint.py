@@ -44,10 +44,7 @@ class RunCheckpoint(keras.callbacks.Callback):
     SHA-256, was replaced; all is on the disk before an older one is removed.
     The two newest and the best are kept: where the newest is damaged, training
     goes on from the one before, with a warning. List it last, so that it holds
-    what the others changed.
-
-    Args:
-        folder: Where to write; made if missing.
+    what the others changed. `folder` is made if missing.
 
     Attributes:
         criterion: Name of the log by which the best is chosen, the largest;
@@ -131,7 +128,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         self._check_space()
         if not os.path.exists(self.state_file):
             # Weights without a state are then always a lost state.
-            self._write(self.state)
+            write_atomically(self.state_file, json.dumps(self.state))
         name = f"epoch-{epoch + 1:05d}{_WEIGHTS}"
         # Keras wants this ending.
         partial = os.path.join(self.folder, PARTIAL + _WEIGHTS)
@@ -149,7 +146,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         if value > largest:
             best = {"epoch": epoch + 1, "value": value, "logs": logs}
             state["best"] = {**best, **file}
-        self._write(state)
+        write_atomically(self.state_file, json.dumps(state, indent=1))
         self.state = state
         wanted = {part["weights"] for part in _parts(state)}
         for unwanted in set(self._weight_files()) - wanted:
@@ -171,9 +168,6 @@ class RunCheckpoint(keras.callbacks.Callback):
                 f"{self.state_file} is not a readable checkpoint state "
                 f"({error}). Remove the run folder, or use another."
             ) from error
-
-    def _write(self, state):
-        write_atomically(self.state_file, json.dumps(state, indent=1))
 
     def _problem(self, state):
         """Returns what is wrong with a state's file of weights, or None."""

@@ -55,9 +55,8 @@ class EpochTimer(keras.callbacks.Callback):
 class NonFiniteGuard(keras.callbacks.Callback):
     """Raises `NonFiniteError` at the end of an epoch, naming loss or weight.
 
-    The mean loss of an epoch is NaN or infinite if one step's was. List it
-    before all callbacks that write, so that no broken checkpoint replaces a
-    good one.
+    List it before all callbacks that write, so that no broken checkpoint
+    replaces a good one.
     """
 
     def on_epoch_end(self, epoch, logs=None):
@@ -82,10 +81,8 @@ class NonFiniteGuard(keras.callbacks.Callback):
 class Evaluation(keras.callbacks.Callback):
     """Adds a data set's loss and compiled metrics to the logs of an epoch.
 
-    Args:
-        data: Batches `(x, y)`; see `alim_keras.data.eval_dataset`.
-        names: Dict from the model's metric names to names in the logs, for
-            example `{"covering_rate": "test_accuracy"}`.
+    `data` are batches `(x, y)`, see `alim_keras.data.eval_dataset`, and `names`
+    a dict from metrics to logs such as `{"covering_rate": "test_accuracy"}`.
     """
 
     def __init__(self, data, names):
@@ -102,13 +99,9 @@ class Evaluation(keras.callbacks.Callback):
 class Progress(keras.callbacks.Callback):
     """Prints a line per epoch: loss, lambda, rates and the time left.
 
-    Also adds `learning_rate` and `seconds` to the logs.
-    Numbers marked * use true labels, which training never sees.
-
-    Args:
-        style: `"bar"` (a line per epoch, and within the epoch a share done if
-            `file` is a terminal), `"line"` or `"none"`. Defaults to `"bar"`.
-        file: Where to print. Defaults to `sys.stdout`.
+    Also adds `seconds` to the logs. Numbers marked * use true labels, which
+    training never sees. `style` is `"line"`, `"bar"`, which also shows the
+    share of the epoch that is done if `file` is a terminal, or `"none"`.
     """
 
     # It reads no logs within an epoch: Keras need not wait for them.
@@ -141,8 +134,6 @@ class Progress(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         now, epochs = time.monotonic(), self.params["epochs"]
-        optimizer = self.model.optimizer
-        logs["learning_rate"] = float(optimizer.learning_rate.numpy())
         logs["seconds"] = now - self._began
         if self.style == "none":
             return
@@ -171,21 +162,16 @@ class MetricsLog(keras.callbacks.Callback):
     """Writes the logs of every epoch to a CSV file, replaced whole each time.
 
     Columns: `epoch` (from 1), `step` (optimizer steps so far), then the logs
-    by name, empty where a log is NaN: it was not computed in this epoch.
-
-    Args:
-        path: The file.
-        finished_epochs: Epochs whose rows are kept from an earlier start of
-            the run, with a warning if some are lost. Defaults to `0`.
+    by name, empty where a log is NaN: it was not computed in this epoch. The
+    rows of `finished_epochs` of an earlier start are kept, with a warning if
+    some are lost.
     """
 
     def __init__(self, path, finished_epochs=0):
         super().__init__()
         self.path = path
-        self.rows = []
-        if finished_epochs:
-            rows = read_metrics(path)
-            self.rows = [r for r in rows if int(r["epoch"]) <= finished_epochs]
+        rows = read_metrics(path) if finished_epochs else []
+        self.rows = [r for r in rows if int(r["epoch"]) <= finished_epochs]
         if len(self.rows) < finished_epochs:
             warnings.warn(
                 f"{path} is damaged or missing: it has {len(self.rows)} of the "

@@ -38,8 +38,6 @@ class PseudoLabelTable(Memory):
         candidate_ratio: `(N,)`, Eq. 6's value of each example in this epoch;
             `nan` where it was not seen yet.
 
-    Example:
-
     >>> table = alim_keras.layers.PseudoLabelTable(4, 3)
     >>> table.rows([2], [[1.0, 0.0, 1.0]])
     [[0.5, 0.0, 0.5]]

@@ -28,20 +28,20 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         views: An `alim_keras.augment.Views`, which makes the views inside
             the step. None takes `x["weak"]` and so on, or the image itself
             where they are missing.
-        mean: Per-channel mean of the images, in units of `[0, 1]`. Defaults
-            to `0.0`.
-        std: Per-channel standard deviation, likewise. Defaults to `1.0`.
+        mean: Mean of the images in units of `[0, 1]`, one number or one per
+            channel. Defaults to `0.0`.
+        std: Standard deviation, likewise. Defaults to `1.0`.
         mixup_weight: Weight of the mixup loss, that is `a L(x', w_i) + (1 -
             a) L(x', w_j)` with the method's own loss L and `x' = a x_i + (1 -
             a) x_j`; for a loss linear in the targets it is Eq. 8's. 0 leaves
             mixup out. Defaults to `0.0`.
         mixup_alpha: zeta of Beta(zeta, zeta). Defaults to `4.0`.
-        pseudo_label_momentum: Pair: phi of the first epoch and the value it
-            moves to, linearly. Defaults to the method's own.
+        pseudo_label_momentum: phi of the first epoch, and what it moves to
+            linearly. Defaults to the method's `default_momentum`.
         pseudo_label_start: First epoch, counted from 1, that changes the
             table. Defaults to `1`.
-        table: Where the pseudo labels are kept: `"dense"`, `4 N C` bytes;
-            `"sparse"`, for many classes; or a layer, see
+        table: Where the pseudo labels are kept: `"dense"`, `"sparse"` for many
+            classes, or a layer of either kind, `layers.PseudoLabelTable` or
             `layers.SparsePseudoLabelTable`. Defaults to `"dense"`.
         weight_decay: L2 coefficient of all trainable weights, biases and
             batch normalisation included, through the gradient (as PyTorch's
@@ -205,10 +205,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         return self.pseudo_label_table.rows(batch.index, batch.candidates)
 
     def example_losses(self, logits, targets, candidates):
-        """Returns the loss of each example, `(B,)`, from logits `(B, C)`.
-
-        `targets` `(B, C)` are those of `current_targets`, or mixup's.
-        """
+        """Returns the loss of each example, `(B,)`, from tensors `(B, C)`."""
         return keras.losses.categorical_crossentropy(
             targets, logits, from_logits=True
         )
@@ -221,10 +218,9 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         return losses.over_batch(values, sample_weight)
 
     def method_losses(self, outputs, targets, batch):
-        """Returns the loss parts, and updates the method's own state.
+        """Updates the method's own state, and returns the loss parts.
 
-        They are a dict from the names in `loss_names` to pairs (weight,
-        loss). `targets` carry no gradient.
+        They are a dict from the names in `loss_names` to pairs (weight, loss).
         """
         rows = self.loss_rows(outputs, targets, batch)
         return {"cls": (1.0, self.classification_loss(*rows))}
@@ -251,10 +247,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         return self.epoch + 1 >= self.pseudo_label_start
 
     def current_candidates(self, index, candidates):
-        """Returns the sets that training works with, `(B, C)`.
-
-        They are the data's, `candidates`, unless a method corrects sets.
-        """
+        """Returns the sets that training works with: the data's, `(B, C)`."""
         return candidates
 
     def after_step(self, batch):
@@ -271,7 +264,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         """Computes one step without its gradient.
 
         Returns the loss, without weight decay and divided by the number of
-        replicas; the weak views' probabilities; and the `Batch`.
+        replicas; the weak views' probabilities; and the `inputs.Batch`.
         """
         batch = inputs.make_batch(self, x, y, sample_weight)
         outputs = self.forward(batch)
@@ -380,10 +373,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
 
     @property
     def pseudo_labels(self):
-        """The table `(N, C)`, with `shape` and `numpy()`: the current labels.
-
-        A sparse table is made dense by `numpy()` only.
-        """
+        """The table of current labels `(N, C)`, with `shape` and `numpy()`."""
         if not self.keeps_pseudo_labels:
             raise AttributeError(
                 f"{type(self).__name__} keeps no pseudo labels; it learns from "

@@ -1,8 +1,7 @@
-"""Checks and prepares a model's backbone, batches and `fit` arguments."""
+"""Checks and prepares a model's arguments, backbone and batches."""
 
+import collections
 import inspect
-from typing import Any
-from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -30,17 +29,10 @@ def arguments_of(method):
     return arguments
 
 
-class Batch(NamedTuple):
-    """One replica's part of a training batch."""
-
-    # Dict from the method's `view_names` to normalised images.
-    views: dict
-    # Integer `(B,)`, rows of the pseudo-label table.
-    index: Any
-    # The candidate sets, float32 `(B, C)`.
-    candidates: Any
-    # `(B,)` or None.
-    sample_weight: Any
+# One replica's part of a training batch: a dict from the method's `view_names`
+# to normalised images; the rows of the pseudo-label table, integers `(B,)`; the
+# candidate sets, float32 `(B, C)`; and `(B,)` or None.
+Batch = collections.namedtuple("Batch", "views index candidates sample_weight")
 
 
 def make_batch(model, x, y, sample_weight):
@@ -98,12 +90,12 @@ def check_sets(y, num_classes):
 def check_images(*sources):
     """Applies `check_pixels` to the images of what `fit` is given.
 
-    Of a `keras.utils.PyDataset` and a `tf.data.Dataset` it is the first batch
-    that is looked at. `alim_keras.data` has looked at its own; a generator is
-    left alone.
+    Of a data set it is the first batch that is looked at; a generator is left
+    alone.
     """
     for x in sources:
         if hasattr(x, "examples"):
+            # `alim_keras.data` has looked at its own.
             continue
         if isinstance(x, keras.utils.PyDataset):
             x = x[0] if len(x) else None
@@ -115,12 +107,10 @@ def check_images(*sources):
 
 
 def class_names(x):
-    """Returns the class names of a `train_dataset` as a list, or None.
-
-    Class numbers are no names.
-    """
+    """Returns the class names of a `train_dataset` as a list, or None."""
     _, sets = getattr(x, "examples", (None, None))
     names = list(getattr(sets, "class_names", ()))
+    # Class numbers are no names.
     return None if names == [str(c) for c in range(len(names))] else names
 
 
@@ -173,11 +163,10 @@ def make_classifier(model):
 
 
 def partners(size):
-    """Returns mixup's partner of each row of a batch.
+    """Returns mixup's partner of each row of a batch, which is in random order.
 
-    The batch is in random order already: rows 0 and 1 are partners, 2 and 3
-    and so on, so that a pair stays together over replicas. The last row of an
-    odd batch gets row 0.
+    Rows 0 and 1 are partners, 2 and 3 and so on, so that a pair stays together
+    over replicas. The last row of an odd batch gets row 0.
     """
     row = keras.ops.arange(size)
     partner = keras.ops.bitwise_xor(row, keras.ops.ones_like(row))

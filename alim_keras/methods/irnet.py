@@ -19,32 +19,25 @@ class IRNet(PiCO):
     maxima outside S are at the same label. After the share `correct_start` of
     the training this label joins S for good, as the last act of a step: its
     pseudo label becomes G at the label, and the row is scaled to a sum of 1.
-    Everything in a step works with the set as it then is: the table, Eq. 6's
-    ratios, the logs `outside` and the pseudo classes; a compiled metric sees
-    the data's.
-
-    The authors start when the *test* accuracy has levelled off; the test set
-    may select nothing here.
+    All but compiled metrics then works with the enlarged set. The authors start
+    when the test accuracy has levelled off, which may select nothing here.
 
     Log: `corrected`, the number of labels added in the epoch.
 
     Args:
-        *args: See `PiCO`, and for all not listed here. The table must be
-            dense.
+        *args: See `PiCO`, and for all not listed here. Of a sparse table, which
+            has no room for more labels, comes a `ConfigError`.
         tau: Published on CIFAR-10 for noise rates .1/.2/.3: .020/.016/.010 at
             ambiguity .1, .016/.010/.008 at .3, .010/.008/.008 at .5; on
             CIFAR-100: .004 for ambiguity .01 at noise rate .1, .002 for all
             else. Defaults to `0.01`.
         correct_start: Share of the epochs before sets are corrected. Defaults
             to `0.5`, the project's own.
-        label_loss: Loss against the pseudo labels: `"sce"`, the symmetric
-            cross-entropy with weights 6 and 1 (CIFAR-10), or `"ce"`
-            (CIFAR-100). Defaults to `"sce"`.
+        label_loss: Loss against the pseudo labels: `"sce"`, which is
+            `losses.symmetric_crossentropy` (CIFAR-10), or `"ce"` (CIFAR-100).
+            Defaults to `"sce"`.
         prototype_temperature: Defaults to `1.0`; the published tau is for it.
         mixup_weight: Defaults to `0.0`.
-
-    Raises:
-        ConfigError: If the table is sparse: it has no room for more labels.
 
     Example: as `PiCO`'s, with `alim_keras.methods.IRNet`.
 
@@ -99,10 +92,6 @@ class IRNet(PiCO):
 
     def method_losses(self, outputs, targets, batch):
         parts = super().method_losses(outputs, targets, batch)
-        self._correct(outputs, batch)
-        return parts
-
-    def _correct(self, outputs, batch):
         # As the authors': with batch statistics, and with the prototypes as
         # the first view has moved them.
         second = self.encode(batch.views["weak2"], training=True)
@@ -124,6 +113,7 @@ class IRNet(PiCO):
         table.overwrite(batch.index, rows, batch.candidates)
         self.added_labels.add(batch.index, label, noisy)
         self.corrected.update_state(keras.ops.cast(noisy, "float32"))
+        return parts
 
 
 def missing_label(first, second, candidates, tau):

@@ -25,20 +25,19 @@ class PiCO(PartialLabelModel):
 
     Args:
         *args: See `PartialLabelModel`, and for all not listed here.
-        embedding_dim: Size of the embeddings. Defaults to `128`.
+        embedding_dim: D. Defaults to `128`.
         queue_size: Embeddings kept from earlier batches. Defaults to `8192`.
-        key_momentum: Of the key encoder's moving average, over parameters
-            only; its batch normalisation keeps statistics of its own.
-            Defaults to `0.999`.
+        key_momentum: Of the key encoder's moving average, which leaves the
+            statistics of its batch normalisation alone. Defaults to `0.999`.
         prototype_momentum: Of the class means. Defaults to `0.99`.
         temperature: tau of the contrastive loss. Defaults to `0.07`.
         prototype_temperature: Of the softmax over cosine similarities to the
             prototypes. Defaults to `0.07`.
-        scores_from: `"prototypes"`, as in the authors' code, or
-            `"classifier"`, as in the paper: the P of Eq. 3 and Eq. 6.
-            Defaults to `"prototypes"`.
+        scores_from: P of Eq. 3 and Eq. 6: `"prototypes"`, as in the authors'
+            code, or `"classifier"`, as in the paper. Defaults to
+            `"prototypes"`.
         contrastive_weight: Defaults to `0.5`.
-        mixup_weight: Defaults to `1.0`; ALIM's setting. 0 turns mixup off.
+        mixup_weight: Defaults to `1.0`, ALIM's setting.
 
     Example:
 
@@ -89,11 +88,9 @@ class PiCO(PartialLabelModel):
         )
         self.projection = projection_head(self.feature_dim, embedding_dim)
         self.key_encoder = self._key_encoder()
+        sizes = (self.num_classes, embedding_dim)
         self.prototypes = Prototypes(
-            self.num_classes,
-            embedding_dim,
-            prototype_momentum,
-            name="prototypes",
+            *sizes, prototype_momentum, name="prototypes"
         )
         self.queue = EmbeddingQueue(queue_size, embedding_dim, name="queue")
         self.contrastive_loss = losses.SupervisedContrastive(temperature)
@@ -136,8 +133,12 @@ class PiCO(PartialLabelModel):
     def keys(self, batch):
         """Moves the key encoder, then embeds the strong views with it."""
         m = self.key_momentum
-        for key, query in self.key_and_query():
-            key.assign(m * key + (1.0 - m) * keras.ops.stop_gradient(query))
+        queries = self.backbone.weights + self.projection.weights
+        for key, query in zip(self.key_encoder.weights, queries):
+            # Batch statistics stay those of its own views.
+            if query.trainable:
+                query = keras.ops.stop_gradient(query)
+                key.assign(m * key + (1.0 - m) * query)
         keys = self.key_encoder(batch.views["strong"], training=True)
         return keras.ops.stop_gradient(ops.unit_norm(keys))
 
@@ -184,26 +185,13 @@ class PiCO(PartialLabelModel):
         _freeze(encoder)
         return encoder
 
-    @property
-    def trainable(self):
-        """Whether the query encoder learns; the key encoder never does."""
-        return keras.Model.trainable.fget(self)
-
-    @trainable.setter
+    @keras.Model.trainable.setter
     def trainable(self, value):
+        # The query encoder learns again; the key encoder never does.
         keras.Model.trainable.fset(self, value)
         if hasattr(self, "key_encoder"):
-            keras.Model.trainable.fset(self.key_encoder, True)
+            self.key_encoder.trainable = True
             _freeze(self.key_encoder)
-
-    def key_and_query(self):
-        """Pairs of key and query parameters, without batch statistics."""
-        twin, projection = self.key_encoder.layers
-        pairs = zip(
-            twin.weights + projection.weights,
-            self.backbone.weights + self.projection.weights,
-        )
-        return [(k, q) for k, q in pairs if q.trainable]
 
 
 def _freeze(network):

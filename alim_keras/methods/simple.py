@@ -26,7 +26,7 @@ from alim_keras.methods.base import PartialLabelModel
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class RC(PartialLabelModel):
-    """Risk-consistent partial label learning.
+    """Risk-consistent: [Feng et al., 2020](https://arxiv.org/abs/2007.08929).
 
     The loss is `-sum_c w_c log P_c`. The weights begin as `S / |S|`; after
     each gradient step a second forward pass of the batch sets them to
@@ -34,9 +34,6 @@ class RC(PartialLabelModel):
 
     With `callbacks.ALIM`, `w = (S + lambda (1 - S)) P`, normalised: Eq. 3 with
     P the classifier's, as no public code shows how the paper combined the two.
-
-    Reference:
-    - [Feng et al., 2020](https://arxiv.org/abs/2007.08929)
     """
 
     default_norm = "scale"
@@ -46,14 +43,11 @@ class RC(PartialLabelModel):
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class PRODEN(RC):
-    """Progressive identification: `RC` without the second pass.
+    """Progressive: [Lv et al., 2020](https://arxiv.org/abs/2002.08053).
 
-    Each step, once its loss is computed, sets the weights for the next time,
-    from its own forward pass. That is the "RC" of ALIM's tables too, as its
-    authors published it.
-
-    Reference:
-    - [Lv et al., 2020](https://arxiv.org/abs/2002.08053)
+    `RC` without the second pass: a step, once its loss is computed, sets the
+    weights for the next time from its own forward pass. That is the "RC" of
+    ALIM's tables too, as its authors published it.
     """
 
     refresh_when = "after_loss"
