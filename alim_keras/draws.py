@@ -4,10 +4,8 @@
 have no XLA kernel. Here a number depends only on (seed, epoch, example index,
 slot, stream), so the order of examples, the number of replicas, the place
 where it is computed (accelerator or tf.data) and a restart do not change it.
-The generator is a chain of 32-bit integer hashes (the "lowbias32" mixer).
-
-Reference:
-- [Wellons, 2018](https://nullprogram.com/blog/2018/07/31/)
+The generator is a chain of 32-bit integer hashes, the "lowbias32" mixer of
+[Wellons, 2018](https://nullprogram.com/blog/2018/07/31/).
 """
 
 import functools
@@ -32,7 +30,7 @@ def _hash(x):
 
 
 def uniform(seed, epoch, index, slots, stream):
-    """Returns random numbers for every example and slot.
+    """Returns random numbers in [0, 1), float32 `(B, slots)`.
 
     Args:
         seed: Integer, scalar. The run's seed.
@@ -41,9 +39,6 @@ def uniform(seed, epoch, index, slots, stream):
         slots: Integer. How many numbers per example.
         stream: String. The name of the use ("weak", "mixup", ...): different
             streams are independent.
-
-    Returns:
-        A float32 tensor `(B, slots)` of numbers in [0, 1).
 
     >>> alim_keras.draws.uniform(0, 3, np.array([7, 8]), 2, "weak").shape
     (2, 2)

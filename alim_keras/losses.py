@@ -196,9 +196,6 @@ class SupervisedContrastive(keras.losses.Loss):
     the batch, on all replicas, is one over the anchors that have a positive.
     [Khosla et al., 2020](https://arxiv.org/abs/2004.11362)
 
-    Args:
-        temperature: tau. Defaults to `0.07`.
-
     Call arguments:
         y_true: Tensor `(B, M)`: 1 positive, 0 negative, -1 (`LEFT_OUT`) left
             out; see `contrast_mask`.

@@ -64,12 +64,8 @@ def scale(z, scale_factor=1.0):
     """Eq. 5: `z^(1/K) / sum_j z_j^(1/K)` of non-negative rows, `(B, C)`.
 
     Computed as a softmax of `log(z) / K`, so that a small K does not
-    underflow. Exact zeros stay zero; a row of zeros becomes uniform.
-
-    Args:
-        z: Tensor `(B, C)`.
-        scale_factor: `K > 0`, a float or scalar tensor. 1 only normalises,
-            smaller sharpens. Defaults to `1.0`.
+    underflow. Exact zeros stay zero; a row of zeros becomes uniform. K,
+    `scale_factor`, is positive: 1 only normalises, smaller sharpens.
 
     >>> alim_keras.ops.scale([[0.1, 0.3]], scale_factor=0.5)
     [[0.1, 0.9]]
@@ -129,14 +125,12 @@ def uniform_over_candidates(candidates):
 def candidate_ratio(probabilities, candidates):
     """Eq. 6's value: `max(S P) / max((1 - S) P)` of each example, `(B,)`.
 
-    The larger, the better the candidate set agrees with the prediction; an
-    example whose label leaves its set at a given lambda has a ratio below it.
-    That holds of graded sets too, where Eq. 3 gives a candidate `S + lambda (1
-    - S)` itself: with Q the largest P outside the set, the value is the
-    largest of `S P / (Q - (1 - S) P)` over the candidates.
-
-    It is `inf` where all C classes are candidates: such a set can never be
-    wrong, and `adaptive_lambda` leaves it out. Finite everywhere else.
+    An example whose label leaves its set at a given lambda has a ratio below
+    it. That holds of graded sets too, where Eq. 3 gives a candidate `S + lambda
+    (1 - S)` itself: with Q the largest P outside the set, the value is the
+    largest of `S P / (Q - (1 - S) P)` over the candidates. It is `inf` where
+    all C classes are candidates: such a set can never be wrong, and
+    `adaptive_lambda` leaves it out. Finite everywhere else.
 
     >>> alim_keras.ops.candidate_ratio([[0.7, 0.2, 0.1]], [[0.0, 1.0, 1.0]])
     [0.2857143]
@@ -166,19 +160,12 @@ def adaptive_lambda(ratios, noise_rate):
     paper. `nan` (not seen) and `inf` (full sets) are left out; with nothing
     left, or a noise rate of 0, lambda is 0.
 
-    Args:
-        ratios: Tensor or array `(n,)` from `candidate_ratio`.
-        noise_rate: Scalar eta in `[0, 1]`; six decimals of it count.
-
-    Returns:
-        A Python float.
-
     >>> alim_keras.ops.adaptive_lambda([0.4, 0.1, 3.0, 0.2], noise_rate=0.5)
     0.4
     """
     ratios = np.asarray(keras.ops.convert_to_numpy(ratios), "float32").ravel()
     ratios = ratios[np.isfinite(ratios)]
-    # In whole millionths: a product of floats drops below the number on paper
+    # Six decimals count: a product of floats drops below the number on paper
     # (100 * 0.29 = 28.999996) or rises above it.
     millionths = round(float(noise_rate) * 1e6)
     if not len(ratios) or millionths <= 0:
@@ -192,15 +179,10 @@ def closed_form_lambda(noise_rate, set_size, num_classes):
 
     With it Eq. 3, by Eq. 5 and K = 1, is the posterior of the true label, if
     sets of one size are equally likely; docs/noise_rate.md derives it.
-
-    Args:
-        noise_rate: eta in `[0, 1)`, a number or an array like `set_size`.
-        set_size: s, integers from 1 to C, any shape.
-        num_classes: C.
-
-    Returns:
-        A float64 array shaped like `set_size`, 0 or more; above 1 where a
-        label outside the set is the likelier one. 0 for a full set.
+    `set_size` has integers s from 1 to C in any shape, and so has the float64
+    array that is returned: above 1 where a label outside the set is the
+    likelier one, 0 for a full set. `noise_rate`, eta in `[0, 1)`, may be an
+    array too.
 
     >>> alim_keras.ops.closed_form_lambda(0.2, [1, 2, 4], 4)
     [0.08333333, 0.25, 0.0]
@@ -240,16 +222,9 @@ def prototype_update(prototypes, embeddings, labels, momentum):
     rows normalised at the end. For the samples i1..ik of class c:
     `m^k prototypes[c] + (1 - m) sum_j m^(k - j) q_ij`.
 
-    Args:
-        prototypes: Tensor `(C, D)`; unit rows, or zero where a class was
-            never seen (such a row stays zero).
-        embeddings: Tensor `(B, D)` of unit rows.
-        labels: Integer tensor `(B,)`, the pseudo class of each embedding; -1
-            is none.
-        momentum: `m` in `[0, 1]`.
-
-    Returns:
-        The new prototypes, `(C, D)`.
+    Prototypes `(C, D)` and embeddings `(B, D)` are unit rows; a prototype of a
+    class that was never seen is zero and stays so. Labels are integers `(B,)`,
+    and those that are no class count for nothing.
     """
     ops = keras.ops
     prototypes, embeddings = _float32(prototypes), _float32(embeddings)

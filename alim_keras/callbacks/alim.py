@@ -1,4 +1,7 @@
-"""The Adjusting Label Importance Mechanism as a Keras callback."""
+"""The Adjusting Label Importance Mechanism as a Keras callback.
+
+[Xu et al., 2023](https://arxiv.org/abs/2301.12077)
+"""
 
 import keras
 import numpy as np
@@ -26,41 +29,31 @@ class ALIM(keras.callbacks.Callback):
         scale_factor: K of Eq. 5. Defaults to `1.0`.
         lam: `"adaptive"` (Eq. 6), or a number in `[0, 1]`; 0 is the method
             without ALIM. Defaults to `"adaptive"`.
-        noise_rate: eta, the share of wrong sets, in `[0, 1]`, or an estimator
-            such as `alim_keras.noise_rate.HeldOut`, asked at the end of epoch
-            e0 and of each later one. Needed by `lam="adaptive"`. 0 keeps
-            lambda at 0.
+        noise_rate: eta, the share of wrong sets, in `[0, 1]`, 0 for lambda 0,
+            or an estimator such as `alim_keras.noise_rate.HeldOut`, asked
+            whenever lambda is set. Needed by `lam="adaptive"`.
         warmup_epochs: e0. Defaults to `80`.
         update: `"step"` recomputes pseudo labels in every training step,
             blended into the table with the momentum phi (the authors' code);
             `"epoch"` by one inference pass over `data` at the end of each
             epoch, unblended (the paper's Algorithm 1). Defaults to `"step"`.
-        data: For `update="epoch"`: batches `(x, candidates)` over the whole
-            training set, as `alim_keras.data.eval_dataset` makes them.
+        data: The training set for `update="epoch"`, batches `(x, candidates)`
+            of `alim_keras.data.eval_dataset`.
         pseudo_label_momentum: phi, for `update="step"`: a number or a pair,
             which becomes the model's own. Defaults to the model's.
         labels: True labels `(N,)` of the training set, -1 where not known,
             for the log `pseudo_label_accuracy` alone.
-        known: Bool `(N,)`, examples whose set is what a person looked up:
-            their lambda stays 0, so that no label leaves it. Defaults to none.
+        known: Bool `(N,)`, examples whose set a person looked up: their lambda
+            stays 0, so that no label leaves it. Defaults to none.
 
     Logs: `lambda` (of the coming epoch); `noise_rate`, where there is one (0
     before the first estimate); with `labels`, `pseudo_label_accuracy` (over
     the examples whose row has one strongest class).
 
-    Raises:
-        ConfigError: If an argument is out of range.
-        TypeError: If the model owns no `PseudoLabelTable`.
+    A model without a `PseudoLabelTable` raises `TypeError`.
 
-    Example:
-
-    ```python
-    model.fit(data, epochs=100, callbacks=[alim_keras.callbacks.ALIM(
-        norm="scale", noise_rate=0.3, warmup_epochs=20)])
-    ```
-
-    Reference:
-    - [Xu et al., 2023](https://arxiv.org/abs/2301.12077)
+    >>> alim = alim_keras.callbacks.ALIM(noise_rate=0.3, warmup_epochs=20)
+    >>> model.fit(data, epochs=100, callbacks=[alim])
     """
 
     def __init__(
@@ -145,14 +138,11 @@ class ALIM(keras.callbacks.Callback):
             self.model.pseudo_label_momentum = self.pseudo_label_momentum
         if self.estimator is None and self.noise_rate is not None:
             table.noise_rate.assign(self.noise_rate)
-        factor = np.ones(table.lam_factor.shape)
-        if self.known is not None:
-            factor[self.known] = 0.0
-        table.lam_factor.assign(factor)
+        known = np.zeros(len(table)) if self.known is None else self.known
+        table.lam_factor.assign(1.0 - known)
         if self.update == "epoch":
-            self._infer = backend.compiled(
-                self.model.infer_scores, self.model.variables
-            )
+            infer = self.model.infer_scores
+            self._infer = backend.compiled(infer, self.model.variables)
 
     def on_epoch_begin(self, epoch, logs=None):
         if epoch < self.warmup_epochs:
@@ -222,6 +212,4 @@ class ALIM(keras.callbacks.Callback):
             index = x["index"]
             scores = self._infer(x["image"], index)
             sets = self.model.current_candidates(index, y)
-            yield tuple(
-                keras.ops.convert_to_numpy(v) for v in (index, scores, sets)
-            )
+            yield tuple(map(keras.ops.convert_to_numpy, (index, scores, sets)))

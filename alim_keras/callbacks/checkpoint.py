@@ -47,14 +47,13 @@ class RunCheckpoint(keras.callbacks.Callback):
     what the others changed. `folder` is made if missing.
 
     Attributes:
-        criterion: Name of the log by which the best is chosen, the largest;
-            ties go to the earlier epoch, one that logs NaN is passed over.
-            The test set selects nothing: give a log of held-out candidate
-            sets. Defaults to None, the last epoch.
-        state: Dict saved beside the weights: `epochs` (finished so far),
-            `weights` (file name) and its `digest`, `seconds` (of training),
-            `best` (epoch, value, logs, weights and digest of the selected
-            epoch), and `previous`, all this of the epoch before.
+        criterion: Name of the log whose largest value is the best, the earliest
+            in a tie; one of held-out sets, for the test set selects nothing.
+            Defaults to None, the last epoch.
+        state: Dict of the file: `epochs` (finished so far), `weights` (file
+            name) and its `digest`, `seconds` (of training), `best` (epoch,
+            value, logs, weights and digest of the selected epoch), and
+            `previous`, all this of the epoch before.
     """
 
     def __init__(self, folder):

@@ -34,8 +34,7 @@ _NOTE = (
 class EpochTimer(keras.callbacks.Callback):
     """Logs `images_per_second` of the training steps alone.
 
-    List it before the callbacks that work between epochs. It waits for the
-    device, so steps that were only dispatched are counted in full.
+    List it before the callbacks that work between epochs.
     """
 
     def __init__(self, images_per_epoch):
@@ -193,13 +192,6 @@ def read_metrics(path):
 
     Rows that are cut short or hold something else than numbers are left out.
     """
-
-    def is_sound(cell):
-        try:
-            return cell == "" or math.isfinite(float(cell))
-        except (TypeError, ValueError):
-            return False
-
     rows = []
     # No file is no row; a reader may stop at a NUL.
     with (
@@ -207,7 +199,10 @@ def read_metrics(path):
         open(path, encoding="utf-8", errors="replace", newline="") as file,
     ):
         for row in csv.DictReader(file):
-            is_epoch = row.get("epoch", "").isdigit()
-            if is_epoch and all(map(is_sound, row.values())):
-                rows.append(row)
+            # A cell too few is None, and those too many are a list.
+            with contextlib.suppress(TypeError, ValueError):
+                cells = [float("0" if x == "" else x) for x in row.values()]
+                is_epoch = row.get("epoch", "").isdigit()
+                if is_epoch and np.isfinite(cells).all():
+                    rows.append(row)
     return rows

@@ -6,5 +6,5 @@ from alim_keras.layers.memories import LeveragedWeights
 from alim_keras.layers.memories import Prototypes
 from alim_keras.layers.memories import Reliability
 from alim_keras.layers.pseudo_label_table import PseudoLabelTable
-from alim_keras.layers.sparse_label_table import SparsePseudoLabelTable
-from alim_keras.layers.sparse_label_table import make_table
+from alim_keras.layers.pseudo_label_table import SparsePseudoLabelTable
+from alim_keras.layers.pseudo_label_table import make_table

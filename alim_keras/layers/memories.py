@@ -10,8 +10,6 @@ from alim_keras import backend
 from alim_keras import ops
 from alim_keras.ops import TINY
 
-NO_CLASS = -1
-
 
 class Memory(keras.layers.Layer):
     """A float32 layer without trainable weights, built at once.
@@ -46,14 +44,8 @@ class Prototypes(Memory):
 
     A class that was never assigned keeps its zero row; one that stops being
     assigned keeps its last mean. Called with unit rows `(B, D)`, it returns
-    their cosine similarities to all prototypes, `(B, C)` float32.
-
-    Args:
-        num_classes: C.
-        embedding_dim: D.
-        momentum: Of the moving average. Defaults to `0.99`.
-
-    Weights: `means` `(C, D)`.
+    their cosine similarities to all prototypes, `(B, C)` float32. Weights:
+    `means` `(C, D)`.
     """
 
     arguments = ("num_classes", "embedding_dim", "momentum")
@@ -86,13 +78,8 @@ class EmbeddingQueue(Memory):
     """The last Q embeddings, first in, first out; the newest come last.
 
     It takes batches of any size, and starts full of random unit vectors of
-    class -1, which are negatives of every anchor.
-
-    Args:
-        size: Q.
-        embedding_dim: D.
-
-    Weights: `embeddings` `(Q, D)`, and `labels` `(Q,)`, the pseudo classes.
+    class -1, which are negatives of every anchor. Weights: `embeddings`
+    `(Q, D)`, and `labels` `(Q,)`, the pseudo classes.
     """
 
     arguments = ("size", "embedding_dim")
@@ -102,7 +89,7 @@ class EmbeddingQueue(Memory):
         self.embeddings = self.frozen(
             "embeddings", (size, embedding_dim), _random_unit_rows
         )
-        self.labels = self.frozen("labels", (size,), NO_CLASS, backend.INTEGER)
+        self.labels = self.frozen("labels", (size,), -1, backend.INTEGER)
 
     def enqueue(self, embeddings, labels):
         """Appends a global batch: embeddings `(B, D)` and labels `(B,)`."""
@@ -131,10 +118,7 @@ class _ExampleRows(Memory):
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class AddedLabels(_ExampleRows):
-    """Which labels were added to which candidate set, for good (IRNet).
-
-    Weights: `table` `(N, C)` int8, 1 where a label was added.
-    """
+    """Labels added to candidate sets for good (IRNet): 1 in `table`, int8."""
 
     # TensorFlow scatters int8 on a GPU, bool with int64 indices not.
     table_dtype = "int8"
@@ -144,23 +128,18 @@ class AddedLabels(_ExampleRows):
         candidates = keras.ops.cast(candidates, "float32")
         return keras.ops.maximum(candidates, self._read(index))
 
-    def add(self, index, label, chosen):
-        """Adds a label to the sets that `chosen` marks; all tensors `(B,)`."""
-        label = keras.ops.cast(label, backend.INTEGER)
-        label = keras.ops.where(chosen, label, NO_CLASS)
-        index, label = backend.all_gather(index, label)
-        # -1 is a row of zeros.
-        new = keras.ops.one_hot(label, self.num_classes, dtype="float32")
-        backend.scatter_rows(self.table, index, self.joined(index, new))
+    def add(self, index, labels):
+        """Adds the labels that are 1 in `(B, C)` to the sets of a batch."""
+        index, labels = backend.all_gather(index, labels)
+        backend.scatter_rows(self.table, index, self.joined(index, labels))
 
 
 @keras.saving.register_keras_serializable(package="alim_keras")
 class LeveragedWeights(_ExampleRows):
     """The weights v of the leveraged weighted losses, for all N examples.
 
-    Weights: `table` `(N, C)`, `4 N C` bytes. A row sums to 1 over the
-    candidates and to 1 over the others; a row that was never touched is zero
-    and counts as `1 / C` everywhere.
+    A row of `table` sums to 1 over the candidates and to 1 over the others; one
+    that was never touched is zero and counts as `1 / C` everywhere.
     """
 
     def rows(self, index):

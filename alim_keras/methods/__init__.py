@@ -1,7 +1,6 @@
 """Partial label learning methods; `base` holds the step that they share."""
 
 from alim_keras.methods.base import PartialLabelModel
-from alim_keras.methods.crdpll import CRDPLL
 from alim_keras.methods.find import METHODS
 from alim_keras.methods.find import find_method
 from alim_keras.methods.find import parse_options
@@ -10,6 +9,7 @@ from alim_keras.methods.irnet import IRNet
 from alim_keras.methods.pico import PiCO
 from alim_keras.methods.pico_plus import PiCOPlus
 from alim_keras.methods.simple import CC
+from alim_keras.methods.simple import CRDPLL
 from alim_keras.methods.simple import EXP
 from alim_keras.methods.simple import GCE
 from alim_keras.methods.simple import LWC

@@ -25,16 +25,15 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             to features `(B, F)`.
         num_classes: C.
         num_examples: N, the size of the training set.
-        views: An `alim_keras.augment.Views`, which makes the views inside
-            the step. None takes `x["weak"]` and so on, or the image itself
-            where they are missing.
+        views: What makes the views inside the step, such as an
+            `alim_keras.augment.Views`. Defaults to `x["weak"]` and so on, or
+            the image itself.
         mean: Mean of the images in units of `[0, 1]`, one number or one per
             channel. Defaults to `0.0`.
         std: Standard deviation, likewise. Defaults to `1.0`.
-        mixup_weight: Weight of the mixup loss, that is `a L(x', w_i) + (1 -
-            a) L(x', w_j)` with the method's own loss L and `x' = a x_i + (1 -
-            a) x_j`; for a loss linear in the targets it is Eq. 8's. 0 leaves
-            mixup out. Defaults to `0.0`.
+        mixup_weight: Weight of the mixup loss, `a L(x', w_i) + (1 - a) L(x',
+            w_j)` with the method's own L and `x' = a x_i + (1 - a) x_j`, which
+            for an L linear in w is Eq. 8's. Defaults to `0.0`, no mixup.
         mixup_alpha: zeta of Beta(zeta, zeta). Defaults to `4.0`.
         pseudo_label_momentum: phi of the first epoch, and what it moves to
             linearly. Defaults to the method's `default_momentum`.
@@ -44,23 +43,19 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             classes, or a layer of either kind, `layers.PseudoLabelTable` or
             `layers.SparsePseudoLabelTable`. Defaults to `"dense"`.
         weight_decay: L2 coefficient of all trainable weights, biases and
-            batch normalisation included, through the gradient (as PyTorch's
-            SGD; Keras's own `weight_decay` is decoupled, which is about ten
-            times weaker at momentum 0.9). Defaults to `0.0`.
+            batch normalisation included, through the gradient as PyTorch's
+            SGD; Keras's own is decoupled and weaker. Defaults to `0.0`.
         folds: K cross-fitted classifiers, `networks.CrossFittedHeads`: pseudo
             labels, ratios and metrics of training come from the head that did
             not see the example, all else from the mean over the heads. A
             backbone that learns sees all. Defaults to `0`, one classifier.
         seed: Seed of the random draws inside the step. Defaults to `0`.
 
-    Call arguments:
-        images: Images `(B, H, W, channels)`, uint8 or float in `[0, 255]`,
-            or a training batch's dict with the key `"image"`. Images of
-            another size are resized. For a backbone of feature vectors,
-            `(None, 1, 1, d)`, floats `(B, 1, 1, d)` or `(B, d)`.
-
-    Returns:
-        Class probabilities, float32 `(B, C)`; NaN where a pixel is not finite.
+    Called with images `(B, H, W, channels)`, uint8 or float in `[0, 255]`, of
+    any size, or a training batch's dict with the key `"image"`, it returns
+    class probabilities, float32 `(B, C)`; NaN where a pixel is not finite. A
+    backbone of feature vectors, `(None, 1, 1, d)`, takes floats `(B, 1, 1, d)`
+    or `(B, d)`.
 
     Training batches are `(x, y)` or `(x, y, sample_weight)`: `x` a dict with
     `"image"` and `"index"` (the example's row in the table), `y` the
@@ -239,12 +234,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
             batch.index,
             keras.ops.stop_gradient(self.scores(outputs)),
             batch.candidates,
-            active=self.labels_move(),
+            active=self.epoch + 1 >= self.pseudo_label_start,
         )
-
-    def labels_move(self):
-        """Returns whether this epoch changes pseudo labels, a boolean."""
-        return self.epoch + 1 >= self.pseudo_label_start
 
     def current_candidates(self, index, candidates):
         """Returns the sets that training works with: the data's, `(B, C)`."""
@@ -277,12 +268,25 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         if self.refresh_when == "after_loss":
             self.refresh(outputs, batch)
         total = sum(weight * loss for weight, loss in parts.values())
-        self._track(total, parts, targets, batch)
+        # A loss is divided by the number of replicas; a log is not.
+        size, replicas = keras.ops.shape(batch.index)[0], backend.num_replicas()
+        for name in self.loss_names:
+            self.parts[name].update_state(parts[name][1] * replicas, size)
+        self.total_loss.update_state(total * replicas, size)
+        if self.keeps_pseudo_labels:
+            inside = covering(batch.candidates, targets)
+            self.outside.update_state(1.0 - inside)
         return total, keras.ops.softmax(outputs["logits"]), batch
 
     def mixup_loss(self, targets, batch):
         """Returns the loss of each weak view mixed with its neighbour's."""
-        partner = inputs.partners(keras.ops.shape(batch.index)[0])
+        # The batch is in random order. Rows 0 and 1 are partners, 2 and 3 and
+        # so on, so that a pair stays together over replicas; the last of an
+        # odd batch gets row 0.
+        size = keras.ops.shape(batch.index)[0]
+        row = keras.ops.arange(size)
+        partner = keras.ops.bitwise_xor(row, keras.ops.ones_like(row))
+        partner = keras.ops.where(partner < size, partner, 0)
         # The larger share stays with the example itself.
         share = draws.beta(
             self.mixup_alpha, self.seed, self.epoch, batch.index, "mixup"
@@ -306,16 +310,6 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         own = loss(share, targets, batch.candidates)
         return own + loss(1.0 - share, *others)
 
-    def _track(self, total, parts, targets, batch):
-        # A loss is divided by the number of replicas; a log is not.
-        size, replicas = keras.ops.shape(batch.index)[0], backend.num_replicas()
-        for name in self.loss_names:
-            self.parts[name].update_state(parts[name][1] * replicas, size)
-        self.total_loss.update_state(total * replicas, size)
-        if self.keeps_pseudo_labels:
-            inside = covering(batch.candidates, targets)
-            self.outside.update_state(1.0 - inside)
-
     # Training with Keras.
 
     def enter_epoch(self, epoch, epochs):
@@ -330,10 +324,7 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         self.begin_epoch(epoch)
 
     def fit(self, x=None, *args, callbacks=None, check_pixels=True, **kwargs):
-        """`keras.Model.fit`, with the epoch made known to step and data.
-
-        Images that look scaled are refused unless `check_pixels` is False.
-        """
+        """`keras.Model.fit`; `check_pixels` refuses images that look scaled."""
         inputs.check_fit(self, x, kwargs)
         if check_pixels:
             inputs.check_images(x, kwargs.get("validation_data"))
@@ -402,9 +393,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
         images = self.prepare(images)
         logits = self.encode(images, training=training)["logits"]
         # ReLU and pooling turn NaN pixels into ordinary features.
-        finite = keras.ops.all(
-            keras.ops.isfinite(images), axis=(1, 2, 3), keepdims=True
-        )[:, :, 0, 0]
+        finite = keras.ops.all(keras.ops.isfinite(images), axis=(1, 2, 3))
+        finite = keras.ops.expand_dims(finite, 1)
         return keras.ops.where(finite, keras.ops.softmax(logits), float("nan"))
 
     @property
@@ -425,9 +415,9 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     def inference_network(self, resizes=True):
         """Returns the classifier alone: images to probabilities.
 
-        It shares its weights with this model, but for `folds`, whose mean it
-        holds. Its input is images of any size, of the backbone's without
-        `resizes`, or feature vectors `(B, d)`.
+        It shares its weights with this model, but holds the mean of `folds`.
+        It takes images of any size, of the backbone's without `resizes`, or
+        feature vectors `(B, d)`.
         """
         shape = self.image_shape
         if self.takes_features:
@@ -448,13 +438,10 @@ class PartialLabelModel(backend.Trainer, keras.Model):
 
         Args:
             filepath: Folder of the SavedModel, or file.
-            format: `"tf_saved_model"`, `"onnx"` or `"litert"`.
-            class_names: Strings `(C,)`, which go with it; docs/embedding.md
-                says where. Defaults to those of the data `fit` was given.
-
-        Raises:
-            ConfigError: Unless each name is one line of text.
-            EnvironmentLacksError: Where nothing can write the format.
+            format: `"tf_saved_model"`, `"onnx"` or `"litert"`. Where nothing
+                can write it, `EnvironmentLacksError` is raised.
+            class_names: C strings of one line, which go with it;
+                docs/embedding.md says where. Defaults to the data's.
         """
         exports.write(self, filepath, format, class_names)
 

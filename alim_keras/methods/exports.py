@@ -60,21 +60,19 @@ def write(model, path, format, class_names=None):
         partial = os.path.join(folder, f"classifier{_ENDINGS[format]}")
         network.export(partial, format=format, verbose=False)
         if names is not None:
-            put = _put_in_onnx if format == "onnx" else _put_in_litert
-            put(partial, list(map(str, names)))
+            _add_names(partial, format, list(map(str, names)))
         with open(partial, "rb") as file:
             write_atomically(path, file.read())
 
 
-def _put_in_onnx(path, names):
-    import onnx
+def _add_names(path, format, names):
+    if format == "onnx":
+        import onnx
 
-    made = onnx.load(path)
-    onnx.helper.set_model_props(made, {"class_names": json.dumps(names)})
-    onnx.save(made, path)
-
-
-def _put_in_litert(path, names):
+        made = onnx.load(path)
+        onnx.helper.set_model_props(made, {"class_names": json.dumps(names)})
+        onnx.save(made, path)
+        return
     # An archive at its end is where LiteRT's own tools keep labels.
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(CLASS_NAMES, "".join(f"{name}\n" for name in names))

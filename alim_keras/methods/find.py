@@ -9,7 +9,6 @@ from alim_keras.errors import ConfigError
 from alim_keras.errors import did_you_mean
 from alim_keras.methods import simple
 from alim_keras.methods.base import PartialLabelModel
-from alim_keras.methods.crdpll import CRDPLL
 from alim_keras.methods.inputs import arguments_of
 from alim_keras.methods.irnet import IRNet
 from alim_keras.methods.pico import PiCO
@@ -27,7 +26,7 @@ METHODS = {
     "sce": simple.SCE,
     "exp": simple.EXP,
     "pico": PiCO,
-    "crdpll": CRDPLL,
+    "crdpll": simple.CRDPLL,
     "irnet": IRNet,
     "pico_plus": PiCOPlus,
 }
@@ -39,13 +38,10 @@ GIVEN = {
 
 
 def find_method(name):
-    """Returns the class that a method's name stands for.
+    """Returns the class that a name stands for, or raises `ConfigError`.
 
-    That is a key of `METHODS`, or `FILE.py:Class` for a subclass of
-    `PartialLabelModel` of one's own. Raises ConfigError if there is none.
-
-    >>> find_method("pico").__name__
-    'PiCO'
+    A name is a key of `METHODS`, or `FILE.py:Class` for a subclass of
+    `PartialLabelModel` of one's own.
     """
     if name in METHODS:
         return METHODS[name]
@@ -76,14 +72,13 @@ def parse_options(text, method):
     """Reads `--method_options`, a dict of arguments of the class `method`.
 
     The text is `name=value,name=value`, Python numbers, strings, booleans or
-    None; a word without quotes is a string. Raises ConfigError for another
-    form, and for an argument that the class has not.
+    None; a word without quotes is a string. Another form raises `ConfigError`.
     """
     options = {}
     names = set(arguments_of(method)) - GIVEN
     for part in filter(None, (text or "").split(",")):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not value:
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if not value:
             raise ConfigError(
                 "--method_options must be name=value,name=value. "
                 f"Received: --method_options={text}"

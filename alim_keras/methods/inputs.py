@@ -39,16 +39,14 @@ def make_batch(model, x, y, sample_weight):
     """Checks a training batch and makes its views, unless it has them."""
     names = model.view_names
     check_batch(x, y, model.num_classes, names)
-    if names[0] in x:
-        views = {name: x[name] for name in names}
-    elif model.views is not None:
+    if names[0] in x or model.views is None:
+        views = {name: x.get(name, x.get("image")) for name in names}
+    else:
         views = {}
         for name in names:
             # "strong2" is another of the kind "strong".
             view = getattr(model.views, name.rstrip("0123456789"))
             views[name] = view(x["image"], model.epoch, x["index"], stream=name)
-    else:
-        views = {name: x["image"] for name in names}
     return Batch(
         {name: model.prepare(view) for name, view in views.items()},
         x["index"],
@@ -88,11 +86,7 @@ def check_sets(y, num_classes):
 
 
 def check_images(*sources):
-    """Applies `check_pixels` to the images of what `fit` is given.
-
-    Of a data set it is the first batch that is looked at; a generator is left
-    alone.
-    """
+    """Applies `check_pixels` to what `fit` is given, or to its first batch."""
     for x in sources:
         if hasattr(x, "examples"):
             # `alim_keras.data` has looked at its own.
@@ -162,17 +156,6 @@ def make_classifier(model):
     return CrossFittedHeads(*sizes, model.num_examples, folds, model.seed)
 
 
-def partners(size):
-    """Returns mixup's partner of each row of a batch, which is in random order.
-
-    Rows 0 and 1 are partners, 2 and 3 and so on, so that a pair stays together
-    over replicas. The last row of an odd batch gets row 0.
-    """
-    row = keras.ops.arange(size)
-    partner = keras.ops.bitwise_xor(row, keras.ops.ones_like(row))
-    return keras.ops.where(partner < size, partner, 0)
-
-
 def check_backbone(backbone):
     """Returns image shape and feature size, or raises if it has none."""
     shape = getattr(backbone, "input_shape", None)
@@ -196,9 +179,8 @@ def check_backbone(backbone):
 def check_features(shape, expected):
     """Raises unless a batch has the shape `(B, d)` or `(B, 1, 1, d)`."""
     # TensorFlow's graphs forget the rank once they have seen both.
-    if getattr(shape, "rank", 0) is None:
-        return
-    if tuple(shape[1:]) not in (tuple(expected), tuple(expected[-1:])):
+    is_known = getattr(shape, "rank", 0) is not None
+    if is_known and tuple(shape[1:]) not in (expected, expected[-1:]):
         raise ValueError(
             f"The backbone takes vectors of {expected[-1]} features, (batch, "
             f"{expected[-1]}). Received: shape={tuple(shape)}"

@@ -14,35 +14,29 @@ from alim_keras.ops import members
 class IRNet(PiCO):
     """PiCO with iterative refinement of the candidate sets.
 
-    With G and G' the `scores` of two weak views, an example is noisy if
+    [Lian et al., 2022](https://arxiv.org/abs/2211.04774). With G and G' the
+    `scores` of two weak views, an example is noisy if
     `max_{c not in S} G_c > max_{c in S} G_c + tau`, the same for G', and both
     maxima outside S are at the same label. After the share `correct_start` of
     the training this label joins S for good, as the last act of a step: its
     pseudo label becomes G at the label, and the row is scaled to a sum of 1.
-    All but compiled metrics then works with the enlarged set. The authors start
-    when the test accuracy has levelled off, which may select nothing here.
-
-    Log: `corrected`, the number of labels added in the epoch.
+    All but compiled metrics then works with the larger set. The authors start
+    when the test accuracy has levelled off, which may select nothing here. The
+    log `corrected` is the number of labels added in the epoch.
 
     Args:
         *args: See `PiCO`, and for all not listed here. Of a sparse table, which
             has no room for more labels, comes a `ConfigError`.
-        tau: Published on CIFAR-10 for noise rates .1/.2/.3: .020/.016/.010 at
-            ambiguity .1, .016/.010/.008 at .3, .010/.008/.008 at .5; on
-            CIFAR-100: .004 for ambiguity .01 at noise rate .1, .002 for all
-            else. Defaults to `0.01`.
+        tau: Defaults to `0.01`; docs/method.md has the published ones.
         correct_start: Share of the epochs before sets are corrected. Defaults
             to `0.5`, the project's own.
         label_loss: Loss against the pseudo labels: `"sce"`, which is
             `losses.symmetric_crossentropy` (CIFAR-10), or `"ce"` (CIFAR-100).
             Defaults to `"sce"`.
-        prototype_temperature: Defaults to `1.0`; the published tau is for it.
+        prototype_temperature: Defaults to `1.0`, which tau was published for.
         mixup_weight: Defaults to `0.0`.
 
     Example: as `PiCO`'s, with `alim_keras.methods.IRNet`.
-
-    Reference:
-    - [Lian et al., 2022](https://arxiv.org/abs/2211.04774)
     """
 
     view_names = ("weak", "strong", "weak2")
@@ -106,12 +100,13 @@ class IRNet(PiCO):
         )
         table = self.pseudo_label_table
         rows = table.rows(batch.index, batch.candidates)
-        is_label = keras.ops.one_hot(label, self.num_classes) > 0.5
-        larger = keras.ops.where(is_label, scores, rows)
+        label = keras.ops.one_hot(label, self.num_classes)
+        larger = keras.ops.where(label > 0.5, scores, rows)
         larger = larger / keras.ops.sum(larger, axis=-1, keepdims=True)
-        rows = keras.ops.where(keras.ops.expand_dims(noisy, 1), larger, rows)
+        row = keras.ops.expand_dims(noisy, 1)
+        rows = keras.ops.where(row, larger, rows)
         table.overwrite(batch.index, rows, batch.candidates)
-        self.added_labels.add(batch.index, label, noisy)
+        self.added_labels.add(batch.index, keras.ops.where(row, label, 0.0))
         self.corrected.update_state(keras.ops.cast(noisy, "float32"))
         return parts
 

@@ -87,7 +87,14 @@ class PiCO(PartialLabelModel):
             contrastive_weight=(contrastive_weight, "weight"),
         )
         self.projection = projection_head(self.feature_dim, embedding_dim)
-        self.key_encoder = self._key_encoder()
+        layers = [keras.Input(self.image_shape)]
+        for network in (self.backbone, self.projection):
+            twin = network.__class__.from_config(network.get_config())
+            twin.set_weights(network.get_weights())
+            layers.append(twin)
+        self.key_encoder = keras.Sequential(layers, name="key_encoder")
+        inputs.synchronise_batch_norm(self.key_encoder)
+        _freeze(self.key_encoder)
         sizes = (self.num_classes, embedding_dim)
         self.prototypes = Prototypes(
             *sizes, prototype_momentum, name="prototypes"
@@ -121,12 +128,10 @@ class PiCO(PartialLabelModel):
         contrasts = self.contrasts(labels, *compared, batch.sample_weight)
         return {**parts, **contrasts}
 
-    def contrasts(
-        self, labels, entry_labels, similarities, is_self, is_own_key, weight
-    ):
+    def contrasts(self, labels, entry_labels, similarities, own, weight):
         """Returns the contrastive loss parts, as `method_losses` does."""
         positives = losses.positive_mask(labels, entry_labels)
-        mask = losses.contrast_mask(positives, is_self, is_own_key)
+        mask = losses.contrast_mask(positives, *own)
         loss = self.contrastive_loss(mask, similarities, sample_weight=weight)
         return {"cont": (self.contrastive_weight, loss)}
 
@@ -155,7 +160,7 @@ class PiCO(PartialLabelModel):
 
         The M entries are the embeddings of the global batch, its keys, and the
         queue. Returns their labels `(M,)`, cosine similarities `(B, M)`, and
-        whether an entry is the anchor itself, and its own key, `(B, M)`.
+        whether an entry is the anchor itself or its own key, a pair `(B, M)`.
         """
         ops = keras.ops
         all_embeddings, all_keys, all_labels = backend.all_gather(
@@ -172,18 +177,7 @@ class PiCO(PartialLabelModel):
         is_own_key = place == mine + ops.shape(all_labels)[0]
         self.queue.enqueue(all_keys, all_labels)
         similarities = ops.concatenate(similarities, axis=1)
-        return entry_labels, similarities, place == mine, is_own_key
-
-    def _key_encoder(self):
-        layers = [keras.Input(self.image_shape)]
-        for network in (self.backbone, self.projection):
-            twin = network.__class__.from_config(network.get_config())
-            twin.set_weights(network.get_weights())
-            layers.append(twin)
-        encoder = keras.Sequential(layers, name="key_encoder")
-        inputs.synchronise_batch_norm(encoder)
-        _freeze(encoder)
-        return encoder
+        return entry_labels, similarities, (place == mine, is_own_key)
 
     @keras.Model.trainable.setter
     def trainable(self, value):

@@ -14,8 +14,8 @@ from alim_keras.methods.pico import PiCO
 class PiCOPlus(PiCO):
     """PiCO for noisy sets: reliable examples, neighbours, guessed labels.
 
-    With P of the classifier, q an embedding, p_c the prototypes and G the
-    `scores`:
+    [Wang et al., 2022](https://arxiv.org/abs/2201.08984), version 3. With P of
+    the classifier, q an embedding, p_c the prototypes and G the `scores`:
 
     - Through epoch `start` all examples count as reliable, pseudo labels stay
       `S / |S|`, and the loss is `CE(w, P) + contrastive_weight * MoCo`.
@@ -28,16 +28,14 @@ class PiCOPlus(PiCO):
       T = 0.07, a guess that ignores the set, for all others. The loss is
 
           mixup(t) + 2 mean_reliable CE(w, P) + 0.1 mean_others CE(g, P)
-          + SupCon(M) + 0.1 SupCon(M_all).
+          + SupCon(M) + 0.1 SupCon(M_all);
 
-      M_all has entries of the same pseudo class as positives; M only where
-      both are reliable. From epoch `knn_start + 1` on the positives of an
-      unreliable anchor in M are its `num_neighbours` nearest entries, itself
-      included. The own key is always one. Anchors of M weigh
-      `contrastive_weight` if reliable and 0.1 if not; before the neighbours
-      come, 1.0 each, in the authors' code and here.
-
-    A mean over no examples is 0.
+      a mean over no examples is 0. M_all has entries of the same pseudo class
+      as positives; M only where both are reliable. From epoch `knn_start + 1`
+      on the positives of an unreliable anchor in M are its `num_neighbours`
+      nearest entries, itself included. The own key is always one. Anchors of M
+      weigh `contrastive_weight` if reliable and 0.1 if not; before the
+      neighbours come, 1.0 each, in the authors' code and here.
 
     With `callbacks.ALIM`, `S + lambda (1 - S)` stands for S in w and in the
     pseudo class of reliable examples, but not in the distance, which asks
@@ -49,19 +47,14 @@ class PiCOPlus(PiCO):
 
     Args:
         *args: See `PiCO`, and for all not listed here.
-        start: Epochs of warm-up. Defaults to `80`; 5 for CIFAR-10 and 50 for
-            CIFAR-100 were published, too.
+        start: Epochs of warm-up. Defaults to `80`.
         knn_start: Epochs without neighbours, at least `start`. Defaults to
             `100`.
         pure_ratio: Share of reliable examples. Defaults to `0.6`.
-        num_neighbours: k, at most `queue_size`. Defaults to `16`; 5 was
-            published for CIFAR-100.
+        num_neighbours: k, at most `queue_size`. Defaults to `16`.
         prototype_temperature: Defaults to `1.0`.
 
     Example: as `PiCO`'s, with `alim_keras.methods.PiCOPlus`.
-
-    Reference:
-    - [Wang et al., 2022](https://arxiv.org/abs/2201.08984), version 3
     """
 
     # The authors' T of a guess, and weights of loss parts.
@@ -100,6 +93,8 @@ class PiCOPlus(PiCO):
                 f"Received: num_neighbours={num_neighbours}, "
                 f"queue_size={self.queue_size}"
             )
+        # Pseudo labels stay S / |S| through the warm-up.
+        self.pseudo_label_start = max(self.pseudo_label_start, start + 1)
         self.reliability = Reliability(self.num_examples, name="reliability")
 
     def begin_epoch(self, epoch):
@@ -107,11 +102,6 @@ class PiCOPlus(PiCO):
 
     def _after(self, epochs):
         return keras.ops.convert_to_tensor(self.epoch) >= epochs
-
-    def labels_move(self):
-        return keras.ops.logical_and(
-            super().labels_move(), self._after(self.start)
-        )
 
     def current_targets(self, outputs, batch):
         rows = super().current_targets(outputs, batch)
@@ -136,7 +126,13 @@ class PiCOPlus(PiCO):
         )
 
     def method_losses(self, outputs, targets, batch):
-        self.reliability.record(batch.index, self._distance(outputs, batch))
+        # The distance to the prototype of the likeliest candidate.
+        inside = ops.weighted_probabilities(
+            keras.ops.softmax(outputs["logits"]), batch.candidates, 0.0
+        )
+        similarities = keras.ops.stop_gradient(outputs["similarities"])
+        nearest = keras.ops.sum(ops.onehot(inside) * similarities, axis=-1)
+        self.reliability.record(batch.index, -nearest)
         parts = super().method_losses(outputs, targets, batch)
         cls, guess = self._means(outputs, targets, batch)
         started = self._after(self.start)
@@ -144,15 +140,6 @@ class PiCOPlus(PiCO):
         parts["cls"] = keras.ops.where(started, self.cls_weight, 1.0), cls
         parts["guess"] = self.unreliable_weight, guess
         return parts
-
-    def _distance(self, outputs, batch):
-        # To the prototype of the likeliest candidate, `(B,)`.
-        inside = ops.weighted_probabilities(
-            keras.ops.softmax(outputs["logits"]), batch.candidates, 0.0
-        )
-        nearest = ops.onehot(inside)
-        similarities = keras.ops.stop_gradient(outputs["similarities"])
-        return -keras.ops.sum(nearest * similarities, axis=-1)
 
     def _means(self, outputs, targets, batch):
         # Losses over the reliable examples, and over all others.
@@ -170,9 +157,7 @@ class PiCOPlus(PiCO):
             rows = self.loss_rows(outputs, targets, part)
             yield self.classification_loss(*rows)
 
-    def contrasts(
-        self, labels, entry_labels, similarities, is_self, is_own_key, weight
-    ):
+    def contrasts(self, labels, entry_labels, similarities, own, weight):
         started = self._after(self.start)
         neighbours = self._after(self.knn_start)
         reliable = labels < self.num_classes
@@ -184,12 +169,12 @@ class PiCOPlus(PiCO):
         strict = losses.positive_mask(labels, entry_labels)
         row = keras.ops.expand_dims(reliable, 1)
         strict = keras.ops.where(row, strict, nearest)
-        strict = losses.contrast_mask(strict, is_self, is_own_key)
-        warm = losses.instance_mask(is_own_key, self.queue_size)
+        strict = losses.contrast_mask(strict, *own)
+        warm = losses.instance_mask(own[1], self.queue_size)
         relaxed = losses.positive_mask(
             self._class(labels), self._class(entry_labels)
         )
-        relaxed = losses.contrast_mask(relaxed, is_self, is_own_key)
+        relaxed = losses.contrast_mask(relaxed, *own)
 
         near, far = self.contrastive_weight, self.unreliable_weight
         apart = keras.ops.where(reliable, near, far)

@@ -1,18 +1,7 @@
 """Methods without networks of their own: a loss against sets or weights.
 
-A class without arguments of its own takes those of its base class.
-
-Example of all of them (ALIM only where the method keeps pseudo labels):
-
-```python
-model = alim_keras.methods.RC(
-    alim_keras.networks.small_cnn((28, 28, 1)), num_classes=10,
-    num_examples=len(images))
-model.compile(optimizer=keras.optimizers.SGD(0.01, momentum=0.9))
-data = alim_keras.data.train_dataset(images, candidates, batch_size=128)
-model.fit(data, epochs=20, callbacks=[
-    alim_keras.callbacks.ALIM(noise_rate=0.3, warmup_epochs=5)])
-```
+A class without arguments of its own takes those of its base class. Example:
+as `PiCO`'s, with ALIM only where the method keeps pseudo labels.
 """
 
 import keras
@@ -32,8 +21,8 @@ class RC(PartialLabelModel):
     each gradient step a second forward pass of the batch sets them to
     `w = S P / sum(S P)`, as in its authors' code. There is no moving average.
 
-    With `callbacks.ALIM`, `w = (S + lambda (1 - S)) P`, normalised: Eq. 3 with
-    P the classifier's, as no public code shows how the paper combined the two.
+    With `callbacks.ALIM`, w is Eq. 3's by Eq. 5, with P the classifier's: no
+    public code shows how the paper combined the two.
     """
 
     default_norm = "scale"
@@ -51,6 +40,68 @@ class PRODEN(RC):
     """
 
     refresh_when = "after_loss"
+
+
+@keras.saving.register_keras_serializable(package="alim_keras")
+class CRDPLL(PRODEN):
+    """Consistency regularisation with pseudo labels of three views.
+
+    [Wu et al., 2022](https://proceedings.mlr.press/v162/wu22l.html). With P_0,
+    P_1, P_2 the predictions on the weak and two strong views the loss is
+
+        r sum_k KL(w || P_k) - mean_i sum_{c not in S} log(1 - P_0c),
+
+    r rising linearly from 0 to 1 in the first half of the training, as in the
+    published 200 epochs. Afterwards `w = S (P_0 P_1 P_2)^(1/3)`,
+    normalised, from the same forward passes.
+
+    With `callbacks.ALIM`, S becomes `S + lambda (1 - S)` in w. No public code
+    says what the paper did with the second term, which pushes the true label
+    of a wrong set down; here it stays as it is.
+
+    Example: as `RC`'s, with `views=alim_keras.augment.AutoAugmentViews()`.
+    """
+
+    loss_names = ("consistency", "outside_set")
+    view_names = ("weak", "strong", "strong2")
+    takes_folds = True
+
+    def forward(self, batch):
+        # One pass for each view, as the authors': batch statistics are those
+        # of views of one kind.
+        views = []
+        for name in self.view_names:
+            view = self.encode(batch.views[name], training=True)
+            views.append(self.out_of_fold(view, batch.index))
+        return {**views[0], "views": views}
+
+    def scores(self, outputs):
+        """The geometric mean of the views' predictions, normalised."""
+        views = outputs.get("views", [outputs])
+        logs = [keras.ops.log_softmax(view["logits"]) for view in views]
+        return keras.ops.softmax(sum(logs) / len(logs))
+
+    def method_losses(self, outputs, targets, batch):
+        # KL(w || P) = CE(w, P) - H(w), and H(w) has no gradient here.
+        weight = batch.sample_weight
+        logs = keras.ops.log(keras.ops.maximum(targets, 1e-30))
+        entropy = keras.losses.categorical_crossentropy(
+            targets, logs, from_logits=True
+        )
+        entropy = losses.over_batch(entropy, weight)
+        consistency = 0.0
+        for view in outputs["views"]:
+            rows = self.loss_rows(view, targets, batch)
+            consistency += self.classification_loss(*rows) - entropy
+        logits, _, sets, weight = self.loss_rows(outputs, targets, batch)
+        outside = losses.non_candidate_log_loss(sets, keras.ops.softmax(logits))
+        outside = losses.over_batch(outside, weight)
+        progress = keras.ops.convert_to_tensor(self.progress)
+        risen = keras.ops.minimum(2.0 * progress, 1.0)
+        return {
+            "consistency": (risen, consistency),
+            "outside_set": (1.0, outside),
+        }
 
 
 # Against the set, or weights of its labels: ALIM does not apply.
@@ -85,7 +136,6 @@ class Averaged(PartialLabelModel):
     """A method whose loss is against the weights `w = S / |S|`, always."""
 
     keeps_pseudo_labels = False
-    label_loss = None
 
     def example_losses(self, logits, targets, candidates):
         return self.label_loss(targets, keras.ops.softmax(logits))
