@@ -1,4 +1,4 @@
-"""Compiled functions that assign variables, on whichever backend runs."""
+"""Compiled functions and gradients, on whichever backend runs."""
 
 import keras
 
@@ -28,3 +28,18 @@ def updating(function, variables, jit_compile=False):
         return result
 
     return run
+
+
+def gradient(function, x):
+    """Returns d function(x) / dx, an array; the function returns a scalar."""
+    x = keras.ops.convert_to_tensor(x)
+    if keras.config.backend() == "jax":
+        import jax
+
+        return keras.ops.convert_to_numpy(jax.grad(function)(x))
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = function(x)
+    return tape.gradient(value, x).numpy()

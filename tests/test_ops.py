@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import references
 import tiny
-from gradients import gradient
+from compiling import gradient
 from hypothesis import strategies as st
 
 from alim_keras import backend
@@ -122,19 +122,12 @@ def test_pseudo_labels_equal_the_loop(lam, factor):
     row=tiny.rows(), lam=st.floats(0, 1), k=st.sampled_from(FACTORS)
 )
 @hypothesis.settings(max_examples=40)
-def test_pseudo_labels_are_finite_and_sum_to_one(row, lam, k):
+def test_pseudo_labels_sum_to_one_and_stay_inside_at_lambda_0(row, lam, k):
     p, s = row
     for norm in ("onehot", "scale"):
         w = numpy(ops.pseudo_labels(p, s, lam, norm, k))
         assert np.all(np.isfinite(w)) and np.all(w >= 0)
         np.testing.assert_allclose(w.sum(axis=1), 1.0, rtol=1e-5)
-
-
-@hypothesis.given(row=tiny.rows(), k=st.sampled_from(FACTORS))
-@hypothesis.settings(max_examples=40)
-def test_lambda_0_never_leaves_the_set(row, k):
-    p, s = row
-    for norm in ("onehot", "scale"):
         w = numpy(ops.pseudo_labels(p, s, 0.0, norm, k))
         np.testing.assert_array_equal(w * (1.0 - s), 0.0)
 
@@ -146,12 +139,9 @@ def test_candidate_ratio_by_hand():
     p = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]
     s = [[0, 1, 1], [0, 1, 1], [1, 1, 0]]
     # .2 / .7, .5 / .2, .1 / .8.
-    np.testing.assert_allclose(
-        ops.candidate_ratio(p, s), [2 / 7, 2.5, 0.125], rtol=1e-6
-    )
-
-
-def test_candidate_ratio_of_full_and_dead_rows():
+    ratio = ops.candidate_ratio(p, s)
+    np.testing.assert_allclose(ratio, [2 / 7, 2.5, 0.125], rtol=1e-6)
+    # Full and dead rows.
     p = np.array([[0.5, 0.5], [0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], "float32")
     s = np.array([[1, 1], [1, 0], [1, 0], [1, 0]], "float32")
     ratio = numpy(ops.candidate_ratio(p, s))
@@ -176,54 +166,32 @@ def test_candidate_ratio_says_where_the_label_leaves(row, lam):
 
 def test_adaptive_lambda_by_hand():
     ratios = [0.4, 0.1, 3.0, 0.2]
-    # Sorted .1 .2 .4 3; rank floor(4 eta).
-    for eta, expected in [
-        (0.24, 0.1),
-        (0.25, 0.2),
-        (0.5, 0.4),
-        (0.74, 0.4),
-        (0.75, 1.0),  # 3.0, clamped.
-        (1.0, 1.0),
-        (0.0, 0.0),
-    ]:
+    # Sorted .1 .2 .4 3; rank floor(4 eta), and 3 is clamped.
+    etas = (0.24, 0.25, 0.5, 0.74, 0.75, 1.0, 0.0)
+    for eta, expected in zip(etas, (0.1, 0.2, 0.4, 0.4, 1.0, 1.0, 0.0)):
         lam = float(ops.adaptive_lambda(ratios, eta))
         assert lam == pytest.approx(expected, rel=1e-6), eta
+    for nothing in ([np.nan] * 3, [np.inf] * 3, [np.inf, np.nan], []):
+        assert ops.adaptive_lambda(np.array(nothing, "float32"), 0.5) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("n", "eta"),
-    [
-        (100_000, 0.53),
-        (100_000, 0.65),
-        (200_000, 0.59),
-        (1_000_000, 0.13),
-        (1_281_167, 0.85),
-        (3, 0.333),
-        # A prime, a CIFAR epoch with and without its last batch.
-        (97, 0.29),
-        (49_920, 0.57),
-        (50_000, 0.57),
-        (7, 0.857),
-    ],
-)
-def test_adaptive_lambda_is_the_order_statistic(n, eta):
-    # n eta in decimals is whole, or just below the next whole number.
-    ratios = (np.arange(n) + 0.5) / n
-    expected = references.adaptive_lambda(ratios, eta)
-    got = float(ops.adaptive_lambda(ratios, eta))
-    assert round(got * n - 0.5, 1) == round(expected * n - 0.5, 1)
+def test_adaptive_lambda_is_the_order_statistic():
+    # n eta in decimals is whole, or just below the next whole number. 97 is a
+    # prime, 49,920 and 50,000 a CIFAR epoch without and with its last batch.
+    sizes = (100_000, 100_000, 200_000, 1_000_000, 1_281_167)
+    etas = (0.53, 0.65, 0.59, 0.13, 0.85, 0.333, 0.29, 0.57, 0.57, 0.857)
+    for n, eta in zip((*sizes, 3, 97, 49_920, 50_000, 7), etas, strict=True):
+        ratios = (np.arange(n) + 0.5) / n
+        expected = references.adaptive_lambda(ratios, eta)
+        got = float(ops.adaptive_lambda(ratios, eta))
+        assert round(got * n - 0.5, 1) == round(expected * n - 0.5, 1)
+
+
+RATIO = st.one_of(st.floats(0, 4, width=32), st.sampled_from([np.inf, np.nan]))
 
 
 @hypothesis.given(
-    ratios=st.lists(
-        st.one_of(
-            st.floats(0, 4, width=32),
-            st.just(float("inf")),
-            st.just(float("nan")),
-        ),
-        min_size=1,
-        max_size=12,
-    ),
+    ratios=st.lists(RATIO, min_size=1, max_size=12),
     etas=st.tuples(st.integers(0, 100), st.integers(0, 100)),
 )
 @hypothesis.settings(max_examples=60)
@@ -234,13 +202,6 @@ def test_adaptive_lambda_is_a_clamped_monotone_quantile(ratios, etas):
     assert 0.0 <= first <= second <= 1.0
     expected = references.adaptive_lambda(ratios, high)
     assert second == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    "ratios", [[np.nan] * 3, [np.inf] * 3, [np.inf, np.nan], []]
-)
-def test_adaptive_lambda_with_nothing_to_go_by_is_0(ratios):
-    assert float(ops.adaptive_lambda(np.array(ratios, "float32"), 0.5)) == 0.0
 
 
 # Eq. 7 and Eq. 8.
@@ -263,9 +224,7 @@ def test_mixup_takes_images_of_any_dtype(dtype):
 def test_unit_norm_by_hand():
     out = ops.unit_norm([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])
     np.testing.assert_allclose(out, [[0.6, 0.8], [0, 0], [0, -1]], rtol=1e-6)
-
-
-def test_unit_norm_has_no_nan_gradient_at_zero():
+    # No NaN gradient at zero.
     weights = np.array([[1.0, 1.0], [1.0, 0.0]], "float32")
     found = gradient(
         lambda x: keras.ops.sum(ops.unit_norm(x) * weights),

@@ -25,10 +25,7 @@ def path(repository):
 
 def build(path, **options):
     method = runpy.run_path(str(path))["CAVL"]
-    keras.utils.set_random_seed(1)
-    model = method(tiny.backbone(), tiny.CLASSES, 24, **options)
-    model.compile(optimizer=keras.optimizers.SGD(0.1), run_eagerly=True)
-    return model
+    return tiny.build(method, momentum=0.0, **options)
 
 
 def test_it_is_short(path):
@@ -46,9 +43,8 @@ def test_labels_and_loss_by_hand(path):
     soft = 0.7 * expected + 0.3 / 3
     log_p = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
     logs = model.train_on_batch(x, y, return_dict=True)
-    assert logs["loss"] == pytest.approx(
-        -(soft * log_p).sum(1).mean(), rel=1e-5
-    )
+    loss = -(soft * log_p).sum(axis=1).mean()
+    assert logs["loss"] == pytest.approx(loss, rel=1e-5)
     np.testing.assert_array_equal(model.pseudo_labels.numpy()[:6], expected)
 
 
@@ -93,14 +89,12 @@ def test_the_command_trains_and_exports_it(path, tmp_path):
 )
 def test_a_wrong_method_is_a_wrong_flag(path, tmp_path, method, options, words):
     lam = "0" if method == "lwc" else "0.5"
-    code, _, err = commands.call(
-        "train",
-        "--preset=smoke",
-        "--train_size=96",
-        "--batch_size=32",
+    flags = [
+        *FLAGS[:3],
         f"--method={method.format(path=path)}",
         f"--method_options={options}",
         f"--lam={lam}",
         f"--run_dir={tmp_path / 'run'}",
-    )
+    ]
+    code, _, err = commands.call("train", *flags)
     assert code == 2 and words in err and err.count("\n") == 1

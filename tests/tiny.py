@@ -1,6 +1,7 @@
 """Tiny models and data shared by the tests of the core."""
 
 import contextlib
+import functools
 
 import keras
 import numpy as np
@@ -71,57 +72,52 @@ def backbone(batch_norm=False, shape=SHAPE, features=5):
     return keras.Model(inputs, x)
 
 
-def pico(
-    count=24,
-    batch_norm=False,
-    learning_rate=0.1,
-    momentum=0.9,
-    metrics=True,
-    compile_options=None,
-    network=None,
-    method=alim_keras.PiCO,
-    **options,
-):
-    """A compiled PiCO with the same initial weights every time.
-
-    `network` is a function that builds another backbone, `method` a subclass.
-
-    It runs eagerly unless `compile_options` say otherwise: on networks this
-    small that takes less time than to trace.
-    """
-    keras.utils.set_random_seed(1)
-    network = network() if network else backbone(batch_norm)
-    options = {"embedding_dim": 4, "queue_size": 10, **options}
-    model = method(network, CLASSES, count, **options)
-    return _compiled(model, learning_rate, momentum, compile_options, metrics)
-
-
-def _compiled(model, learning_rate, momentum, options, metrics=True):
-    kind = alim_keras.metrics.CandidateAccuracy
-    model.compile(
-        optimizer=keras.optimizers.SGD(learning_rate, momentum=momentum),
-        metrics=[kind()] if metrics else None,
-        **(options or {"run_eagerly": True}),
-    )
-    return model
+def flat(shape):
+    """The pixels themselves as features."""
+    return keras.Sequential([keras.Input(shape), keras.layers.Flatten()])
 
 
 class Plain(alim_keras.PartialLabelModel):
     """The base class used as it is: a classifier and its table."""
 
 
-def plain(
+def build(
+    method,
     network=backbone,
     count=24,
     learning_rate=0.1,
     momentum=0.9,
+    metrics=True,
     compile_options=None,
     **options,
 ):
-    """A compiled `Plain`, likewise; a step of it is cheaper than PiCO's."""
+    """A compiled method with the same initial weights every time.
+
+    `network` is a function that makes the backbone. It runs eagerly unless
+    `compile_options` say otherwise: on networks this small that takes less
+    time than to trace.
+    """
     keras.utils.set_random_seed(1)
-    model = Plain(network(), CLASSES, count, **options)
-    return _compiled(model, learning_rate, momentum, compile_options)
+    model = method(network(), CLASSES, count, **options)
+    kind = alim_keras.metrics.CandidateAccuracy
+    model.compile(
+        optimizer=keras.optimizers.SGD(learning_rate, momentum=momentum),
+        metrics=[kind()] if metrics else None,
+        **(compile_options or {"run_eagerly": True}),
+    )
+    return model
+
+
+def pico(count=24, batch_norm=False, method=alim_keras.PiCO, **options):
+    """A PiCO, or a `method` that is a subclass, by `build`."""
+    small = {"embedding_dim": 4, "queue_size": 10, "count": count}
+    small["network"] = functools.partial(backbone, batch_norm)
+    return build(method, **{**small, **options})
+
+
+def plain(network=backbone, count=24, **options):
+    """A `Plain` by `build`; a step of it is cheaper than PiCO's."""
+    return build(Plain, network, count, **options)
 
 
 def batch(size=6):

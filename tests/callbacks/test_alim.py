@@ -1,4 +1,4 @@
-"""The ALIM callback: lambda, norm, phi, truth, Algorithm 1."""
+"""The ALIM callback: lambda, norm, phi, truth, Algorithm 1, estimators."""
 
 import keras
 import numpy as np
@@ -8,7 +8,9 @@ import tiny
 from scipy.special import softmax
 
 import alim_keras
+from alim_keras import noise_rate
 from alim_keras.callbacks import ALIM
+from alim_keras.methods import PiCOPlus
 
 
 def plain(learning_rate=0.02, **options):
@@ -16,36 +18,23 @@ def plain(learning_rate=0.02, **options):
     return tiny.plain(learning_rate=learning_rate, momentum=0.0, **options)
 
 
-class Spy(keras.callbacks.Callback):
-    """Notes what the table holds when an epoch begins and ends."""
-
-    def __init__(self):
-        super().__init__()
-        self.begin, self.end = [], []
-
-    def _state(self):
-        table = self.model.pseudo_label_table
-        return {v.name: v.numpy() for v in table.weights}
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.begin.append(self._state())
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.end.append(self._state())
-
-
 def fit(model, alim, epochs=4, batch_size=7, count=24, start=0, before=()):
-    """Returns a spy and the history; a batch of 7 leaves 3 examples out."""
+    """Returns the table's values as epochs begin and end, and the history.
+
+    A batch of 7 leaves 3 examples out.
+    """
     images, candidates, _ = tiny.examples(count)
-    spy = Spy()
-    history = tiny.fit(
-        model,
-        tiny.batches(images, candidates, batch_size),
-        epochs=epochs,
-        initial_epoch=start,
-        callbacks=[*before, alim, spy],
-    )
-    return spy, history
+    weights, begin, end = model.pseudo_label_table.weights, [], []
+
+    def noting(states):
+        return lambda *_: states.append({v.name: v.numpy() for v in weights})
+
+    spy = keras.callbacks.LambdaCallback(noting(begin), noting(end))
+    data = tiny.batches(images, candidates, batch_size)
+    options = {"epochs": epochs, "initial_epoch": start}
+    callbacks = [*before, alim, spy]
+    history = tiny.fit(model, data, callbacks=callbacks, **options)
+    return begin, end, history
 
 
 # Lambda.
@@ -54,12 +43,12 @@ def fit(model, alim, epochs=4, batch_size=7, count=24, start=0, before=()):
 @pytest.mark.parametrize("warmup", [1, 3])
 def test_lambda_is_the_order_statistic_after_the_warm_up(warmup):
     alim = ALIM(norm="scale", noise_rate=0.3, warmup_epochs=warmup)
-    spy, history = fit(plain(), alim, epochs=5)
-    used = [float(state["lam"]) for state in spy.begin]
+    begin, end, history = fit(plain(), alim, epochs=5)
+    used = [float(state["lam"]) for state in begin]
     # Epochs 1..e0 train with 0.
     assert used[:warmup] == [0.0] * warmup
     for epoch in range(warmup, 5):
-        ratios = spy.end[epoch - 1]["candidate_ratio"]
+        ratios = end[epoch - 1]["candidate_ratio"]
         # Three of 24 were in no batch.
         assert np.isnan(ratios).sum() == 3
         seen = sorted(ratios[~np.isnan(ratios)])
@@ -70,33 +59,24 @@ def test_lambda_is_the_order_statistic_after_the_warm_up(warmup):
 
 
 def test_a_fixed_lambda_after_the_warm_up():
-    spy, history = fit(plain(), ALIM(lam=0.25, warmup_epochs=2), epochs=4)
-    assert [float(s["lam"]) for s in spy.begin] == [0.0, 0.0, 0.25, 0.25]
+    alim = ALIM(lam=0.25, warmup_epochs=2)
+    begin, _, history = fit(plain(), alim, epochs=4)
+    assert [float(s["lam"]) for s in begin] == [0.0, 0.0, 0.25, 0.25]
     assert history["lambda"] == [0.0, 0.25, 0.25, 0.25]
 
 
 @pytest.mark.parametrize("lam", ["adaptive", 0.5])
 def test_a_noise_rate_of_zero_keeps_lambda_at_zero(lam):
     alim = ALIM(lam=lam, noise_rate=0.0, warmup_epochs=1)
-    assert fit(plain(), alim, epochs=2)[1]["lambda"] == [0.0, 0.0]
+    assert fit(plain(), alim, epochs=2)[2]["lambda"] == [0.0, 0.0]
 
 
 def test_a_continued_fit_keeps_its_lambda():
-    model = plain()
-    fit(model, ALIM(noise_rate=0.3, warmup_epochs=1), epochs=2)
+    model, alim = plain(), ALIM(noise_rate=0.3, warmup_epochs=1)
+    fit(model, alim, epochs=2)
     lam = float(model.pseudo_label_table.lam)
-    alim = ALIM(noise_rate=0.3, warmup_epochs=1)
-    spy, _ = fit(model, alim, epochs=3, start=2)
-    assert float(spy.begin[0]["lam"]) == lam > 0.0
-
-
-def test_a_new_lambda_reaches_a_compiled_step():
-    # Pitfall P7: a Python number would be frozen when the step is traced.
-    model = plain(compile_options={"jit_compile": False})
-    alim = ALIM(lam=1.0, warmup_epochs=2, pseudo_label_momentum=0.0)
-    spy, history = fit(model, alim, epochs=4)
-    assert history["outside"][:2] == [0.0, 0.0]
-    assert history["outside"][3] > 0.1
+    begin, _, _ = fit(model, alim, epochs=3, start=2)
+    assert float(begin[0]["lam"]) == lam > 0.0
 
 
 # Norm and phi.
@@ -134,9 +114,9 @@ def test_one_epoch_by_the_loop():
 )
 def test_the_momentum_moves_linearly(phi, expected):
     alim = ALIM(lam=0.0, warmup_epochs=1, pseudo_label_momentum=phi)
-    spy, _ = fit(plain(), alim, batch_size=24)
-    got = [float(state["momentum"]) for state in spy.begin]
-    np.testing.assert_allclose(got, expected, rtol=1e-6)
+    begin, _, _ = fit(plain(), alim, batch_size=24)
+    found = [float(state["momentum"]) for state in begin]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 # Truth is for reporting only.
@@ -149,7 +129,7 @@ def test_labels_change_nothing_but_a_log():
     for labels in (None, random):
         model = plain(learning_rate=0.2, mixup_weight=1.0)
         alim = ALIM("scale", noise_rate=0.5, warmup_epochs=1, labels=labels)
-        _, history = fit(model, alim, epochs=2, batch_size=8)
+        _, _, history = fit(model, alim, epochs=2, batch_size=8)
         results.append(tiny.snapshot(model))
         histories.append(history)
     tiny.assert_same(*results)
@@ -210,21 +190,20 @@ def test_the_update_of_an_epoch_is_algorithm_1(norm):
     data = alim_keras.data.eval_dataset(images, candidates, 3, 5)
     seen = {}
 
-    class Before(keras.callbacks.Callback):
-        """Listed before ALIM: what it will find."""
+    def note(epoch, logs):
+        seen.update({v.path: v.numpy() for v in model.variables})
 
-        def on_epoch_end(self, epoch, logs=None):
-            seen.update({v.path: v.numpy() for v in model.variables})
-
+    # Listed before ALIM: what it will find.
+    before = keras.callbacks.LambdaCallback(on_epoch_end=note)
     options = {"noise_rate": 0.4, "warmup_epochs": 2, "update": "epoch"}
     alim = ALIM(norm, 0.5, data=data, **options)
     table, rows, lams = model.pseudo_label_table, None, []
     for epoch in range(4):
-        fit(model, alim, epoch + 1, start=epoch, before=[Before()])
+        fit(model, alim, epoch + 1, start=epoch, before=[before])
         if epoch:
             # No step has changed what the epoch before had set.
-            before = seen[table.table.path]
-            np.testing.assert_allclose(before, rows, atol=1e-5)
+            found = seen[table.table.path]
+            np.testing.assert_allclose(found, rows, atol=1e-5)
         for variable in model.variables:
             # It moves nothing but the table.
             if "pseudo_label_table" not in variable.path:
@@ -259,10 +238,18 @@ def test_the_update_of_an_epoch_takes_the_methods_scores():
     np.testing.assert_allclose(model.pseudo_labels.numpy(), rows, atol=1e-4)
 
 
-def test_rows_wait_for_the_start_of_the_table():
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (plain, {"pseudo_label_start": 2}),
+        # Its warm-up is one epoch.
+        (tiny.pico, {"method": PiCOPlus, "start": 1, "num_neighbours": 4}),
+    ],
+)
+def test_rows_wait_for_the_start_of_the_table(make, options):
     images, candidates, _ = tiny.examples(24)
     data = alim_keras.data.eval_dataset(images, candidates, 3, 24)
-    model = plain(pseudo_label_start=2)
+    model = make(**options)
     uniform = candidates / candidates.sum(axis=1, keepdims=True)
     table = model.pseudo_label_table
     for epoch in range(2):
@@ -273,28 +260,109 @@ def test_rows_wait_for_the_start_of_the_table():
         assert same == (epoch == 0)
 
 
+# An estimator in the place of the noise rate.
+
+
+class Stub:
+    """Answers what it was given, and notes when it was asked."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = []
+
+    def estimate(self, model, epoch):
+        self.asked.append((model, epoch))
+        value = self.answers.pop(0)
+        return None if value is None else estimate_of(value)
+
+
+def estimate_of(value):
+    return noise_rate.Estimate(value, 0.0, 1.0, "stub", "it was told so.")
+
+
+@pytest.mark.parametrize(
+    "warmup, asked", [(3, [2, 3, 4]), (0, [0, 1, 2, 3, 4])]
+)
+def test_is_asked_from_the_end_of_the_warm_up_on(warmup, asked):
+    model, stub = plain(), Stub(0.25, 0.5, None, 0.0, 0.75)
+    alim = ALIM(noise_rate=stub, warmup_epochs=warmup)
+    _, _, history = fit(model, alim, 5)
+    assert stub.asked == [(model, epoch) for epoch in asked]
+    answers = [0.25, 0.5, 0.5, 0.0, 0.75][: len(asked)]
+    assert history["noise_rate"] == [0.0] * (5 - len(asked)) + answers
+    # A rate of 0 keeps lambda at 0, others let it rise.
+    assert history["lambda"][:warmup][:-1] == [0.0] * max(warmup - 1, 0)
+    assert [lam > 0 for lam in history["lambda"][5 - len(asked) :]] == [
+        rate > 0 for rate in answers
+    ]
+
+
+def test_lambda_is_that_of_the_number_estimated():
+    models = plain(), plain()
+    histories = [
+        fit(model, ALIM(noise_rate=rate, warmup_epochs=2))[2]
+        for model, rate in zip(models, (0.25, Stub(0.25, 0.25, 0.25)))
+    ]
+    tiny.assert_same(*map(tiny.snapshot, models))
+    assert histories[0]["lambda"] == histories[1]["lambda"]
+    assert histories[0]["noise_rate"] == [0.25] * 4
+
+
+def test_the_estimate_in_force_is_in_the_checkpoint(tmp_path):
+    """Interrupted before an epoch whose estimator has nothing to add."""
+
+    def train(model, answers, **options):
+        # Its own phi would depend on how many epochs are to come.
+        phi = {"warmup_epochs": 2, "pseudo_label_momentum": 0.9}
+        fit(model, ALIM(noise_rate=Stub(*answers), **phi), **options)
+
+    whole, cut, resumed = plain(), plain(), plain()
+    train(whole, [0.25, None, None])
+    train(cut, [0.25], epochs=2)
+    cut.save_weights(tmp_path / "cut.weights.h5")
+    resumed.optimizer.build(resumed.trainable_variables)
+    resumed.load_weights(tmp_path / "cut.weights.h5")
+    assert resumed.pseudo_label_table.noise_rate.numpy() == 0.25
+    train(resumed, [None, None], start=2)
+    tiny.assert_same(tiny.snapshot(whole), tiny.snapshot(resumed))
+
+
+def test_held_out_predicts_in_inference_mode(monkeypatch):
+    images, candidates, _ = tiny.examples(10, seed=4)
+    data = alim_keras.data.eval_dataset(images, candidates, 3, batch_size=4)
+    seen = []
+
+    def estimator(logits, sets):
+        seen.append((logits, sets))
+        return estimate_of(0.1)
+
+    monkeypatch.setattr(noise_rate, "cautious", estimator)
+    model, held_out = plain(), noise_rate.HeldOut(data)
+    _, _, history = fit(model, ALIM(noise_rate=held_out, warmup_epochs=2), 3)
+    assert len(seen) == 2
+    assert history["noise_rate"][1:] == pytest.approx([0.1, 0.1])
+    logits, sets = seen[-1]
+    np.testing.assert_array_equal(sets, candidates)
+    # The model has not moved since the end of the last epoch.
+    found = keras.ops.softmax(logits)
+    np.testing.assert_allclose(found, model(images), atol=1e-6)
+    # Another model is not answered with the first one's predictions.
+    other = plain(network=lambda: tiny.backbone())
+    other.classifier.bias.assign([5.0, 0.0, 0.0])
+    held_out.estimate(other, 0)
+    assert (seen[-1][0].argmax(axis=1) == 0).all()
+
+
 # What it cannot work with.
 
 
-def test_a_model_without_a_table_is_refused():
-    model = keras.Sequential(
-        [keras.Input((2,)), keras.layers.Dense(1)], name="simple"
-    )
-    model.compile("sgd", "mse", run_eagerly=True)
+@pytest.mark.parametrize("name", ["labels", "known"])
+def test_another_model_or_length_is_refused(name):
+    alim = ALIM(lam=0.1, **{name: np.zeros(23, "int64")})
+    with pytest.raises(ValueError, match=f"`{name}` must have one.*24.*23"):
+        fit(plain(), alim)
     with pytest.raises(TypeError, match="simple.*Sequential"):
-        model.fit(
-            np.ones((2, 2)),
-            np.ones((2, 1)),
-            verbose=0,
-            callbacks=[ALIM(lam=0.1)],
-        )
-
-
-def test_labels_of_another_length_are_refused():
-    alim = ALIM(lam=0.1, labels=np.zeros(23, "int64"))
-    with pytest.raises(ValueError, match="24.*23"):
-        x, y = tiny.batch(6)
-        tiny.fit(tiny.plain(), x, y=y, callbacks=[alim])
+        alim.set_model(keras.Sequential(name="simple"))
 
 
 @pytest.mark.parametrize(
@@ -313,8 +381,5 @@ def test_arguments_out_of_range_are_named(name, values):
     for value in values:
         with pytest.raises(ValueError, match=f"`?{name}.*{name}="):
             ALIM(**{"noise_rate": 0.2, name: value})
-
-
-def test_the_update_of_an_epoch_needs_data():
     with pytest.raises(ValueError, match="data=None"):
         ALIM(update="epoch", lam=0.1)

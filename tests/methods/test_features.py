@@ -11,7 +11,6 @@ from alim_keras.methods import METHODS
 from alim_keras.networks import mlp
 
 COUNT, FEATURES = 48, 6
-METHOD_NAMES = ("rc", "pico")
 
 
 def examples():
@@ -27,29 +26,22 @@ def examples():
     return vectors.reshape(COUNT, 1, 1, FEATURES), sets, labels
 
 
-def build(name, **options):
-    vectors, _, _ = examples()
+@pytest.fixture(scope="module", params=["rc", "pico"])
+def trained(request):
+    vectors, sets, _ = examples()
     mean, std = channel_statistics(vectors)
-    keras.utils.set_random_seed(3)
-    if name == "pico":
-        options = {"embedding_dim": 4, "queue_size": 16, **options}
-    model = METHODS[name](
-        mlp((1, 1, FEATURES), width=16),
-        3,
+    small = {"embedding_dim": 4, "queue_size": 16}
+    model = tiny.build(
+        METHODS[request.param],
+        lambda: mlp((1, 1, FEATURES), width=16),
         COUNT,
+        learning_rate=0.05,
+        compile_options={"run_eagerly": False},
         mean=mean,
         std=std,
         views=alim_keras.augment.FeatureViews(mean, std, seed=1),
-        **options,
+        **(small if request.param == "pico" else {}),
     )
-    model.compile(optimizer=keras.optimizers.SGD(0.05, momentum=0.9))
-    return model
-
-
-@pytest.fixture(scope="module", params=METHOD_NAMES)
-def trained(request):
-    vectors, sets, _ = examples()
-    model = build(request.param)
     tiny.fit(model, tiny.batches(vectors, sets, 16), epochs=8)
     return model
 
@@ -85,9 +77,7 @@ def test_wrong_vectors_are_named(trained):
         trained.prepare(np.zeros((2, 1, 1, 5)))
     with pytest.raises(ValueError, match=r"shape=\(2, 4, 4, 6\)"):
         trained.prepare(np.zeros((2, 4, 4, 6)))
-
-
-def test_a_backbone_of_flat_vectors_is_refused_with_the_shape_to_use():
+    # A backbone of flat vectors, with the shape to use.
     network = keras.Sequential([keras.Input((6,)), keras.layers.Dense(4)])
     with pytest.raises(ValueError, match=r"\(None, 1, 1, features\)"):
         METHODS["rc"](network, 3, COUNT)
@@ -105,14 +95,9 @@ def test_real_sets_are_learnt(shared, name, expected):
     test, train = np.split(order, [len(labels) // 10])
     mean, std = channel_statistics(vectors[train])
     keras.utils.set_random_seed(0)
-    model = METHODS["proden"](
-        mlp(vectors.shape[1:]),
-        sets.shape[1],
-        len(train),
-        mean=mean,
-        std=std,
-        weight_decay=1e-3,
-    )
+    sizes = (mlp(vectors.shape[1:]), sets.shape[1], len(train))
+    options = {"mean": mean, "std": std, "weight_decay": 1e-3}
+    model = METHODS["proden"](*sizes, **options)
     model.compile(optimizer=keras.optimizers.SGD(0.02, momentum=0.9))
     tiny.fit(model, tiny.batches(vectors[train], sets[train], 64), epochs=20)
     predicted = model.predict(vectors[test], verbose=0).argmax(axis=1)

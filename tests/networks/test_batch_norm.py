@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from gradients import gradient
+from compiling import gradient
 
 from alim_keras import networks
 

@@ -1,21 +1,110 @@
-"""Checkpoints on a full disk, damaged, or without their state."""
+"""Logs and metrics of a run, and its checkpoints: full disks and damage."""
 
-import collections
 import json
 import math
 import os
 import shutil
+import types
 
 import keras
 import numpy as np
 import pytest
 
+from alim_keras import callbacks
 from alim_keras import files
 from alim_keras.callbacks import RunCheckpoint
+from alim_keras.callbacks import read_metrics
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import EnvironmentLacksError
+from alim_keras.errors import NonFiniteError
 
-Usage = collections.namedtuple("Usage", "total used free")
+
+class _Model:
+    """Its accuracy on any data falls: 1/1, 1/2, 1/3 at each evaluation."""
+
+    evaluations = 0
+    iterations = types.SimpleNamespace(numpy=lambda: 7)
+    optimizer = types.SimpleNamespace(iterations=iterations)
+
+    def evaluate(self, data, verbose, return_dict):
+        self.evaluations += 1
+        return {"accuracy": 1 / self.evaluations}
+
+
+def _log_epochs(epochs, metrics_log):
+    evaluation = callbacks.Evaluation(None, {"accuracy": "test"})
+    both, model = (evaluation, metrics_log), _Model()
+    for epoch in range(epochs):
+        logs = {"loss": 0.5}
+        for callback in both:
+            callback.set_model(model)
+            callback.on_epoch_end(epoch, logs)
+
+
+def test_metrics_are_logged_by_their_new_names(tmp_path):
+    path = tmp_path / "metrics.csv"
+    _log_epochs(3, callbacks.MetricsLog(path))
+    rows = read_metrics(path)
+    assert [row["test"] for row in rows] == ["1.0", "0.5", str(1 / 3)]
+    # Unfinished epochs are dropped.
+    assert len(callbacks.MetricsLog(path, 2).rows) == 2
+
+
+@pytest.mark.parametrize("damage", ["cut", "noise", "remove"])
+def test_a_damaged_metrics_file_stops_nothing(tmp_path, damage):
+    path = tmp_path / "metrics.csv"
+    _log_epochs(4, callbacks.MetricsLog(path))
+    whole = read_metrics(path)
+    assert [row["epoch"] for row in whole] == ["1", "2", "3", "4"]
+    before, _, after = path.read_bytes().partition(b"\n3,7,")
+    if damage == "cut":
+        path.write_bytes(before + b"\n3,7")
+    elif damage == "noise":
+        path.write_bytes(before + b"\n3,\xff\x00," + after)
+    else:
+        path.unlink()
+    kept = {"cut": [1, 2], "noise": [1, 2, 4], "remove": []}[damage]
+    with pytest.warns(UserWarning, match="damaged or missing: it has"):
+        log = callbacks.MetricsLog(path, 4)
+    _log_epochs(1, log)
+    rows = read_metrics(path)
+    assert [int(row["epoch"]) for row in rows] == [*kept, 1]
+    assert all(row["loss"] == "0.5" for row in rows)
+
+
+class _Broken:
+    """A model with the attributes that `NonFiniteGuard` reads."""
+
+    training_logs = {"cls_loss"}
+
+    def __init__(self, bias=0.0, average=0.0):
+        self.trainable_variables = [keras.Variable([bias], name="bias")]
+        average = keras.Variable([average], name="average")
+        self.backbone = types.SimpleNamespace(non_trainable_variables=[average])
+
+
+@pytest.mark.parametrize(
+    ("model", "logs", "epoch", "words"),
+    [
+        ({}, {"loss": math.nan, "cls_loss": math.inf}, 0, "Loss cls_loss.*1"),
+        ({}, {"loss": math.nan}, 2, "Loss loss.*epoch 3.*epoch 2.*intact"),
+        ({"bias": math.inf}, {"loss": 0.5}, 0, "Weight bias"),
+        ({"average": math.nan}, {"loss": 0.5}, 0, "Weight average"),
+    ],
+)
+def test_a_loss_or_weight_that_is_no_number_ends_the_run(
+    model, logs, epoch, words
+):
+    guard = callbacks.NonFiniteGuard()
+    guard.set_model(_Broken(**model))
+    with pytest.raises(NonFiniteError, match=words) as error:
+        guard.on_epoch_end(epoch, logs)
+    assert ("intact" in str(error.value)) == (epoch > 0)
+    guard.set_model(_Broken())
+    guard.on_epoch_end(epoch, {"loss": 0.5, "test_loss": math.nan})
+
+
+# Checkpoints.
 
 
 @pytest.fixture
@@ -166,19 +255,16 @@ def test_a_full_disk_is_told_before_anything_is_written(
     checkpoint = RunCheckpoint(tmp_path)
     checkpoint.set_model(model)
     variables = [*model.variables, *model.optimizer.variables]
-    free = size = sum(v.numpy().nbytes for v in variables)
+    size = sum(v.numpy().nbytes for v in variables)
     # 8 x 64 weights, 64 biases; the optimizer keeps some numbers of its own.
     assert size >= 4 * 576
-    monkeypatch.setattr(
-        shutil, "disk_usage", lambda path: Usage(9**9, 9**9 - free, free)
-    )
+    disk = types.SimpleNamespace(free=size)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: disk)
     checkpoint.on_epoch_end(0)
     before = names(tmp_path)
     assert before == ["epoch-00001.weights.h5", "state.json"]
-    free = size - 1
-    with pytest.raises(
-        EnvironmentLacksError, match="last checkpoint, of epoch 1"
-    ):
+    disk.free -= 1
+    with pytest.raises(EnvironmentLacksError, match="checkpoint, of epoch 1"):
         checkpoint.on_epoch_end(1)
     assert names(tmp_path) == before
     assert RunCheckpoint(tmp_path).restore(model) == 1
