@@ -204,9 +204,6 @@ def test_adaptive_lambda_is_a_clamped_monotone_quantile(ratios, etas):
     assert second == pytest.approx(expected, rel=1e-6)
 
 
-# Eq. 7 and Eq. 8.
-
-
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
 def test_mixup_takes_images_of_any_dtype(dtype):
     # Cases 44 and 45.
@@ -248,9 +245,6 @@ def test_prototype_update_equals_the_sequential_loop(momentum):
         np.testing.assert_allclose(means, expected, atol=1e-6)
         # Class 3 is never seen (case 26).
         np.testing.assert_array_equal(means[3], 0.0)
-
-
-# XLA.
 
 
 def test_xla_gives_the_same_values():

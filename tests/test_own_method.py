@@ -28,11 +28,8 @@ def build(path, **options):
     return tiny.build(method, momentum=0.0, **options)
 
 
-def test_it_is_short(path):
-    assert len(path.read_text().splitlines()) < 60
-
-
 def test_labels_and_loss_by_hand(path):
+    assert len(path.read_text().splitlines()) < 60
     model = build(path, smoothing=0.3)
     assert model.get_config()["smoothing"] == 0.3
     x, y = tiny.batch(6)

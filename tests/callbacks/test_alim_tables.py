@@ -34,8 +34,8 @@ def sparse(num_others=1, **options):
 def train(table, update="step", **options):
     """Returns the model and its history."""
     images, sets, labels = examples()
-    options = {"noise_rate": 0.4, "pseudo_label_momentum": 0.5, **options}
-    options = {"norm": "onehot", "labels": labels, **options}
+    alim = {"noise_rate": 0.4, "pseudo_label_momentum": 0.5, "norm": "onehot"}
+    options = {**alim, "labels": labels, **options}
     return tiny.fit_with_alim(images, sets, table, update, **options)
 
 

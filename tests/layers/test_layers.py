@@ -152,9 +152,8 @@ def test_rows_can_be_held(how):
     assert_array_equal(rows, before[INDEX])
     assert_array_equal(layer.table.numpy(), before)
     # The ratios are recorded all the same: .3 / .3 and .7 / .1.
-    assert_allclose(
-        layer.candidate_ratio.numpy()[INDEX], [4 / 3, 7.0], rtol=1e-6
-    )
+    ratio = layer.candidate_ratio.numpy()
+    assert_allclose(ratio[INDEX], [4 / 3, 7.0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])

@@ -11,14 +11,6 @@ import alim_keras
 PARTS = ("cls_loss", "cont_loss", "mix_loss")
 
 
-@pytest.fixture(scope="module")
-def data():
-    return tiny.examples(24)
-
-
-# Logs.
-
-
 def test_history_is_the_mean_over_examples():
     # Case 40. Batches of 6, 6, 6, 3: the mean weighs them by size.
     x, y = tiny.batch(21)
@@ -39,8 +31,8 @@ def test_history_is_the_mean_over_examples():
     tiny.assert_same(tiny.snapshot(first), tiny.snapshot(second))
 
 
-def test_validation_logs_hold_no_training_parts(data):
-    images, candidates, labels = data
+def test_validation_logs_hold_no_training_parts():
+    images, candidates, labels = tiny.examples()
     validation = alim_keras.data.eval_dataset(images, labels, 3, 5)
     batches = tiny.batches(images, candidates, 6)
     # Keras warns of nothing: that would be an error.
@@ -51,8 +43,8 @@ def test_validation_logs_hold_no_training_parts(data):
 
 
 @pytest.mark.parametrize("kind", ["sets", "labels"])
-def test_evaluation_is_the_candidate_crossentropy(data, kind):
-    images, candidates, labels = data
+def test_evaluation_is_the_candidate_crossentropy(kind):
+    images, candidates, labels = tiny.examples()
     model = tiny.pico()
     y = candidates if kind == "sets" else np.eye(3, dtype="float32")[labels]
     logs = model.evaluate(images, y, batch_size=7, verbose=0, return_dict=True)
@@ -64,8 +56,8 @@ def test_evaluation_is_the_candidate_crossentropy(data, kind):
     assert logs["candidate_accuracy"] == pytest.approx(expected)
 
 
-def test_evaluation_changes_nothing(data):
-    images, candidates, _ = data
+def test_evaluation_changes_nothing():
+    images, candidates, _ = tiny.examples()
     model = tiny.pico(batch_norm=True)
     x, y = tiny.batch()
     model.train_on_batch(x, y)
@@ -101,8 +93,8 @@ def test_images_are_scaled_and_normalised_inside():
     )
 
 
-def test_predictions_are_probabilities(data):
-    images, candidates, _ = data
+def test_predictions_are_probabilities():
+    images, candidates, _ = tiny.examples()
     model = tiny.pico()
     p = model.predict(images, verbose=0)
     assert p.dtype == np.float32 and p.shape == (24, 3)
@@ -116,11 +108,8 @@ def test_predictions_are_probabilities(data):
     assert {id(v) for v in network.variables} == owned
 
 
-# Epochs.
-
-
-def test_the_epoch_reaches_the_model_and_its_data(data):
-    images, candidates, _ = data
+def test_the_epoch_reaches_the_model_and_its_data():
+    images, candidates, _ = tiny.examples()
     model, seen = tiny.plain(), []
     # Before any epoch it is that of the first.
     assert float(model.pseudo_label_table.momentum) == pytest.approx(0.95)
@@ -135,9 +124,6 @@ def test_the_epoch_reaches_the_model_and_its_data(data):
     # phi = .95 - .15 e / 5 for e = 2, 3, 4.
     assert seen[::4] == [(2, 0.89), (3, 0.86), (4, 0.83)]
     assert len(seen) == 12
-
-
-# Mixup.
 
 
 def test_mixup_changes_with_the_epoch_but_not_with_the_order():
@@ -156,11 +142,8 @@ def test_mixup_changes_with_the_epoch_but_not_with_the_order():
     assert again == pytest.approx(first, rel=1e-6)
 
 
-# Saving.
-
-
-def test_a_saved_model_goes_on_as_if_nothing_had_happened(data, tmp_path):
-    images, candidates, _ = data
+def test_a_saved_model_goes_on_as_if_nothing_had_happened(tmp_path):
+    images, candidates, _ = tiny.examples()
 
     def train(model, epochs, start):
         alim = alim_keras.callbacks.ALIM(

@@ -16,14 +16,6 @@ from alim_keras.errors import check_pixels
 from alim_keras.methods import inputs as checks
 
 
-@pytest.fixture(scope="module")
-def data():
-    return tiny.examples(24)
-
-
-# Inputs.
-
-
 class Batches(keras.utils.PyDataset):
     def __init__(self, *arrays):
         super().__init__()
@@ -49,7 +41,7 @@ def test_every_kind_of_input_trains_alike():
     kinds = [
         {"x": x, "y": y, "batch_size": 6},
         {"x": batches},
-        {"x": itertools.cycle(batches[i] for i in range(4))},
+        {"x": (batches[step % 4] for step in itertools.count())},
     ]
     if keras.config.backend() == "tensorflow":
         kinds.append({"x": sliced(x, y)})
@@ -231,10 +223,10 @@ def test_the_form_of_the_backbone_is_checked():
 
 
 @pytest.mark.parametrize("how", ["data set", "fit", "train_on_batch"])
-def test_more_examples_than_the_table_has_rows_are_named(data, how):
+def test_more_examples_than_the_table_has_rows_are_named(how):
     # Compiled, on an accelerator, nothing would complain: rows out of range
     # are clamped when read and dropped when written.
-    images, candidates, _ = data
+    images, candidates, _ = tiny.examples()
     x, y = tiny.batch(24)
     model = tiny.plain(count=20)
     before = tiny.snapshot(model)
@@ -275,9 +267,9 @@ def test_rows_that_only_a_step_sees_do_not_pass_either():
 @pytest.mark.parametrize(
     ("width", "metrics"), [(None, True), (None, False), (1, False), (4, False)]
 )
-def test_evaluation_labels_of_another_form_are_named(data, width, metrics):
+def test_evaluation_labels_of_another_form_are_named(width, metrics):
     # Class numbers would be multiplied with the probabilities.
-    images, _, labels = data
+    images, _, labels = tiny.examples()
     y = labels if width is None else np.repeat(labels[:, None], width, axis=1)
     model = tiny.pico(metrics=metrics)
     with pytest.raises(ValueError, match="num_classes|multi-hot"):

@@ -291,15 +291,13 @@ def test_key_batch_normalisation_is_in_training_mode():
     inner = keras.Model(body.inputs, body.layers[-2].output)
     hidden = inner.predict(model.prepare(strong), verbose=0)
     mean, variance = hidden.mean(axis=0), hidden.var(axis=0)
-    model.train_on_batch(
-        {"weak": x["image"], "strong": strong, "index": x["index"]}, y
-    )
+    views = {"weak": x["image"], "strong": strong, "index": x["index"]}
+    model.train_on_batch(views, y)
     norm = body.layers[-1]
     # Moving: .9 (start) + .1 (batch).
     assert_allclose(norm.moving_mean.numpy(), 0.1 * mean, atol=1e-5)
-    assert_allclose(
-        norm.moving_variance.numpy(), 0.9 + 0.1 * variance, atol=1e-5
-    )
+    moved = 0.9 + 0.1 * variance
+    assert_allclose(norm.moving_variance.numpy(), moved, atol=1e-5)
     # The keys are made with the batch's statistics.
     normalised = (hidden - mean) / np.sqrt(variance + 1e-5)
     keys = model.key_encoder.layers[1].predict(normalised, verbose=0)
