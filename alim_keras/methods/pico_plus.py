@@ -161,9 +161,7 @@ class PiCOPlus(PiCO):
         started = self._after(self.start)
         neighbours = self._after(self.knn_start)
         reliable = labels < self.num_classes
-        nearest = losses.neighbour_mask(
-            keras.ops.stop_gradient(similarities), self.num_neighbours
-        )
+        nearest = losses.neighbour_mask(similarities, self.num_neighbours)
         nearest = keras.ops.where(neighbours, nearest, 0.0)
         # Unreliable entries have no class, so they match nothing.
         strict = losses.positive_mask(labels, entry_labels)
@@ -171,22 +169,18 @@ class PiCOPlus(PiCO):
         strict = keras.ops.where(row, strict, nearest)
         strict = losses.contrast_mask(strict, *own)
         warm = losses.instance_mask(own[1], self.queue_size)
-        relaxed = losses.positive_mask(
-            self._class(labels), self._class(entry_labels)
-        )
+        mine, theirs = self._class(labels), self._class(entry_labels)
+        relaxed = losses.positive_mask(mine, theirs)
         relaxed = losses.contrast_mask(relaxed, *own)
 
         near, far = self.contrastive_weight, self.unreliable_weight
-        apart = keras.ops.where(reliable, near, far)
-        own_weight = keras.ops.where(neighbours, apart, 1.0)
-        own_weight = keras.ops.where(started, own_weight, near)
+        each = keras.ops.where(reliable, near, far)
+        each = keras.ops.where(neighbours, each, 1.0)
+        each = keras.ops.where(started, each, near)
         if weight is not None:
-            own_weight = own_weight * weight
-        cont = self.contrastive_loss(
-            keras.ops.where(started, strict, warm),
-            similarities,
-            sample_weight=own_weight,
-        )
+            each = each * weight
+        mask = keras.ops.where(started, strict, warm)
+        cont = self.contrastive_loss(mask, similarities, sample_weight=each)
         loss = self.contrastive_loss(
             relaxed, similarities, sample_weight=weight
         )

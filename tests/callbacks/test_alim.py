@@ -33,8 +33,7 @@ def fit(model, alim, epochs=4, batch_size=7, count=24, start=0, before=()):
     data = tiny.batches(images, candidates, batch_size)
     options = {"epochs": epochs, "initial_epoch": start}
     callbacks = [*before, alim, spy]
-    history = tiny.fit(model, data, callbacks=callbacks, **options)
-    return begin, end, history
+    return begin, end, tiny.fit(model, data, callbacks=callbacks, **options)
 
 
 # Lambda.
