@@ -364,9 +364,8 @@ def _counted(counted, layout, min_confidence, notes):
     if layout != "counts":
         # Each row is a vote of its own where nobody is named.
         nobody = counted["annotator"].isna()
-        if not nobody.all():
-            text = "answers name no annotator: each counts as one person's"
-            _note(notes, nobody, text)
+        text = "answers name no annotator: each counts as one person's"
+        _note(notes, nobody & ~nobody.all(), text)
         who = counted["annotator"].where(~nobody, counted.index.to_series())
         order = counted.assign(who=who, place=range(len(counted)))
         order = order.sort_values("confidence", ascending=False, kind="stable")

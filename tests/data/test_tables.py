@@ -143,11 +143,7 @@ def test_sets(write, text, options, sets):
             {"id_column": "whoo"},
             ["no column 'whoo'", "--id_column", "Did you mean who?"],
         ),
-        (
-            "id,worker,label,score,confidence\na,x,cat,1,1\n",
-            {},
-            ["score, confidence"],
-        ),
+        ("id,label,score,confidence\na,x,1,1\n", {}, ["score, confidence"]),
         (
             "path,id,label\n1.png,a,cat\n2.png,a,dog\n",
             {"layout": "long"},
