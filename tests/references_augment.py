@@ -1,11 +1,11 @@
 """Slow, plain versions of the augmentation, one image at a time."""
 
-import colorsys
 import itertools
 import math
 
 import keras
 import numpy as np
+from matplotlib import colors
 from PIL import Image
 from PIL import ImageOps
 from scipy import ndimage
@@ -72,19 +72,15 @@ def affine(image, box, size, flip=False, maps=()):
     return np.where(inside[..., None], np.stack(planes, -1), 0.0)
 
 
-def rotation(degrees, size):
-    """PIL's `Image.rotate`: counter-clockwise about the centre."""
-    height, width = size
-    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
-    x, y = width / 2, height / 2
-    return cos, -sin, x - cos * x + sin * y, sin, cos, y - sin * x - cos * y
-
-
 def operation_map(name, u, size):
     """The six numbers of a geometric operation with magnitude `u`."""
     value = 2 * u - 1
     if name == "Rotate":
-        return rotation(30 * value, size)
+        # PIL's `Image.rotate`: counter-clockwise about the centre.
+        angle = math.radians(30 * value)
+        cos, sin = math.cos(angle), math.sin(angle)
+        y, x = size[0] / 2, size[1] / 2
+        return cos, -sin, x - cos * x + sin * y, sin, cos, y - sin * x - cos * y
     share = 0.3 * value
     return {
         "ShearX": (1, share, 0, 0, 1, 0),
@@ -100,25 +96,21 @@ def gray(image):
 
 def blend(image, name, factor):
     """PIL's enhancement of that name."""
-    others = {
-        "Brightness": lambda: 0.0,
-        "Color": lambda: gray(image)[..., None],
-        "Contrast": lambda: gray(image).mean(),
-        "Sharpness": lambda: smooth(image),
-    }
-    other = others[name]()
+    other = {
+        "Brightness": 0.0,
+        "Color": gray(image)[..., None],
+        "Contrast": gray(image).mean(),
+        "Sharpness": smooth(image),
+    }[name]
     return np.clip(other + factor * (image - other), 0, 255)
 
 
 def hue(image, turns):
     if image.shape[2] == 1:
         return image
-
-    def turned(pixel):
-        h, s, v = colorsys.rgb_to_hsv(*(pixel / 255))
-        return 255 * np.array(colorsys.hsv_to_rgb((h + turns) % 1.0, s, v))
-
-    return np.apply_along_axis(turned, 2, image)
+    hsv = colors.rgb_to_hsv(image / 255)
+    hsv[..., 0] = (hsv[..., 0] + turns) % 1.0
+    return 255 * colors.hsv_to_rgb(hsv)
 
 
 def jitter(image, draws, strength):

@@ -265,7 +265,8 @@ class _Rules:
         is_frozen = values["train_backbone"] == "none" or self.is_tuned
         if is_free:
             values["weights"] = None if backbone.path else "imagenet"
-            shown = f"{backbone.name[:30]} ({backbone.dim:,} features)"
+            dim = backbone.network.output_shape[1]
+            shown = f"{backbone.name[:30]} ({dim:,} features)"
             shown = f"{'frozen ' if is_frozen else ''}{shown}"
             chosen = backbone.path or backbone.name
             self._choose("network", chosen, few, shown)

@@ -9,14 +9,13 @@ import numpy as np
 from alim_keras import backend
 from alim_keras.augment import operations
 from alim_keras.augment import pixels
+from alim_keras.augment.views import IMAGE_SIZE
 from alim_keras.augment.views import RandomViews
 from alim_keras.augment.views import number
 from alim_keras.errors import ConfigError
 
-# One example's numbers: the pair, whether each of the two is applied, and
-# which way it goes.
+# One example's numbers: the pair, whether each of the two is applied, its sign.
 POLICY_DRAWS = 5
-
 # What lies outside the frame.
 FILL = 128.0
 
@@ -102,15 +101,7 @@ class AutoAugmentViews(RandomViews):
             an odd one counts as the even one below it. Its centre is any
             pixel. `0` switches it off. Defaults to `16`, for 32x32 images.
 
-    Raises:
-        ConfigError: If an argument is outside its range.
-
-    Example:
-
-    >>> views = alim_keras.augment.AutoAugmentViews(seed=1)
-    >>> images = np.zeros((2, 32, 32, 3), "uint8")
-    >>> views.strong(images, epoch=0, index=np.array([7, 8])).shape
-    (2, 32, 32, 3)
+    Example: as that of `Views`.
 
     Reference:
     - [Wu et al., 2022](https://proceedings.mlr.press/v162/wu22l.html), CRDPLL
@@ -118,9 +109,7 @@ class AutoAugmentViews(RandomViews):
     - [DeVries and Taylor, 2017](https://arxiv.org/abs/1708.04552), Cutout
     """
 
-    image_size: tuple | None = number(
-        None, low=1, whole=True, count=2, optional=True
-    )
+    image_size: tuple | None = number(None, **IMAGE_SIZE)
     seed: int = number(0, low=0, high=2**32 - 1, whole=True)
     padding: int = number(4, low=0, whole=True)
     flip: float = number(0.5, low=0, high=1)
@@ -143,8 +132,7 @@ class AutoAugmentViews(RandomViews):
         if self.padding >= min(height, width):
             raise ConfigError(
                 "Argument `padding` must be smaller than the views, "
-                f"{height}x{width} pixels: the margin is their mirror image. "
-                f"Received: padding={self.padding}"
+                f"{height}x{width} pixels. Received: padding={self.padding}"
             )
         rows = self._lines(drawn[:, _TOP], height)
         columns = self._lines(drawn[:, _LEFT], width)
@@ -169,10 +157,7 @@ class AutoAugmentViews(RandomViews):
         frame = ops.convert_to_tensor([width, height], "float32")
         centre = ops.floor(drawn[:, _CENTRE_X : _CENTRE_Y + 1] * frame)
         half = self.cutout // 2
-        covered = operations.inside_rectangle(
-            centre - half, centre + half, (height, width)
-        )
-        return ops.where(covered, 0.0, planes)
+        return operations.paint(planes, centre - half, centre + half, 0.0)
 
 
 def apply_policy(planes, draws):

@@ -197,15 +197,15 @@ def cutout_planes(planes, draws, largest):
     side = draws[:, 2:] * (largest * width)
     first = ops.floor(ops.maximum(draws[:, :2] * frame - 0.5 * side, 0.0))
     last = ops.floor(ops.minimum(first + side, frame))
-    covered = inside_rectangle(first, last + 1.0, (height, width))
     color = _CUTOUT_COLOR if channels == 3 else [sum(_CUTOUT_COLOR) / 3]
-    paint = ops.reshape(ops.convert_to_tensor(color, "float32"), (-1, 1, 1, 1))
-    return ops.where(covered, paint, planes)
+    color = ops.reshape(ops.convert_to_tensor(color, "float32"), (-1, 1, 1, 1))
+    return paint(planes, first, last + 1.0, color)
 
 
-def inside_rectangle(first, end, size):
-    """Which pixels `(B, H, W)` lie from `first` to before `end`, `(B, 2)`."""
-    x, y = pixels.centres(size)
+def paint(planes, first, end, color):
+    """Paints pixels from `first` to before `end`, both `(B, 2)`: x and y."""
+    x, y = pixels.centres(planes.shape[2:])
     left, top = map(pixels.per_image, keras.ops.unstack(first, axis=1))
     right, bottom = map(pixels.per_image, keras.ops.unstack(end, axis=1))
-    return (x > left) & (x < right) & (y > top) & (y < bottom)
+    covered = (x > left) & (x < right) & (y > top) & (y < bottom)
+    return keras.ops.where(covered, color, planes)

@@ -24,9 +24,6 @@ CROP_DRAWS = 2 * CROP_TRIES + 2
 # Smallest and largest width over height of a crop.
 _RATIO = (3 / 4, 4 / 3)
 
-# ITU-R 601 luma, the weights of PIL's conversion to "L".
-LUMA = (0.299, 0.587, 0.114)
-
 # Colour jitter: one number decides whether, one in which order, four how much.
 JITTER_DRAWS = 6
 _CONTRAST, _SATURATION, _HUE = 1, 2, 3
@@ -129,20 +126,12 @@ def resample(
 ):
     """Crops, resizes, mirrors and maps images in one bilinear resampling.
 
-    The crop is resized to `image_size`, mirrored where `flip` says so, then
-    mapped by `matrix`. It never looks beyond its border. There is no
-    antialiasing. Without any change the result equals the input.
-
-    Args:
-        images: Tensor `(B, h, w, C)`, any dtype, values in [0, 255].
-        image_size: Height and width of the result, or None: as `images`.
-        box: Crops `(B, 4)`, see `random_boxes`, or None: the whole image.
-        flip: Boolean tensor `(B,)`, which images to mirror, or None.
-        matrix: Affine maps `(B, 3, 3)` of the resized crop, or None.
-        outside: The value of a pixel that `matrix` takes outside the frame.
-
-    Returns:
-        Float32 planes `(C, B, H, W)`.
+    The images are `(B, h, w, C)` of any dtype, the result float32 planes
+    `(C, B, H, W)` of `image_size`. The crop `box` `(B, 4)`, see `random_boxes`,
+    is resized, mirrored where `flip` `(B,)` says so, then mapped by `matrix`
+    `(B, 3, 3)`; what that takes outside the frame has the value `outside`. A
+    crop never looks beyond its border. There is no antialiasing. Without any
+    change the result equals the input.
     """
     ops = keras.ops
     images = ops.convert_to_tensor(images)
@@ -243,11 +232,10 @@ def _between(first, second, share):
 
 
 def luminance(planes):
-    """Returns the grey version, `(B, H, W)`."""
+    """Returns the grey version, `(B, H, W)`; ITU-R 601, as PIL's "L"."""
     if planes.shape[0] == 1:
         return planes[0]
-    red, green, blue = LUMA
-    return red * planes[0] + green * planes[1] + blue * planes[2]
+    return 0.299 * planes[0] + 0.587 * planes[1] + 0.114 * planes[2]
 
 
 def smoothing(planes):

@@ -11,8 +11,7 @@ from alim_keras import errors
 from alim_keras.augment import operations
 from alim_keras.augment import pixels
 
-# The places of a view's random numbers. Switching a part off leaves the
-# numbers of the others alone.
+# The places of a view's random numbers, whatever parts are switched off.
 _CROP = slice(0, pixels.CROP_DRAWS)
 _FLIP = pixels.CROP_DRAWS
 _NEXT = pixels.CROP_DRAWS + 1
@@ -21,6 +20,10 @@ _GRAYSCALE = _NEXT + pixels.JITTER_DRAWS
 _GRAYSCALE_SHARE = 0.2
 _CUTOUT = slice(_NEXT, _NEXT + operations.CUTOUT_DRAWS)
 _OPERATIONS = _NEXT + operations.CUTOUT_DRAWS
+
+
+# Limits of a view's height and width.
+IMAGE_SIZE = {"low": 1, "whole": True, "count": 2, "optional": True}
 
 
 def number(default, **limits):
@@ -39,7 +42,7 @@ class RandomViews:
     A subclass is a dataclass with a field `seed`, and defines `make_weak` and
     `make_strong`, functions of the checked images and of `draw(count,
     part="")`, which returns uniform numbers in [0, 1), `(B, count)`; parts are
-    independent.
+    independent. An argument outside its range raises a `ConfigError`.
     """
 
     def __post_init__(self):
@@ -86,10 +89,9 @@ class RandomViews:
         shape = tuple(images.shape)
         if len(shape) != 4 or shape[3] not in (1, 3) or None in shape[1:]:
             raise errors.DataError(
-                f"{type(self).__name__}: `images` is expected to have the "
-                "shape (batch, height, width, channels) with known height and "
-                "width and 1 or 3 channels, channels last. Received: "
-                f"images.shape={shape}"
+                f"{type(self).__name__}: `images` must be (batch, height, "
+                "width, channels), of 1 or 3 channels and known height and "
+                f"width. Received: images.shape={shape}"
             )
         return images
 
@@ -128,9 +130,6 @@ class Views(RandomViews):
         cutout: Float in [0, 1], the largest side of the cutout as share of
             the view's width. Defaults to `0.5`.
 
-    Raises:
-        ConfigError: If an argument is outside its range.
-
     Example:
 
     >>> views = alim_keras.augment.Views(seed=1, flip=0.0)
@@ -142,9 +141,7 @@ class Views(RandomViews):
     - [Wang et al., 2022](https://arxiv.org/abs/2201.08984), PiCO
     """
 
-    image_size: tuple | None = number(
-        None, low=1, whole=True, count=2, optional=True
-    )
+    image_size: tuple | None = number(None, **IMAGE_SIZE)
     seed: int = number(0, low=0, high=2**32 - 1, whole=True)
     crop_scale: tuple | None = number(
         (0.2, 1.0), low=0, high=1, low_open=True, count=2, optional=True
@@ -223,9 +220,6 @@ class FeatureViews(RandomViews):
             replaces by their means. Defaults to `0.2`.
         noise: Non-negative float, the standard deviation of a strong view's
             noise, in units of each feature's own. Defaults to `0.1`.
-
-    Raises:
-        ConfigError: If an argument is outside its range.
 
     Example:
 

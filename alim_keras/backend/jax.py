@@ -58,10 +58,7 @@ class Devices:
         return jax.tree.map(place, state)
 
     def cut(self, batch, shares):
-        """Returns a batch with its rows cut over the devices.
-
-        A process has one of the `shares` of its rows, in the processes' order.
-        """
+        """Returns a batch, of which a process has a share, cut into rows."""
 
         def place(leaf):
             # What is not even, each device computes whole: correct, but slow.
@@ -79,13 +76,10 @@ class Devices:
 class Trainer(Phases):
     """The gradient step around `PartialLabelModel.training_loss`.
 
-    All that it assigns is collected by a stateless scope and handed on.
-
     A model that is made under a `keras.distribution.DataParallel`, or in the
     scope of `make_strategy`, trains on its devices. It places the batches
     itself: Keras refuses one that cannot be cut evenly. Between the steps the
-    variables are arrays of their process, so `predict` and `save` wait for
-    nobody.
+    variables are arrays of their process: `predict` and `save` do not wait.
     """
 
     def __init__(self, *args, **kwargs):
@@ -99,25 +93,22 @@ class Trainer(Phases):
         trainable, non_trainable, optimizer, metrics = state
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         changing = self.non_trainable_variables + self.metrics_variables
+        variables = self.trainable_variables + changing
         before = (*non_trainable, *metrics)
 
         def loss_of(trainable):
-            variables = self.trainable_variables + changing
-            variables = variables + self.optimizer.variables
-            mapping = list(zip(variables, (*trainable, *before, *optimizer)))
+            everything = variables + self.optimizer.variables
+            mapping = list(zip(everything, (*trainable, *before, *optimizer)))
             with keras.StatelessScope(mapping, collect_losses=True) as scope:
-                outputs = self.training_loss(x, y, sample_weight)
-                loss, probabilities, batch = outputs
+                loss, *rest = self.training_loss(x, y, sample_weight)
                 loss = self.optimizer.scale_loss(loss + self.regularisation())
-            values = _values(scope, changing, before)
-            return loss, (probabilities, batch, values)
+            return loss, (*rest, _values(scope, changing, before))
 
         gradient = jax.grad(loss_of, has_aux=True)
         gradients, (probabilities, batch, changed) = gradient(trainable)
         trainable, optimizer = self.optimizer.stateless_apply(
             optimizer, gradients, trainable
         )
-        variables = self.trainable_variables + changing
         mapping = list(zip(variables, (*trainable, *changed)))
         with keras.StatelessScope(state_mapping=mapping) as scope:
             self.after_step(batch)
@@ -257,9 +248,8 @@ def join_workers():
         ) from error
     except jax.errors.JaxRuntimeError as error:
         raise errors.EnvironmentLacksError(
-            f"This worker could not join the others at {address}: all must be "
-            "started within five minutes, and the first must be reached from "
-            "all."
+            f"This worker could not join the others at {address}: start all "
+            "within five minutes, where they can reach the first."
         ) from error
     if jax.local_device_count() > 1:
         raise errors.ConfigError(
@@ -270,7 +260,7 @@ def join_workers():
 
 
 def gather_processes(values):
-    """Returns the integers that each process passes, as rows of an array."""
+    """Returns integers below 2**31 of all processes, which wait, as rows."""
     from jax.experimental import multihost_utils
 
     values = np.asarray([values], "int32")
@@ -410,6 +400,5 @@ def save_served_model(network, path, image_shape, class_names=None):
     raise errors.EnvironmentLacksError(
         "A SavedModel is written by Keras on TensorFlow. For a run: python -m "
         "alim_keras.export RUN_FOLDER. For a model: save it as model.keras, "
-        "and load and export it with KERAS_BACKEND=tensorflow, where "
-        "TensorFlow is installed."
+        "load it with KERAS_BACKEND=tensorflow, and export it there."
     )

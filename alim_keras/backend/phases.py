@@ -3,6 +3,7 @@
 import contextlib
 
 import keras
+from keras import ops
 
 from alim_keras.errors import ConfigError
 
@@ -10,9 +11,8 @@ from alim_keras.errors import ConfigError
 class Phases:
     """Part of both backends' `Trainer`, which gives it `_running`.
 
-    The loss parts are not computed in evaluation: a 0.0 for them in the
-    history would be wrong. The model's `total_loss` is the loss of training;
-    Keras's own mean of that name is the loss of evaluation.
+    Evaluation does not compute the loss parts: 0.0 would be wrong. The model's
+    `total_loss` is the loss of training, Keras's own that of evaluation.
     """
 
     _evaluating = False
@@ -32,11 +32,10 @@ class Phases:
         losses = (loss, kwargs.get("loss_weights"))
         if losses != (None, None):
             raise ConfigError(
-                "A partial label learning method brings its own loss, which "
-                "needs candidate sets and pseudo labels; one of Keras would "
-                "never be computed. Leave `loss` and `loss_weights` out; "
-                "docs/own_method.md shows how to change a method's loss. "
-                f"Received: (loss, loss_weights)={losses}"
+                "A partial label learning method brings its own loss; one of "
+                "Keras would never be computed. Leave `loss` and "
+                "`loss_weights` out; docs/own_method.md shows how to change a "
+                f"method's. Received: (loss, loss_weights)={losses}"
             )
         super().compile(optimizer, **kwargs)
 
@@ -55,11 +54,8 @@ class Phases:
         """Returns coupled weight decay plus the layers' own losses."""
         total = sum(self.losses)
         if self.weight_decay:
-            squares = sum(
-                keras.ops.sum(keras.ops.square(weight))
-                for weight in self.trainable_variables
-            )
-            total = total + 0.5 * self.weight_decay * squares
+            squares = [ops.sum(ops.square(v)) for v in self.trainable_variables]
+            total = total + 0.5 * self.weight_decay * sum(squares)
         return total
 
     @contextlib.contextmanager

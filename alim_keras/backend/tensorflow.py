@@ -38,9 +38,8 @@ class Trainer(Phases):
         replicas = self.distribute_strategy.num_replicas_in_sync
         if replicas > 1 and self.steps_per_execution > 1:
             raise ValueError(
-                "`steps_per_execution` above 1 does not work under a "
-                "distribution strategy in Keras (keras issue 19246). Compile "
-                "with steps_per_execution=1. Received: steps_per_execution="
+                "Under a distribution strategy Keras needs steps_per_execution"
+                "=1 (keras issue 19246). Received: steps_per_execution="
                 f"{self.steps_per_execution}"
             )
         # A step that made the optimizer's variables would be traced twice.
@@ -100,10 +99,9 @@ def first_row(size):
 
 
 def _check_shares(x, even):
-    """Raises when replicas hold unequal shares of a batch, or odd ones.
+    """Raises if replicas hold unequal shares of a batch, or unwanted odd ones.
 
-    Returns this replica's tensors `x`: what is made of them waits for the
-    check. `even` says whether odd shares are refused.
+    What is made of the tensors that it returns, `x`, waits for the check.
     """
     context = _context()
     if context is None:
@@ -144,19 +142,13 @@ def scatter_rows(variable, index, rows):
 
 
 def normalise_batch(x, scale, offset, epsilon):
-    """Normalises images `(B, H, W, channels)` by their own statistics.
+    """Returns normalised images `(B, H, W, channels)`, mean and variance.
 
-    Returns the images, and their mean and variance, `(channels,)`. It is None
-    on a backend that has nothing faster than Keras.
+    It is None on a backend that has nothing faster than Keras.
     """
+    options = {"mean": [], "variance": [], "is_training": True}
     y, mean, variance, *_ = tf.raw_ops.FusedBatchNormV3(
-        x=x,
-        scale=scale,
-        offset=offset,
-        mean=[],
-        variance=[],
-        epsilon=epsilon,
-        is_training=True,
+        x=x, scale=scale, offset=offset, epsilon=epsilon, **options
     )
     # TensorFlow returns the unbiased estimate.
     count = tf.cast(tf.reduce_prod(tf.shape(x)[:-1]), "float32")
@@ -176,19 +168,15 @@ def make_strategy(name, replicas=None):
 
     It comes first in a process: devices are set up once, with the first
     operation. `"mirrored"` uses as many devices as `replicas` says, or all
-    GPUs, or the one CPU; more than one on a CPU splits it.
-
-    Raises:
-        ConfigError: If there are fewer devices than `replicas`.
-        EnvironmentLacksError: For `"multi_worker"`, which needs JAX.
+    GPUs, or the one CPU; more than one on a CPU splits it. Raises ConfigError
+    if there are fewer, EnvironmentLacksError for `"multi_worker"`.
     """
     if name == "none":
         return contextlib.nullcontext(), 1
     if name == "multi_worker":
         raise errors.EnvironmentLacksError(
-            "--distribute=multi_worker runs on JAX: add --backend=jax (python "
-            "-m pip install jax). On TensorFlow --distribute=mirrored uses "
-            "all GPUs of a machine."
+            "--distribute=multi_worker needs --backend=jax (python -m pip "
+            "install jax). --distribute=mirrored uses all GPUs of a machine."
         )
     gpus = tf.config.list_physical_devices("GPU")
     kind = "GPU" if gpus else "CPU"
@@ -221,10 +209,7 @@ def process():
 
 
 def gather_processes(values):
-    """Returns the integers that each process passes, as rows of an array.
-
-    They are below 2**31. All processes must call it, and wait for each other.
-    """
+    """Returns integers below 2**31 of all processes, which wait, as rows."""
     return np.asarray([values], "int64")
 
 

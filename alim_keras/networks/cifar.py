@@ -58,17 +58,11 @@ def conv(x, filters, kernel, strides, name):
     if kernel > 1 and strides > 1:
         # TensorFlow's "same" pads a stride-2 convolution on one side only.
         x = keras.layers.ZeroPadding2D(kernel // 2, name=f"{name}_pad")(x)
-    return keras.layers.Conv2D(
-        filters,
-        kernel,
-        strides=strides,
-        padding=padding,
-        use_bias=False,
-        kernel_initializer=keras.initializers.VarianceScaling(
-            2.0, "fan_out", "untruncated_normal"
-        ),
-        name=name,
-    )(x)
+    kaiming = keras.initializers.VarianceScaling(
+        2.0, "fan_out", "untruncated_normal"
+    )
+    options = {"use_bias": False, "kernel_initializer": kaiming, "name": name}
+    return keras.layers.Conv2D(filters, kernel, strides, padding, **options)(x)
 
 
 def batch_norm(x, name):
@@ -123,13 +117,12 @@ def cifar_resnet18(input_shape=(32, 32, 3), width=64):
     1, 2, 2, 2, global average pooling. Convolutions start Kaiming-normal (fan
     out); batch normalisation has PyTorch's momentum and epsilon.
 
+    The `keras.Model` takes normalised images `(B, H, W, channels)` to features
+    `(B, 8 * width)`; it has 11,168,832 parameters at the default size.
+
     Args:
         input_shape: `(H, W, channels)`. Defaults to `(32, 32, 3)`.
         width: Filters of the first stage. Defaults to `64`.
-
-    Returns:
-        A `keras.Model`, `(B, H, W, channels)` normalised images to
-        `(B, 8 * width)` features; 11,168,832 parameters at the default size.
 
     Example:
 
@@ -155,24 +148,19 @@ def cifar_wide_resnet34_10(input_shape=(32, 32, 3), width=160, depth=34):
     2, then batch normalisation, ReLU and global average pooling. Convolutions
     and batch normalisation are those of `cifar_resnet18`.
 
+    The features are `(B, 4 * width)`; it has 46,154,064 parameters at the
+    default size.
+
     Args:
         input_shape: As of `cifar_resnet18`.
         width: Filters of the first stage, 16 times the widening factor.
             Defaults to `160`.
         depth: 4 more than a multiple of 6. Defaults to `34`.
 
-    Returns:
-        A `keras.Model`, `(B, H, W, channels)` normalised images to
-        `(B, 4 * width)` features; 46,154,064 parameters at the default size.
-
     Raises:
         ConfigError: If there is no network of that depth.
 
-    Example:
-
-    >>> network = alim_keras.networks.cifar_wide_resnet34_10(width=16, depth=10)
-    >>> network.output_shape
-    (None, 64)
+    Example: as that of `cifar_resnet18`.
 
     Reference:
     - [Zagoruyko and Komodakis, 2016](https://arxiv.org/abs/1605.07146)

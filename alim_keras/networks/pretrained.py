@@ -61,11 +61,6 @@ class Backbone:
         """The `keras.Model` with its weights."""
         return self.build(True)
 
-    @property
-    def dim(self):
-        """Integer, the length of a feature vector."""
-        return self.network.output_shape[1]
-
     @functools.cached_property
     def digest(self):
         """Hexadecimal string, equal for equal weights."""
@@ -120,38 +115,29 @@ def find(name=None, weights=None, image_size=None):
     if weights is None:
         return None
     size = image_size or _SIZES.get(name, _USUAL_SIZE)
-    shape = (size, size, 3)
-    return Backbone(
-        name,
-        size,
-        lambda with_weights: application(
-            name, shape, weights=weights if with_weights else None
-        ),
-    )
+
+    def build(with_weights):
+        chosen = weights if with_weights else None
+        return application(name, (size, size, 3), None, chosen)
+
+    return Backbone(name, size, build)
 
 
 def _of_file(path, image_size):
     try:
         with zipfile.ZipFile(path) as archive:
             layers = json.loads(archive.read("config.json"))["config"]["layers"]
-        shape = layers[0]["config"]["batch_shape"]
+        shape = tuple(layers[0]["config"]["batch_shape"])
         _, height, width, channels = shape
-    except FileNotFoundError:
-        raise errors.DataError(
-            f"There is no network in {path}: no such file"
-        ) from None
+        if channels != 3 or height != width:
+            raise ValueError(f"input_shape={shape}")
     except Exception as error:  # A damaged file fails as it likes.
         raise errors.DataError(
             f"{path} is not a network from pixels to features that Keras "
             f"saved ({type(error).__name__}: {one_line(error)}); expected a "
-            "functional or sequential model with one input, (None, height, "
-            "width, 3)"
+            "functional or sequential model whose one input is square colour "
+            "images, (None, size, size, 3)"
         ) from error
-    if channels != 3 or height != width:
-        raise errors.DataError(
-            f"{path} must take square colour images, (None, size, size, 3). "
-            f"Received: input_shape={tuple(shape)}"
-        )
     if height and image_size not in (None, height):
         raise errors.ConfigError(
             f"{path} takes images of {height} pixels; leave --image_size out. "
@@ -279,16 +265,15 @@ def with_unit_features(network, scale=None):
 def make_backbone(name, input_shape, width=None, weights=None):
     """Returns a backbone by name, as the commands' `--network` does.
 
+    It is a pair: the `keras.Model`, and whether it expects normalised images,
+    not pixels in `[0, 255]` as keras.applications do.
+
     Args:
         name: A key of `NETWORKS`, or a class of keras.applications.
         input_shape: `(H, W, channels)`.
         width: Filters of the first stage; None for the network's default.
         weights: A file of weights, `"imagenet"` (keras.applications only),
             or None to start from random ones.
-
-    Returns:
-        A pair: the `keras.Model`, and whether it expects normalised images,
-        not pixels in `[0, 255]` as keras.applications do.
 
     Raises:
         ConfigError: If the name is unknown or an argument does not fit it.

@@ -22,16 +22,13 @@ def small_cnn(input_shape=(28, 28, 1), width=32):
 
     3x3 convolution, 2x2 max-pooling, twice; dense. Batch normalisation and
     ReLU follow each of the three. Images below 16 pixels skip the first
-    pooling. The network can learn thousands of images by heart.
+    pooling. The network can learn thousands of images by heart. It takes
+    normalised images `(B, H, W, channels)` to features `(B, 4 * width)`.
 
     Args:
         input_shape: `(H, W, channels)`. Defaults to `(28, 28, 1)`.
         width: Filters of the first convolution; the second has twice, the
             dense layer four times as many. Defaults to `32`.
-
-    Returns:
-        A `keras.Model`, `(B, H, W, channels)` normalised images to
-        `(B, 4 * width)` features.
 
     Example:
 
@@ -54,16 +51,13 @@ def small_cnn(input_shape=(28, 28, 1), width=32):
 def mlp(input_shape, width=256):
     """Returns two dense layers, for feature vectors.
 
-    Batch normalisation and ReLU follow each.
+    Batch normalisation and ReLU follow each. The network takes normalised
+    vectors `(B, 1, 1, d)` to features `(B, width)`.
 
     Args:
         input_shape: `(1, 1, d)` for vectors of d features, like an image of
             one pixel. Any other shape is flattened.
         width: Units of each layer. Defaults to `256`.
-
-    Returns:
-        A `keras.Model`, `(B, 1, 1, d)` normalised vectors to `(B, width)`
-        features.
 
     Example:
 
@@ -180,8 +174,8 @@ class CrossFittedHeads(keras.layers.Layer):
         folds: K, at least 2.
         seed: Seed of the folds. Defaults to `0`.
 
-    Weights: `kernel` `(F, K, C)`, `bias` `(K, C)`, and, not trainable, `fold`
-    `(N,)`, the fold of each example.
+    Weights: `kernel` `(F, K, C)`, `bias` `(K, C)`, and `fold` `(N,)`, that of
+    each example, which is not trained.
     """
 
     def __init__(self, feature_dim, num_classes, num_examples, folds, seed=0):
@@ -204,13 +198,13 @@ class CrossFittedHeads(keras.layers.Layer):
         size, folds, classes = self.kernel.shape
         kernel, bias = (
             # Value w, gradient K: w - w is exactly 0.
-            w + (folds - 1) * (w - keras.ops.stop_gradient(w))
-            for w in map(keras.ops.convert_to_tensor, (self.kernel, self.bias))
+            w + (folds - 1) * (w - ops.stop_gradient(w))
+            for w in map(ops.convert_to_tensor, (self.kernel, self.bias))
         )
-        kernel = keras.ops.reshape(kernel, (size, folds * classes))
-        heads = keras.ops.matmul(keras.ops.cast(features, "float32"), kernel)
-        heads = keras.ops.reshape(heads, (-1, folds, classes)) + bias
-        return {"logits": keras.ops.mean(heads, axis=1), "heads": heads}
+        kernel = ops.reshape(kernel, (size, folds * classes))
+        heads = ops.matmul(ops.cast(features, "float32"), kernel)
+        heads = ops.reshape(heads, (-1, folds, classes)) + bias
+        return {"logits": ops.mean(heads, axis=1), "heads": heads}
 
     def call(self, features):
         return self.outputs(features)["logits"]
@@ -222,13 +216,13 @@ class CrossFittedHeads(keras.layers.Layer):
         `(B, K)`.
         """
         fold = backend.gather_rows(self.fold, index)
-        is_of = keras.ops.one_hot(fold, self.kernel.shape[1])
-        return is_of if len(is_of.shape) == 2 else keras.ops.max(is_of, axis=1)
+        is_of = ops.one_hot(fold, self.kernel.shape[1])
+        return is_of if len(is_of.shape) == 2 else ops.max(is_of, axis=1)
 
     def out_of_fold(self, heads, index):
         """Returns logits `(B, C)` of heads that know no row; no gradient."""
-        own = keras.ops.expand_dims(self.is_of(index), 2) * heads
-        return keras.ops.stop_gradient(keras.ops.sum(own, axis=1))
+        own = ops.expand_dims(self.is_of(index), 2) * heads
+        return ops.stop_gradient(ops.sum(own, axis=1))
 
     def loss_rows(self, heads, index, targets, candidates, sample_weight):
         """Returns `classification_loss`'s arguments, a row for each head.
@@ -236,7 +230,7 @@ class CrossFittedHeads(keras.layers.Layer):
         Its mean over the `B K` rows is that over examples of the mean over the
         heads that may learn from them; all others get the weight 0.
         """
-        ops, count = keras.ops, heads.shape[1]
+        count = heads.shape[1]
         weight = 1.0 - self.is_of(index)
         weight = weight * (count / ops.sum(weight, axis=1, keepdims=True))
         if sample_weight is not None:

@@ -219,7 +219,7 @@ def test_fine_tuning(part, count, photos, backbone, tmp_path):
 @pytest.mark.parametrize(
     "flags, code, words",
     [
-        (("--network=none.keras",), 3, "no such file"),
+        (("--network=none.keras",), 3, "No such file"),
         (("--network=hub:x",), 6, "needs the package keras-hub"),
         (("--weights=imagenet",), 2, "brings its weights"),
         (("--width=4",), 2, "fixed width"),

@@ -166,16 +166,6 @@ def test_strong_view_is_crop_cutout_and_policy():
     assert max(cut) >= 36 and min(cut) < 36
 
 
-@on_tensorflow
-def test_other_sizes_are_resized_first():
-    images = smooth_images(2, 40, 30, 3)
-    views = AutoAugmentViews((20, 24), padding=0, flip=0.0)
-    result = views.weak(images, 0, np.arange(2))
-    expected = keras.ops.image.resize(images.astype("float32"), (20, 24))
-    np.testing.assert_allclose(result, expected, atol=0.01)
-    assert views.strong(images, 0, np.arange(2)).shape == (2, 20, 24, 3)
-
-
 def test_padding_that_does_not_fit_is_refused():
     with pytest.raises(ConfigError, match="8x9 pixels.*Received: padding=8"):
         AutoAugmentViews(padding=8).weak(np.zeros((1, 8, 9, 1)), 0, [0])

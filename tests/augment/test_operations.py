@@ -187,15 +187,3 @@ def test_each_operation_of_the_strong_view_equals_the_loop(name, shape):
             image.astype("float64"), name, float(u)
         )
         np.testing.assert_allclose(row, expected, atol=2e-3)
-
-
-def test_cutout_keeps_its_size_at_the_left_and_is_cut_at_the_right():
-    # Side 4 of 8. From 0: columns 0 to 4. From int(7.992 - 2) = 5: 5 to 7.
-    draws = np.array([[0.0, 0.5, 1.0], [0.999, 0.5, 1.0]], "float32")
-    planes = np.zeros((1, 2, 8, 8), "float32")
-    result = to_numpy(operations.cutout_planes(planes, draws, 0.5))
-    np.testing.assert_array_equal(
-        result[0, :, 4] > 0,
-        [[1, 1, 1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 1, 1, 1]],
-    )
-    assert result.max() == np.float32((125 + 123 + 114) / 3)

@@ -253,7 +253,9 @@ def test_larger_images_are_resized(image_size):
     images = random_images(2, 256, 250, 3)
     expected = keras.ops.image.resize(images.astype("float32"), image_size)
     views = Views(image_size=image_size, **NOTHING)
-    for view in (views.weak, views.strong):
+    auto = AutoAugmentViews(image_size, padding=0, flip=0.0)
+    assert auto.strong(images, 0, np.arange(2)).shape == (2, *image_size, 3)
+    for view in (views.weak, views.strong, auto.weak):
         # tf.image keeps the place as one float: at 250 its last bit is 1.5e-5,
         # which is worth 255 * 1.5e-5 = 0.004 for each direction.
         result = view(images, 0, np.arange(2))
