@@ -2,13 +2,10 @@
 
     KERAS_BACKEND=jax python tests/backend_run.py DISTRIBUTE START.npz END.npz
 
-Where START.npz is missing it is written, with the initial weights; else the
-training begins from it. END.npz gets all weights, the history, evaluations,
-predictions, and on how many devices the variables lie.
-
-The views are those whose numbers are continuous: the operations that round
-to 8-bit levels turn the last digit of a float into a whole level, on either
-backend. What they do is compared by tests/augment.
+Training begins from START.npz, which is written where it is missing. END.npz
+gets all weights, the history, evaluations, predictions, and on how many
+devices the variables lie. No view rounds to 8-bit levels, which would turn the
+last digit of a float into a whole level; tests/augment compares those.
 """
 
 import os
@@ -20,21 +17,17 @@ import tiny
 
 import alim_keras
 from alim_keras import backend
+from alim_keras.networks import cifar
 
 COUNT, BATCH = 28, 8
 SHAPE = (12, 12, 3)
 
 
 def network():
-    """Convolution, batch normalisation, pooling: what a ResNet is made of."""
+    """What a ResNet is made of."""
     inputs = keras.Input(SHAPE)
-    x = keras.layers.Conv2D(6, 3, padding="same", use_bias=False)(inputs)
-    x = keras.layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
-    x = keras.layers.ReLU()(x)
-    x = keras.layers.ZeroPadding2D(1)(x)
-    x = keras.layers.Conv2D(8, 3, strides=2, use_bias=False)(x)
-    x = keras.layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
-    x = keras.layers.ReLU()(x)
+    x = cifar.norm_relu(cifar.conv(inputs, 6, 3, 1, "a"), "a_bn", "a_relu")
+    x = cifar.norm_relu(cifar.conv(x, 8, 3, 2, "b"), "b_bn", "b_relu")
     return keras.Model(inputs, keras.layers.GlobalAveragePooling2D()(x))
 
 

@@ -29,9 +29,10 @@ def smooth_images(count, *shape):
     return np.clip(to_numpy(images), 0, 255).astype("uint8")
 
 
-def crop_box(draws, size, scale, ratio):
+def crop_box(draws, size, scale):
     """torchvision's rule; returns left, top, width, height."""
     height, width = size
+    ratio = 3 / 4, 4 / 3
     for attempt in range(10):
         area = scale[0] + (scale[1] - scale[0]) * draws[attempt]
         area *= height * width
@@ -113,11 +114,13 @@ def hue(image, turns):
     return 255 * colors.hsv_to_rgb(hsv)
 
 
-def jitter(image, draws, strength):
-    """`draws` are the order and four magnitudes."""
+def jitter(image, draws):
+    """`draws` are whether, the order and four magnitudes."""
+    if draws[0] >= 0.8:
+        return image
     orders = list(itertools.permutations(range(4)))
-    for op in orders[int(draws[0] * 24)]:
-        u, s = draws[1 + op], strength[op]
+    for op in orders[int(draws[1] * 24)]:
+        u, s = draws[2 + op], (0.4, 0.4, 0.4, 0.1)[op]
         low = max(0.0, 1 - s)
         factor = low + (1 + s - low) * u
         if op == 3:
@@ -132,8 +135,7 @@ def smooth(image):
     kernel = np.ones((3, 3, 1))
     kernel[1, 1] = 5
     result = image.copy()
-    inner = ndimage.correlate(image, kernel / 13)[1:-1, 1:-1]
-    result[1:-1, 1:-1] = inner
+    result[1:-1, 1:-1] = ndimage.correlate(image, kernel / 13)[1:-1, 1:-1]
     return result
 
 
@@ -167,6 +169,4 @@ def cutout_box(draws, size, largest):
     side = draws[2] * largest * width
     left = int(max(0.0, draws[0] * width - side / 2))
     top = int(max(0.0, draws[1] * height - side / 2))
-    right = min(width, left + side)
-    bottom = min(height, top + side)
-    return left, top, int(right), int(bottom)
+    return left, top, int(min(width, left + side)), int(min(height, top + side))

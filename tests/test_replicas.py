@@ -95,15 +95,9 @@ class CopiesAgree(keras.callbacks.Callback):
 
 def train(model, *callbacks):
     images, candidates, _ = tiny.examples(COUNT, shape=SHAPE)
-    return tiny.fit(
-        model,
-        tiny.batches(images, candidates, BATCH, seed=3),
-        epochs=3,
-        callbacks=[
-            alim_keras.callbacks.ALIM("scale", noise_rate=0.3, warmup_epochs=1),
-            *callbacks,
-        ],
-    )
+    data = tiny.batches(images, candidates, BATCH, seed=3)
+    alim = alim_keras.callbacks.ALIM("scale", noise_rate=0.3, warmup_epochs=1)
+    return tiny.fit(model, data, epochs=3, callbacks=[alim, *callbacks])
 
 
 @pytest.fixture(

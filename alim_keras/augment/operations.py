@@ -7,7 +7,6 @@ Reference:
 - [DeVries and Taylor, 2017](https://arxiv.org/abs/1708.04552)
 """
 
-import functools
 import math
 
 import keras
@@ -88,12 +87,6 @@ def affine_maps(operations, values, size):
     return ops.reshape(ops.stack(numbers, axis=-1), shape)
 
 
-def combined_map(operations, values, size):
-    """Returns one affine map `(B, 3, 3)` of `(B, n)`, the first first."""
-    maps = affine_maps(operations, values, size)
-    return functools.reduce(pixels.compose, keras.ops.unstack(maps, axis=1))
-
-
 def apply_operations(planes, operations, values):
     """Applies the pixel operations `(B, n)`, each of which ends in [0, 255].
 
@@ -106,7 +99,7 @@ def apply_operations(planes, operations, values):
         needed = _is(operation, "Sharpness", *_TABLES)
         numbers = ops.stack([ops.cast(operation, "float32"), value], axis=1)
         planes = where_needed(planes, needed, numbers, _change_detail)
-        planes = pixels.clip(planes)
+        planes = ops.clip(planes, 0.0, 255.0)
     return planes
 
 
@@ -135,7 +128,7 @@ def _change_detail(planes, numbers):
     # Sharpness: v + away (smooth - v), where smooth - v = smoothing / 13.
     away = _values_of("Sharpness", operation, value * (1.0 / 13.0))
     planes = planes + ops.expand_dims(away, -1) * pixels.smoothing(planes)
-    levels = ops.cast(ops.round(pixels.clip(planes)), "int32")
+    levels = ops.cast(ops.round(ops.clip(planes, 0.0, 255.0)), "int32")
     level = ops.arange(256, dtype="float32")
     # Powers of two by name: `power` is not exact on every device.
     steps = ops.convert_to_tensor([16.0, 8.0, 4.0, 2.0, 1.0])

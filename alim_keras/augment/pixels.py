@@ -55,11 +55,6 @@ def per_image(values):
     return keras.ops.reshape(values, (-1, 1, 1))
 
 
-def clip(planes):
-    """Limits pixels to [0, 255]."""
-    return keras.ops.clip(planes, 0.0, 255.0)
-
-
 def random_boxes(draws, size, scale):
     """RandomResizedCrop of torchvision of draws `(B, CROP_DRAWS)` in [0, 1).
 
@@ -349,7 +344,7 @@ def jitter(planes, draws):
         other = per_image(changes[:, place, _CONTRAST]) * mean
         if colored:
             other = other + per_image(changes[:, place, _SATURATION]) * gray
-        return clip(planes * (1.0 + change) - other)
+        return ops.clip(planes * (1.0 + change) - other, 0.0, 255.0)
 
     if not colored:
         return blend(blend(planes, 0), 1)

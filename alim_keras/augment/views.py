@@ -1,6 +1,7 @@
 """The weak and the strong view of images, and of feature vectors."""
 
 import dataclasses
+import functools
 import math
 
 import keras
@@ -180,7 +181,9 @@ class Views(RandomViews):
                 chosen, drawn[:, _OPERATIONS + count :]
             )
             size = self.image_size or images.shape[1:3]
-            matrix = operations.combined_map(chosen, values, size)
+            maps = operations.affine_maps(chosen, values, size)
+            maps = keras.ops.unstack(maps, axis=1)
+            matrix = functools.reduce(pixels.compose, maps)
         planes = self._crop(images, drawn, matrix)
         if count:
             planes = operations.apply_operations(planes, chosen, values)

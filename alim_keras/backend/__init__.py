@@ -1,7 +1,6 @@
 """The only code that knows a framework; one module per Keras backend.
 
-Both modules offer the same names, which are this package's; tensorflow.py has
-their documentation.
+Both offer the same names, this package's, which tensorflow.py documents.
 """
 
 import keras

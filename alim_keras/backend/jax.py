@@ -273,14 +273,13 @@ def _end_alone(error):
     JAX would wait for the others, and they for this one. Where the first
     worker is gone JAX itself aborts the others.
     """
+    is_lost = _is_loss(error)
     is_interrupt = isinstance(error, KeyboardInterrupt)
     code = getattr(error, "exit_code", 130 if is_interrupt else 1)
-    is_lost = _is_loss(error)
-    atexit.register(
-        _leave, errors.EnvironmentLacksError.exit_code if is_lost else code
-    )
+    kind = errors.EnvironmentLacksError
+    atexit.register(_leave, kind.exit_code if is_lost else code)
     if is_lost:
-        raise errors.EnvironmentLacksError(
+        raise kind(
             f"Worker {jax.process_index()} of {jax.process_count()} lost "
             "another worker, which ended, was killed or cannot be reached; "
             "see its own output. The same command, on all workers, continues "
@@ -360,7 +359,7 @@ def make_strategy(name, replicas=None):
             f"--xla_force_host_platform_device_count={replicas}. "
             f"Received: replicas={replicas}"
         )
-    devices = devices[:replicas] if replicas else devices
+    devices = devices[:replicas]
     distribution = keras.distribution.DataParallel(
         devices=[f"{d.platform}:{d.id}" for d in devices]
     )

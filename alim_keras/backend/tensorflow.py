@@ -108,8 +108,8 @@ def _check_shares(x, even):
         return x
     error = errors.ConfigError(
         "The replicas hold unequal shares of a batch, or odd ones, which mixup "
-        "cannot pair as one device would. Use a batch size that is a multiple "
-        "of twice the number of replicas, and drop the last, incomplete batch."
+        "cannot pair. Use a batch size that is a multiple of twice the number "
+        "of replicas, and drop the last, incomplete batch."
     )
     errors.remember(error)
     size = tf.shape(tf.nest.flatten(x)[0])[:1]
@@ -156,10 +156,7 @@ def normalise_batch(x, scale, offset, epsilon):
 
 
 def compiled(function, variables=(), jit_compile=False):
-    """Returns a function of tensors, compiled.
-
-    `variables` are all that it reads, as they are at each call.
-    """
+    """Returns a function of tensors, and of these Keras variables, compiled."""
     return tf.function(function, jit_compile=jit_compile)
 
 
@@ -187,14 +184,14 @@ def make_strategy(name, replicas=None):
             tf.config.set_logical_device_configuration(
                 cpu, [tf.config.LogicalDeviceConfiguration()] * replicas
             )
-    devices = [d.name for d in tf.config.list_logical_devices(kind)]
+    devices = tuple(d.name for d in tf.config.list_logical_devices(kind))
     if replicas and replicas > len(devices):
         raise errors.ConfigError(
             f"--distribute=mirrored found {len(devices)} {kind} device(s). "
             f"Ask for at most that many. Received: replicas={replicas}"
         )
-    devices = devices[:replicas] if replicas else devices
-    return _mirrored(tuple(devices)).scope(), len(devices)
+    devices = devices[:replicas]
+    return _mirrored(devices).scope(), len(devices)
 
 
 @functools.cache
@@ -286,8 +283,6 @@ def load_served_model(path):
             "alim_keras exports. Write it again from its run: python -m "
             "alim_keras.export RUN_FOLDER"
         )
-    # The function alone would not keep its variables.
-    return (
-        lambda batch: served.serve(batch).numpy(),
-        tuple(served.input_shape().numpy().tolist()),
-    )
+    shape = tuple(served.input_shape().numpy().tolist())
+    # The function `served.serve` alone would not keep its variables.
+    return lambda batch: served.serve(batch).numpy(), shape

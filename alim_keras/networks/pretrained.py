@@ -190,8 +190,8 @@ def _of_hub(name, image_size):
 def _no_preset(name, error):
     return errors.EnvironmentLacksError(
         f"--network={name} cannot be had: {one_line(error)}. It needs the "
-        "package keras-hub (python -m pip install keras-hub) and, without an "
-        "internet connection, the folder of a preset, --network=hub:FOLDER"
+        "package keras-hub (python -m pip install keras-hub) and, offline, the "
+        "folder of a preset, --network=hub:FOLDER"
     )
 
 
@@ -199,7 +199,7 @@ def _to_vectors(network, size, name, convert=None):
     """Returns a network of one input size, and one vector for each image."""
     inputs = keras.Input((size, size, 3), name="pixels")
     try:
-        outputs = network(inputs if convert is None else convert(inputs))
+        outputs = network(convert(inputs) if convert else inputs)
         rank = len(outputs.shape)
     except Exception as error:  # A network fails as it likes.
         raise errors.DataError(

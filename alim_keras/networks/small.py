@@ -167,15 +167,9 @@ class CrossFittedHeads(keras.layers.Layer):
     a loss that is a mean over heads, each gets K times its share as gradient,
     so that it moves as if it were trained alone.
 
-    Args:
-        feature_dim: F.
-        num_classes: C.
-        num_examples: N, the size of the training set.
-        folds: K, at least 2.
-        seed: Seed of the folds. Defaults to `0`.
-
-    Weights: `kernel` `(F, K, C)`, `bias` `(K, C)`, and `fold` `(N,)`, that of
-    each example, which is not trained.
+    Of F features, C classes, N examples of the training set and K folds, at
+    least 2, the weights are `kernel` `(F, K, C)`, `bias` `(K, C)`, and `fold`
+    `(N,)`, that of each example, drawn by `seed` and not trained.
     """
 
     def __init__(self, feature_dim, num_classes, num_examples, folds, seed=0):
@@ -210,10 +204,9 @@ class CrossFittedHeads(keras.layers.Layer):
         return self.outputs(features)["logits"]
 
     def is_of(self, index):
-        """Returns 1 for the heads whose folds hold the examples, else 0.
+        """Returns `(B, K)`, 1 where a head's fold holds an example of a row.
 
-        `index` is `(B,)` or, for m examples in a row, `(B, m)`; the result
-        `(B, K)`.
+        `index` is `(B,)` or, for m examples in a row, `(B, m)`.
         """
         fold = backend.gather_rows(self.fold, index)
         is_of = ops.one_hot(fold, self.kernel.shape[1])

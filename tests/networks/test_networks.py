@@ -193,10 +193,9 @@ def test_heads_return_float32_under_mixed_precision():
     policy = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_float16")
     try:
-        classifier = networks.classifier_head(4, 3)
-        projection = networks.projection_head(4, 3)
+        heads = networks.classifier_head(4, 3), networks.projection_head(4, 3)
     finally:
         keras.config.set_dtype_policy(policy)
-    x = np.ones((2, 4), "float16")
-    for head in (classifier, projection):
-        assert keras.backend.standardize_dtype(head(x).dtype) == "float32"
+    for head in heads:
+        dtype = head(np.ones((2, 4), "float16")).dtype
+        assert keras.backend.standardize_dtype(dtype) == "float32"
