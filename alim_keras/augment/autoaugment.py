@@ -16,8 +16,6 @@ from alim_keras.errors import ConfigError
 
 # One example's numbers: the pair, whether each of the two is applied, its sign.
 POLICY_DRAWS = 5
-# What lies outside the frame.
-FILL = 128.0
 
 # AutoAugment's for CIFAR-10: operation, probability and level (0 to 9) of the
 # first, then of the second.
@@ -183,7 +181,7 @@ def apply_policy(planes, draws):
 
 
 def _move(planes, maps):
-    """Two geometric operations `(B, 2, 3, 3)`; what they uncover is grey."""
+    """Two geometric operations `(B, 2, 3, 3)`; they uncover grey, 128."""
     ops = keras.ops
     first, second = ops.unstack(maps, axis=1)
     both = pixels.compose(first, second)
@@ -191,10 +189,10 @@ def _move(planes, maps):
     def change(part, maps):
         both, last = ops.unstack(maps, axis=1)
         images = pixels.from_planes(part)
-        result = pixels.resample(images, matrix=both, outside=FILL)
+        result = pixels.resample(images, matrix=both, outside=128.0)
         # What the first step moved out stays out, whatever the second does.
         *_, seen = pixels.mapped(last, planes.shape[2:])
-        return ops.where(seen, result, FILL)
+        return ops.where(seen, result, 128.0)
 
     moved = ops.any(maps != ops.eye(3), axis=(1, 2, 3))
     maps = ops.stack([both, second], axis=1)

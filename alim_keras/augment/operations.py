@@ -78,13 +78,12 @@ def affine_maps(operations, values, size):
     cosine, sine = ops.cos(angle), ops.sin(angle)
     x, y = 0.5 * width, 0.5 * height
     zero = ops.zeros_like(angle)
-    numbers = [
-        *(cosine, shear_x - sine, move_x * width + x - cosine * x + sine * y),
-        *(shear_y + sine, cosine, move_y * height + y - sine * x - cosine * y),
-        *(zero, zero, zero + 1.0),
-    ]
-    shape = (-1, operations.shape[1], 3, 3)
-    return ops.reshape(ops.stack(numbers, axis=-1), shape)
+    rows = (
+        (cosine, shear_x - sine, move_x * width + x - cosine * x + sine * y),
+        (shear_y + sine, cosine, move_y * height + y - sine * x - cosine * y),
+        (zero, zero, zero + 1.0),
+    )
+    return ops.stack([ops.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 def apply_operations(planes, operations, values):

@@ -11,6 +11,7 @@ from alim_keras.networks.pretrained import train_last
 from alim_keras.networks.pretrained import unit_features
 from alim_keras.networks.pretrained import with_unit_features
 from alim_keras.networks.small import CrossFittedHeads
+from alim_keras.networks.small import ImageStatistics
 from alim_keras.networks.small import classifier_head
 from alim_keras.networks.small import image_statistics
 from alim_keras.networks.small import mlp
