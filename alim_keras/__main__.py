@@ -35,11 +35,9 @@ def main():
     if word in ("--help", "-h"):
         print("\n".join(lines))
         return 0
-    print(
-        f"alim_keras: error: There is no command {word}; there are "
-        f"{', '.join(COMMANDS)}",
-        file=sys.stderr,
-    )
+    known = ", ".join(COMMANDS)
+    error = f"error: There is no command {word}; there are {known}"
+    process.report("alim_keras", error)
     return 2
 
 

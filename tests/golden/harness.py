@@ -2,7 +2,7 @@
 
 The tests see commands, exit codes, files and the sets read from a table. What
 has to follow when the package moves stands here: `own_labels`, which reads a
-table through the public function of the library, and nothing else.
+table, and nothing else.
 """
 
 import contextlib
@@ -17,8 +17,6 @@ import sys
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 # A check of a table of three pictures takes these beside the table's own.
 SMALL = ("--batch_size=1", "--width=8", "--holdout=0")
-_LISTS = ("class_names", "none_of_these")
-_NUMBERS = {"min_votes": int, "min_confidence": float}
 
 
 def start(*arguments, path=(), **options):
@@ -94,19 +92,12 @@ def _call(command, *argv):
 
 
 def own_labels(path, flags):
-    """Reads a table by the library; the flags are those of the commands."""
-    from alim_keras import data
+    """Reads a table as a training would."""
+    from alim_keras import train
+    from alim_keras.app import load
 
-    options = {}
-    for flag in flags:
-        name, _, value = flag.removeprefix("--").partition("=")
-        if name in _LISTS:
-            options[name] = _names(value)
-        elif name == "known_as_sets":
-            options[name] = True
-        elif name not in ("network", "method"):
-            options[name] = _NUMBERS.get(name, str)(value)
-    found = data.load_table(path, **options)
+    line = train.COMMAND.parse([f"--dataset={path}", *flags])
+    found = load.table_set(line.config)
     names = list(found.class_names)
     ids = [str(one) for one in found.ids]
     known = [-1] * len(ids) if found.known is None else found.known
@@ -121,14 +112,6 @@ def own_labels(path, flags):
         },
         "test": len(found.test_images),
     }
-
-
-def _names(value):
-    if value.isdecimal():
-        return [str(number) for number in range(int(value))]
-    if os.path.isfile(value):
-        return pathlib.Path(value).read_text("utf-8").split("\n")[:-1]
-    return value.split(",")
 
 
 def _table(path, *flags):
