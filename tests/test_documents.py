@@ -86,9 +86,11 @@ def test_every_name_of_the_embedding_page_is_there(repository):
             assert hasattr(found, part), name
             found = getattr(found, part)
     # What a block of code uses is imported, assigned or named in the text.
-    given = {"images", "candidates", "vectors", "num_classes", "test_images"}
-    given |= {"my_tf_data", "my_py_dataset", "model", "labels"}
-    known = {*given, *vars(builtins), "alim_keras", "np", "tf"}
+    given = (
+        "images candidates vectors num_classes test_images labels model "
+        "my_tf_data my_py_dataset alim_keras np tf"
+    )
+    known = {*given.split(), *vars(builtins)}
     for block in _blocks(page, "python"):
         tree = ast.parse(block)
         for node in ast.walk(tree):

@@ -35,12 +35,8 @@ def make_checkout(folder):
 
 
 def call(checkout, script, *arguments, cwd, **variables):
-    # A PATH whose python3 is the one that runs the tests.
-    folder = checkout.parent / "bin"
-    folder.mkdir(exist_ok=True)
-    if not (folder / "python3").exists():
-        base = pathlib.Path(sys.base_prefix) / "bin" / "python3"
-        (folder / "python3").symlink_to(base)
+    # A PATH whose python3 is that of the one that runs the tests.
+    folder = pathlib.Path(sys.base_prefix) / "bin"
     usual = os.environ.items()
     environment = {k: v for k, v in usual if not k.startswith("PYTHON")}
     environment["PATH"] = f"{folder}:/usr/bin:/bin"

@@ -43,13 +43,10 @@ def test_values(field, text, value):
 @pytest.mark.parametrize(
     "field, texts",
     [
-        (values.whole(1, low=1), ["0", "1.5", "", "x", "1e3"]),
-        (
-            values.number(0, low=0, high=1),
-            ["nan", "inf", "-0.1", "1.1", "-nan"],
-        ),
-        (values.number(1, low=0, high=1, low_open=True), ["0", "1.1"]),
-        (values.number(0, low=0, high=1, high_open=True), ["1", "-0.1"]),
+        (values.count(1), ["0", "1.5", "", "x", "1e3"]),
+        (values.share(0), ["nan", "inf", "-0.1", "1.1", "-nan"]),
+        (values.share(1, low_open=True), ["0", "1.1"]),
+        (values.share(0, high_open=True), ["1", "-0.1"]),
         (values.switch(default=True), ["maybe"]),
         (values.noise_rate(), ["em", "1.5", "nan", "votes:x"]),
         (values.text(), [" ", "two\nlines"]),

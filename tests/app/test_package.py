@@ -75,13 +75,13 @@ def test_every_saved_class_is_named():
     assert registered == {f"alim_keras>{name}" for name in named}
 
 
-LIGHT = (
-    "import runpy, sys\n"
-    "try:\n    runpy.run_module(sys.argv.pop(1), run_name='__main__')\n"
-    "except SystemExit as end:\n    code = end.code\n"
-    "assert not {'keras', 'tensorflow', 'jax'} & set(sys.modules)\n"
-    "sys.exit(code)\n"
-)
+LIGHT = """
+import runpy, sys
+try:
+    runpy.run_module(sys.argv.pop(1), run_name="__main__")
+finally:
+    assert not {"keras", "tensorflow", "jax"} & set(sys.modules)
+"""
 
 
 @pytest.mark.parametrize(
