@@ -1,8 +1,7 @@
 """Compares methods, with and without ALIM, over noise levels and seeds.
 
 Trains the grid, one run after the other, and writes a table of mean and
-standard deviation; docs/compare.md describes them. The same command continues.
-It takes training's flags, for all cells.
+standard deviation. The same command continues. It takes training's flags.
 """
 
 import contextlib
@@ -38,12 +37,9 @@ class CompareConfig:
             NAME+alim with ALIM as --lam says; NAME[flag=value;flag=value] sets
             any flag of training for this row.
         seeds: How many seeds, from --seed on.
-        ambiguities: Values of q, separated by commas. Without it: that of
-            --ambiguity.
-        noise_levels: Values of eta, separated by commas. Without it: that of
-            --noise_level.
-        out: Folder of the cells and tables; the same command continues what is
-            there. Without it: runs/compare.
+        ambiguities: Values of q, separated by commas, not --ambiguity alone.
+        noise_levels: Values of eta, likewise, not --noise_level alone.
+        out: Folder of the cells and the table. Without it: runs/compare.
     """
 
     methods: str = values.text("pico,pico+alim")
@@ -58,7 +54,6 @@ COMMAND = cli.Command(
     doc=__doc__,
     groups=(CompareConfig, *TRAINING),
     examples=("compare --methods=rc,rc+alim --noise_levels=0,0.3",),
-    continues=True,
 )
 _ROW = re.compile(r"([^+\[\]]+)(\+alim)?(?:\[([^\[\]]+)\])?")
 # A row without ALIM has the defaults of ALIM's flags, so it is the method.
@@ -111,11 +106,8 @@ def main(line):
 def make_cells(line, out):
     """Returns the grid of a `cli.Line` in the folder `out`: a list of `Cell`.
 
-    The first seed comes first, with every row and column.
-
-    Raises:
-        ConfigError: For whatever cannot work, before anything has run.
-        CheckpointError: Cells of other settings stand in the folder.
+    The first seed comes first, with every row and column. What cannot work is
+    refused, and a folder with cells of other settings.
     """
     load.check_use(line)
     dataset = line.config.data.dataset

@@ -114,19 +114,12 @@ def check_number(
 ):
     """Returns a number, or a tuple of numbers, that lies between bounds.
 
-    Args:
-        name: The argument's name, for the message.
-        value: What the user gave. NaN and infinity are refused.
-        low: Smallest allowed value.
-        high: Largest allowed value.
-        low_open: Whether `low` itself is refused.
-        high_open: Whether `high` itself is refused.
-        whole: Whether only whole numbers are allowed. Defaults to `False`.
-        count: How many numbers are expected. Defaults to None, a single one.
-        optional: Whether None is allowed, and returned. Defaults to `False`.
+    NaN and infinity are refused; with `low_open` or `high_open` that bound
+    itself; with `whole` what is no whole number. `count` numbers are expected,
+    or a single one. With `optional` None is returned as it is.
 
     Raises:
-        ConfigError: If the value does not fit.
+        ConfigError: If the value does not fit; it names the argument.
 
     Example:
 
@@ -148,11 +141,9 @@ def check_number(
     if value is None and optional:
         return None
     given = (value,) if count is None else value
-    if (
-        not isinstance(given, collections.abc.Iterable)
-        or len(given := tuple(given)) != (count or 1)
-        or not all(map(fits, given))
-    ):
+    is_iterable = isinstance(given, collections.abc.Iterable)
+    given = tuple(given) if is_iterable else ()
+    if len(given) != (count or 1) or not all(map(fits, given)):
         wanted = wanted_number(low, high, low_open, high_open, whole)
         if count is not None:
             wanted = f"{count} values, each {wanted}"
@@ -186,12 +177,10 @@ def check_ranges(**arguments):
 def check_pixels(images, otherwise="pass check_pixels=False"):
     """Raises `DataError` if float images look scaled or standardised.
 
-    Args:
-        images: Array `(N, H, W, channels)`, of which up to 256 images, evenly
-            spread, are looked at; not integers, `DiskImages` and feature
-            vectors `(N, 1, 1, d)`. Fewer than ten images of zeros and ones
-            pass, and those with a pixel above 1.
-        otherwise: What to do if the images are right as they are.
+    Of `images`, `(N, H, W, channels)`, up to 256 are looked at, evenly spread;
+    not at integers, `DiskImages` and feature vectors `(N, 1, 1, d)`. Dark
+    images pass by a pixel above 1, and fewer than ten of zeros and ones.
+    `otherwise` says what to do if the images are right as they are.
     """
     is_float = "float" in str(getattr(images, "dtype", ""))
     shape = tuple(images.shape) if is_float else ()

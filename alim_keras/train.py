@@ -5,7 +5,6 @@ is printed holds everything the run leaves; the same command continues an
 interrupted run.
 """
 
-import contextlib
 import dataclasses
 import glob
 import os
@@ -30,7 +29,6 @@ COMMAND = cli.Command(
         "run_dir dataset images preset method network noise_rate epochs "
         "batch_size backend"
     ).split(),
-    continues=True,
 )
 
 
@@ -50,20 +48,17 @@ def main(line):
     # Before the data: reading them with TFDS starts TensorFlow, after which
     # devices and workers cannot be set up any more.
     machine = config.machine
-    scope, replicas = backend.make_strategy(
-        machine.distribute, machine.replicas
-    )
-    is_chief = backend.is_chief()
-    with folder.lock() if is_chief else contextlib.nullcontext():
+    strategy = backend.make_strategy(machine.distribute, machine.replicas)
+    with folder.lock(backend.is_chief()):
         folder.check_same(config)
         results = folder.finished()
         is_new = results is None
         if is_new:
-            results = train(config, folder, scope, replicas)
-        elif is_chief:
-            print(f"This run is finished; nothing to do in {folder.path}")
-    if not is_chief:
+            results = train(config, folder, *strategy)
+    if not backend.is_chief():
         return
+    if not is_new:
+        print(f"This run is finished; nothing to do in {folder.path}")
     if is_new and keras.config.backend() != "tensorflow":
         # It locks the folder itself.
         artefacts.export_on_tensorflow(folder)
@@ -73,19 +68,17 @@ def main(line):
 
 
 def train(config, folder, scope, replicas=1, publish=True):
-    """Trains in a run folder, or goes on with what is there.
+    """Trains in a `RunFolder` that is locked, or goes on with what is there.
 
-    The `RunFolder` is locked and of the same settings; scope and replicas are
-    those of `backend.make_strategy`; `publish` says whether models and labels
-    are written, too. Returns the results on the chief, which alone writes;
-    None elsewhere.
+    Scope and replicas are those of `backend.make_strategy`; `publish` says
+    whether models and labels are written, too. Returns the results on the
+    chief, which alone writes; None elsewhere.
     """
     from alim_keras import backend
     from alim_keras.app import artefacts
     from alim_keras.app import build
     from alim_keras.app import features
     from alim_keras.app import noise
-    from alim_keras.app import run_folder
     from alim_keras.app.verdict import verdict
 
     # Data.
@@ -97,14 +90,11 @@ def train(config, folder, scope, replicas=1, publish=True):
     build.check(config, replicas)
     training = defaults.arranged(config, training)
     pixels = training = features.at_own_size(config, training)
-    folder.check_data(training)
-    run_folder.check_agreement(config, folder, training.sets)
+    folder.check_data(config, training)
     if is_chief:
-        for note in training.notes:
-            print(note)
-        print(training.sets.describe(training.labels), flush=True)
-        if defaults.describe(reasons):
-            print(defaults.describe(reasons), flush=True)
+        sets = training.sets.describe(training.labels)
+        lines = [*training.notes, sets, defaults.describe(reasons)]
+        print("\n".join(filter(None, lines)), flush=True)
     training = features.frozen(config, pixels, folder)
 
     first = None
@@ -168,7 +158,7 @@ def _frozen_run(config, folder, scope, replicas, publish):
 
     first = RunFolder(f"{folder.path}-frozen")
     config = defaults.of_frozen_part(config, first.path)
-    with first.lock() if backend.is_chief() else contextlib.nullcontext():
+    with first.lock(backend.is_chief()):
         first.check_same(config)
         if first.finished() is None:
             train(config, first, scope, replicas, publish)

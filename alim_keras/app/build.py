@@ -396,7 +396,7 @@ def open_run(line, lock=True):
             f"There is no checkpoint in {folder.path}. Give the folder of a "
             "run that finished at least one epoch."
         )
-    with folder.lock() if lock else contextlib.nullcontext():
+    with folder.lock(lock):
         yield reopened(settings(line, folder), folder)
 
 

@@ -61,7 +61,6 @@ class Command:
             brackets, `"[paths...]"`, is any number of them.
         examples: Tuple of strings, command lines without `python -m`.
         first: The flags that `--help` shows. Defaults to the first group's.
-        continues: Whether the same command goes on with what it has done.
     """
 
     name: str
@@ -70,7 +69,6 @@ class Command:
     words: tuple = ()
     examples: tuple = ()
     first: tuple = ()
-    continues: bool = False
 
     def parse(self, arguments):
         """Reads the words of a command line, a list of strings; a `Line`."""

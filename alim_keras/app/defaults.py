@@ -115,11 +115,7 @@ def _warmup(epochs):
 
 
 def arranged(config, training):
-    """Returns the `TrainingSet` at the chosen size, with its part held out.
-
-    Raises:
-        ConfigError: The part to train on does not fill a batch.
-    """
+    """Returns the `TrainingSet` at the chosen size, with its part held out."""
     if config.data.image_size:
         channels = training.images.shape[-1]
         training = with_form(training, config.data.image_size, channels)
@@ -227,10 +223,6 @@ class _Rules:
         return rate, decay
 
     def _tuning(self):
-        self.reasons["not a setting: it was given"] = (
-            f"train_backbone: {self.values['train_backbone']}: first the head "
-            "on frozen features, in a run RUN_DIR-frozen; then, as below:"
-        )
         why = "the frozen run before has settled the labels"
         self._choose("epochs", TUNE_EPOCHS, why)
         self._choose("warmup_epochs", 0)

@@ -18,15 +18,11 @@ _LONGEST_QUOTE = 300
 
 
 def run(command, main, arguments=None, keras=True):
-    """Runs a command and returns its exit code.
+    """Calls `main` with the `Line` of a `cli.Command`; returns the exit code.
 
-    Args:
-        command: A `cli.Command`.
-        main: Function of the `Line`; it returns `None` or an exit code. What
-            needs Keras is imported inside it, so that `--help`,
-            `--print_config` and a wrong flag answer at once.
-        arguments: List of strings. Defaults to `sys.argv[1:]`.
-        keras: Whether Keras is imported before `main`. Defaults to `True`.
+    That is what `main` returns, None for 0. What needs Keras is imported inside
+    `main`, so that `--help` and a wrong flag answer at once; `keras` says
+    whether Keras is imported before. `arguments` default to `sys.argv[1:]`.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     # Known before the line is parsed, for an error in the parsing itself.
@@ -57,8 +53,6 @@ def run(command, main, arguments=None, keras=True):
         return 0
     except (Exception, KeyboardInterrupt) as error:
         code, message = explain(error, verbose)
-        if code == _INTERRUPTED and command.continues:
-            message += "; the same command continues the work."
         if verbose:
             traceback.print_exception(error)
         report(name, message)
@@ -68,7 +62,7 @@ def run(command, main, arguments=None, keras=True):
 def explain(error, verbose=False):
     """Returns the exit code and the one line for an exception."""
     if isinstance(error, KeyboardInterrupt):
-        return _INTERRUPTED, "interrupted"
+        return _INTERRUPTED, "interrupted; the same command goes on, or anew"
     if not isinstance(error, errors.AlimError):
         # tf.data hands on the text of an error only.
         error = errors.original(error) or error
@@ -110,8 +104,7 @@ def report(name, line):
 def set_environment(backend=None, verbose=False):
     """Sets a command's environment variables, before Keras is imported.
 
-    The user's own values win, but not over the flag --backend. `verbose` leaves
-    TensorFlow's log as it is.
+    The user's own values win, but not over the flag --backend.
     """
     if backend is not None:
         os.environ["KERAS_BACKEND"] = backend

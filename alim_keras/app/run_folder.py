@@ -9,7 +9,6 @@ import os
 import pathlib
 import platform
 import shlex
-import stat
 import sys
 
 import numpy as np
@@ -65,18 +64,19 @@ class RunFolder:
     def existing(self, name):
         """Returns the path of a regular file here, or None if it is missing."""
         path = self.file(name)
-        try:
-            mode = os.lstat(path).st_mode
-        except FileNotFoundError:
+        if not os.path.lexists(path):
             return None
-        if not stat.S_ISREG(mode):
+        if os.path.islink(path) or not os.path.isfile(path):
             why = "must be a regular file, and no link, folder or device."
             raise errors.CheckpointError(f"{path} {why}")
         return path
 
     @contextlib.contextmanager
-    def lock(self):
+    def lock(self, is_wanted=True):
         """Keeps a second process off the folder; freed even by `kill -9`."""
+        if not is_wanted:
+            yield
+            return
         is_new = not os.path.exists(self.path)
         os.makedirs(self.path, exist_ok=True)
         self.existing(".lock")
@@ -171,16 +171,27 @@ class RunFolder:
                     f"has begun, and {settings[name]} has changed since"
                 )
 
-    def check_data(self, training):
-        """Raises if the run that is here was started with other data."""
-        run = self.begun()
-        if run is None:
-            return
-        before = {**run["identity"], "sets": run["candidates_hash"]}
-        now = {**_identity(training), "sets": training.sets.content_hash}
-        for name, content in _IDENTITY.items():
-            if before[name] != now[name]:
-                self._refuse(f"was started with other {content}")
+    def check_data(self, config, training):
+        """Raises if the run here has other data, or a worker other settings."""
+        sets, run = training.sets.content_hash, self.begun()
+        if run is not None:
+            before = {**run["identity"], "sets": run["candidates_hash"]}
+            now = {**_identity(training), "sets": sets}
+            for name, content in _IDENTITY.items():
+                if before[name] != now[name]:
+                    self._refuse(f"was started with other {content}")
+        mine = [int(fingerprint(config.as_dict()), 16), int(sets[:7], 16), 0]
+        if self.checkpoint.exists():
+            self.checkpoint.read_state()
+            mine[-1] = self.checkpoint.state["epochs"]
+        everyones = backend.gather_processes(mine)
+        others = np.flatnonzero((everyones != everyones[0]).any(axis=1))
+        if len(others):
+            raise errors.ConfigError(
+                f"Worker {others[0]} has other settings, data or finished "
+                "epochs than worker 0. Give all workers the same flags, data "
+                "and version, and one --run_dir on a file system they share."
+            )
 
     def _refuse(self, how, received=""):
         raise errors.CheckpointError(
@@ -214,23 +225,6 @@ def fingerprint(settings):
     fixed = {k: v for k, v in settings.items() if k not in FREE}
     text = json.dumps(fixed, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:6]
-
-
-def check_agreement(config, folder, candidates):
-    """Raises, in every process, unless all are set to do the same run."""
-    mine = [int(fingerprint(config.as_dict()), 16)]
-    mine += [int(candidates.content_hash[:7], 16), 0]
-    if folder.checkpoint.exists():
-        folder.checkpoint.read_state()
-        mine[-1] = folder.checkpoint.state["epochs"]
-    everyones = backend.gather_processes(mine)
-    others = np.flatnonzero((everyones != everyones[0]).any(axis=1))
-    if len(others):
-        raise errors.ConfigError(
-            f"Worker {others[0]} has other settings, data or finished epochs "
-            "than worker 0. Give all workers the same flags, data and version, "
-            "and one --run_dir on a file system that they share."
-        )
 
 
 def _identity(training):
