@@ -8,11 +8,8 @@ import own
 import pytest
 
 from alim_keras import compare
+from alim_keras import errors
 from alim_keras.app.run_folder import RunFolder
-from alim_keras.errors import CheckpointError
-from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
-from alim_keras.errors import NonFiniteError
 
 # Cells of seconds; a test adds what it is about.
 TINY = (
@@ -104,7 +101,7 @@ def test_a_cell_has_the_flags_of_its_row(make):
 def test_what_cannot_work_is_refused_before_anything_runs(
     flags, words, make, tmp_path
 ):
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(errors.ConfigError, match=words):
         make(*flags.split())
     assert not (tmp_path / "out").exists()
 
@@ -122,7 +119,7 @@ def test_cells_of_other_settings_are_refused(make):
     (cell,) = make("--methods=rc", "--seeds=1")
     _leave_results(cell, 0.5)
     make("--methods=rc,cc", "--seeds=2")
-    with pytest.raises(CheckpointError, match="--run_dir.*--epochs=3"):
+    with pytest.raises(errors.CheckpointError, match="--run_dir.*--epochs=3"):
         make("--methods=rc", "--seeds=1", "--epochs=3")
 
 
@@ -170,7 +167,10 @@ def test_a_failing_cell_is_reported_and_the_rest_goes_on(
     make, trained, tmp_path, capsys
 ):
     cells, out = make("--methods=rc,cc", "--seeds=2"), tmp_path / "out"
-    trained.errors = {2: NonFiniteError("loss is NaN"), 3: MemoryError("much")}
+    trained.errors = {
+        2: errors.NonFiniteError("loss is NaN"),
+        3: MemoryError("much"),
+    }
     # The exit code is that of the first failure: 4 for non-finite.
     assert compare.run(cells, out) == 4
     lines = capsys.readouterr().out.splitlines()
@@ -187,8 +187,8 @@ def test_a_failing_cell_is_reported_and_the_rest_goes_on(
 def test_what_would_fail_in_every_cell_ends_at_the_first(
     make, trained, tmp_path
 ):
-    trained.errors = {1: DataError("no images")}
-    with pytest.raises(DataError, match="no images"):
+    trained.errors = {1: errors.DataError("no images")}
+    with pytest.raises(errors.DataError, match="no images"):
         compare.run(make("--methods=rc,cc"), tmp_path / "out")
     assert len(trained) == 1
 

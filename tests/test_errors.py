@@ -4,23 +4,21 @@ import math
 
 import pytest
 
-from alim_keras.errors import ConfigError
-from alim_keras.errors import check_choice
-from alim_keras.errors import check_number
-from alim_keras.errors import check_ranges
-from alim_keras.errors import did_you_mean
+from alim_keras import errors
 
 
 def test_near_names_are_offered():
-    assert did_you_mean("Pcio", ["pico", "rc"]) == " Did you mean pico?"
-    assert did_you_mean("pico_", ["PiCO", "pico+"]).endswith("pico+?")
-    assert did_you_mean("x", ["pico", "rc"]) == ""
+    assert errors.did_you_mean("Pcio", ["pico", "rc"]) == " Did you mean pico?"
+    assert errors.did_you_mean("pico_", ["PiCO", "pico+"]).endswith("pico+?")
+    assert errors.did_you_mean("x", ["pico", "rc"]) == ""
 
 
 def test_a_choice_is_named_with_what_was_meant():
-    check_choice("norm", None, (None, "scale"))
-    with pytest.raises(ConfigError, match="Did you mean scale.*norm='scal'"):
-        check_choice("norm", "scal", (None, "scale"))
+    errors.check_choice("norm", None, (None, "scale"))
+    with pytest.raises(
+        errors.ConfigError, match="Did you mean scale.*norm='scal'"
+    ):
+        errors.check_choice("norm", "scal", (None, "scale"))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +33,7 @@ def test_a_choice_is_named_with_what_was_meant():
     ],
 )
 def test_numbers_that_fit(value, options, expected):
-    result = check_number("x", value, **options)
+    result = errors.check_number("x", value, **options)
     assert result == expected and type(result) is type(expected)
 
 
@@ -55,12 +53,14 @@ def test_numbers_that_fit(value, options, expected):
     ],
 )
 def test_numbers_that_do_not_fit_are_named(value, options, words):
-    with pytest.raises(ConfigError, match=f"Argument `x` must be.*{words}"):
-        check_number("x", value, **options)
+    with pytest.raises(
+        errors.ConfigError, match=f"Argument `x` must be.*{words}"
+    ):
+        errors.check_number("x", value, **options)
 
 
 def test_ranges_by_kind():
-    check_ranges(a=(0.5, "share"), b=((0, 1), "share"), c=(3, "count"))
+    errors.check_ranges(a=(0.5, "share"), b=((0, 1), "share"), c=(3, "count"))
     for value, kind in [
         (1.1, "share"),
         ((0.5, math.nan), "share"),
@@ -69,5 +69,5 @@ def test_ranges_by_kind():
         (0, "count"),
         (0.5, "whole"),
     ]:
-        with pytest.raises(ConfigError, match="`b`"):
-            check_ranges(a=(1, "share"), b=(value, kind))
+        with pytest.raises(errors.ConfigError, match="`b`"):
+            errors.check_ranges(a=(1, "share"), b=(value, kind))

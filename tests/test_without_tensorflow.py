@@ -22,16 +22,13 @@ from alim_keras.errors import EnvironmentLacksError
 assert importlib.util.find_spec("tensorflow") is None
 images, candidates, labels = tiny.examples(24)
 model = tiny.pico(compile_options={"jit_compile": True})
+callbacks = alim_keras.callbacks
+alim = callbacks.ALIM(noise_rate=0.1, warmup_epochs=1, labels=labels)
 history = tiny.fit(
     model,
     tiny.batches(images, candidates, 8),
     epochs=3,
-    callbacks=[
-        alim_keras.callbacks.ALIM(
-            noise_rate=0.1, warmup_epochs=1, labels=labels
-        ),
-        alim_keras.callbacks.NonFiniteGuard(),
-    ],
+    callbacks=[alim, callbacks.NonFiniteGuard()],
     validation_data=alim_keras.data.eval_dataset(images, labels, 3),
 )
 loss, _ = model.evaluate(images, candidates, verbose=0)

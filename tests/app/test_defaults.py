@@ -11,15 +11,12 @@ import pandas as pd
 import pytest
 import tiny
 
+from alim_keras import data
 from alim_keras import train
 from alim_keras.app import defaults
 from alim_keras.app.config import Config
 from alim_keras.app.run_folder import RunFolder
 from alim_keras.callbacks import run as running
-from alim_keras.callbacks.run import SHOWN
-from alim_keras.callbacks.run import duration
-from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.training_set import TrainingSet
 from alim_keras.networks import image_statistics
 
 
@@ -31,9 +28,9 @@ def nothing_fetched(monkeypatch, tmp_path):
 def images_of(count, side=8, channels=3):
     """Returns that many black images with full sets of two classes."""
     ids = np.arange(count).astype(str)
-    sets = CandidateSets.from_dense(np.ones((count, 2)), ids, ("a", "b"))
+    sets = data.CandidateSets.from_dense(np.ones((count, 2)), ids, ("a", "b"))
     images = np.zeros((count, side, side, channels), np.uint8)
-    return TrainingSet(
+    return data.TrainingSet(
         name="mine",
         ids=ids,
         images=images,
@@ -47,10 +44,10 @@ def images_of(count, side=8, channels=3):
     )
 
 
-def chosen(data, **given):
+def chosen(training, **given):
     """Returns the resolved settings by name, and the reasons."""
     config = Config().replace(dataset="/my/labels.csv", **given)
-    config, reasons = defaults.resolve(config, data)
+    config, reasons = defaults.resolve(config, training)
     text = defaults.describe(reasons)
     assert all(len(line) < 120 for line in text.splitlines())
     return config.as_dict(), text
@@ -94,13 +91,13 @@ def test_a_held_out_part_is_there_for_those_who_look():
 
 
 def test_votes_of_several_people_give_the_noise_rate():
-    data = images_of(4)
-    votes = {"item": [*data.ids] * 2, "annotator": ["x"] * 4 + ["y"] * 4}
+    images = images_of(4)
+    votes = {"item": [*images.ids] * 2, "annotator": ["x"] * 4 + ["y"] * 4}
     votes = pd.DataFrame({**votes, "label": "a"})
-    several, text = chosen(dataclasses.replace(data, votes=votes))
+    several, text = chosen(dataclasses.replace(images, votes=votes))
     assert several["lam"] == "adaptive" and "votes of several people" in text
     # One person's answers say nothing of each other.
-    own, _ = chosen(dataclasses.replace(data, votes=votes[:4]))
+    own, _ = chosen(dataclasses.replace(images, votes=votes[:4]))
     assert own["lam"] == 0.1
     for values in (several, own):
         # Without weights the head is slower: 0.04 / 4^0.75 = 0.04 / 2.828.
@@ -182,7 +179,7 @@ def test_a_run_whose_alim_never_acts_says_so(photos, tmp_path):
 
 
 def test_how_long_is_said():
-    shown = [duration(seconds) for seconds in (0.2, 89, 170, 8000)]
+    shown = [running.duration(seconds) for seconds in (0.2, 89, 170, 8000)]
     assert shown == ["1 s", "89 s", "3 min", "2 h 13 min"]
 
 
@@ -204,7 +201,7 @@ def test_the_time_left_is_that_of_whole_epochs(monkeypatch):
 
 
 def test_the_line_of_an_epoch_is_short():
-    parts = [f"{label} {form.format(0.98)}" for _, label, form in SHOWN]
+    parts = [f"{label} {form.format(0.98)}" for _, label, form in running.SHOWN]
     line = "  ".join(["epoch 1000/1000", *parts, "about 20 h 13 min left"])
     assert len(line) < 120
 

@@ -6,13 +6,11 @@ import subprocess
 import sys
 
 import commands
+import comparing
 import keras
 import numpy as np
 import own
 import pytest
-from comparing import assert_same_run
-from comparing import checkpoint
-from comparing import metrics
 
 from alim_keras import callbacks
 from alim_keras import data
@@ -55,7 +53,7 @@ def test_a_run_cut_off_thrice_ends_like_an_uninterrupted_one(
             commands.call("train", *arguments)
         monkeypatch.undo()
     assert "Continuing" in commands.works("train", *arguments)
-    assert_same_run(finished_run, tmp_path / "cut")
+    comparing.assert_same_run(finished_run, tmp_path / "cut")
 
 
 def test_interrupt_ends_with_130(tmp_path):
@@ -74,8 +72,8 @@ def test_interrupt_ends_with_130(tmp_path):
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert len(err.strip().splitlines()) == 1 and "same command" in err
-    assert len(checkpoint(folder)) > 40
-    assert 1 <= len(metrics(folder)) < 200
+    assert len(comparing.checkpoint(folder)) > 40
+    assert 1 <= len(comparing.metrics(folder)) < 200
     assert not (folder / "results.json").exists()
 
 

@@ -1,8 +1,7 @@
 """The only adapter between the golden tests and the package.
 
-The tests see commands, exit codes, files and the sets read from a table. What
-has to follow when the package moves stands here: `own_labels`, which reads a
-table, and nothing else.
+The tests see commands, exit codes, files and the sets read from a table.
+`own_labels` has to follow when the package moves, and nothing else.
 """
 
 import contextlib
@@ -54,15 +53,11 @@ def run_many(calls, cwd):
 def read_tables(tables, cwd, blocked=()):
     """Checks many tables in one process, and reads the sound ones.
 
-    Args:
-        tables: List of lists, the path of the table and its flags.
-        cwd: Folder from which they are read.
-        blocked: Names of packages that cannot be imported there.
-
-    Returns:
-        A list of dicts: `code`, `out` and `err` of the check; if the code is
-        0 also `class_names`, `sets` (id to names), `known` (id to name) and
-        `test` (how many items test).
+    `tables` is a list of lists, the path of the table and its flags; `blocked`
+    are names of packages that cannot be imported there. Returns a list of
+    dicts: `code`, `out` and `err` of the check; if the code is 0 also
+    `class_names`, `sets` (id to names), `known` (id to name) and `test` (how
+    many items test).
     """
     return _work({"tables": tables}, cwd, blocked)
 
