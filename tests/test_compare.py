@@ -9,7 +9,6 @@ import pytest
 
 from alim_keras import compare
 from alim_keras import errors
-from alim_keras.app.run_folder import RunFolder
 
 # Cells of seconds; a test adds what it is about.
 TINY = (
@@ -195,7 +194,7 @@ def test_what_would_fail_in_every_cell_ends_at_the_first(
 
 def test_a_cell_of_another_process_is_left_to_it(make, trained, tmp_path):
     cells = make("--methods=rc,cc", "--seeds=1")
-    with RunFolder(cells[0].folder.path).lock():
+    with cells[0].folder.lock():
         assert compare.run(cells, tmp_path / "out") == 5
     assert _status(tmp_path / "out") == ["unfinished", "finished"]
 

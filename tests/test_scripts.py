@@ -71,11 +71,8 @@ def test_from_any_folder_with_the_callers_paths(ready, tmp_path):
     # The second time nothing is made or installed.
     assert err == ""
     assert out.splitlines() == [str(tmp_path), str(words), str(ready)]
-
-
-def test_the_callers_python_path_is_kept(ready, tmp_path):
+    # With its PYTHONPATH, and through a symbolic link.
     (tmp_path / "sitecustomize.py").write_text("print('custom')\n")
-    # Through a symbolic link, too.
     (tmp_path / "scripts").symlink_to(ready / "scripts")
     code, out, _ = call(tmp_path, "train", cwd="/", PYTHONPATH=str(tmp_path))
     assert code == 0 and "custom" in out.splitlines()

@@ -65,17 +65,12 @@ def test_files_of_own_code_become_absolute(tmp_path, monkeypatch):
     assert config.table.format == f"{tmp_path / 'f.py'}:read"
 
 
-@pytest.fixture
-def files(tmp_path):
+def test_precedence_and_origins(tmp_path):
     (tmp_path / "base.flags").write_text("--epochs=5\n--seed=5\n--width=5\n")
     text = "# A comment\n--epochs=6\n// another\n\n--flagfile=base.flags\n"
     (tmp_path / "mine.flags").write_text(text)
-    return tmp_path
-
-
-def test_precedence_and_origins(files):
     # Whatever their order on the line.
-    file = f"--flagfile={files / 'mine.flags'}"
+    file = f"--flagfile={tmp_path / 'mine.flags'}"
     line = parse(["--seed=7", file, "--dataset=cifar100"])
     values = line.config.as_dict()
     assert [values[n] for n in ("seed", "epochs", "width")] == [7, 6, 5]

@@ -62,7 +62,7 @@ def test_a_data_set_with_a_name_keeps_its_values():
     assert defaults.STANDARD.items() <= values.items()
 
 
-def test_few_photos_without_weights():
+def test_photos_without_weights():
     values, text = chosen(images_of(234))
     expected = {
         "network": "image_statistics",
@@ -81,6 +81,22 @@ def test_few_photos_without_weights():
     assert expected.items() <= values.items()
     assert "no pretrained weights" in text and "--network=FILE.keras" in text
     assert "234 photos" in text and "steps an epoch: 29" in text
+    values, text = chosen(images_of(5000), image_size=32)
+    expected = {
+        "network": "cifar_resnet18",
+        "width": 16,
+        "image_size": 32,
+        "method": "pico",
+        "flip": 0.5,
+        # 4,500 train: 128 for 35 steps; 4,000 / 35 = 114, of 80 at most.
+        "batch_size": 128,
+        "epochs": 80,
+        "warmup_epochs": 16,
+        "lam": "adaptive",
+    }
+    assert expected.items() <= values.items()
+    assert "no pretrained weights" in text
+    assert chosen(images_of(5000, channels=1))[0]["flip"] == 0.0
 
 
 def test_a_held_out_part_is_there_for_those_who_look():
@@ -103,25 +119,6 @@ def test_votes_of_several_people_give_the_noise_rate():
         # Without weights the head is slower: 0.04 / 4^0.75 = 0.04 / 2.828.
         rates = values["learning_rate"], values["weight_decay"]
         assert rates == (2.0, 0.014)
-
-
-def test_many_photos_without_weights():
-    values, text = chosen(images_of(5000), image_size=32)
-    expected = {
-        "network": "cifar_resnet18",
-        "width": 16,
-        "image_size": 32,
-        "method": "pico",
-        "flip": 0.5,
-        # 4,500 train: 128 for 35 steps; 4,000 / 35 = 114, of 80 at most.
-        "batch_size": 128,
-        "epochs": 80,
-        "warmup_epochs": 16,
-        "lam": "adaptive",
-    }
-    assert expected.items() <= values.items()
-    assert "no pretrained weights" in text
-    assert chosen(images_of(5000, channels=1))[0]["flip"] == 0.0
 
 
 def test_photos_with_a_network_in_a_file(tmp_path):

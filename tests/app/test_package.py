@@ -18,7 +18,6 @@ def python(repository, *arguments, cwd=None, **variables):
         [sys.executable, *arguments],
         capture_output=True,
         text=True,
-        check=False,
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(repository), **variables},
     )

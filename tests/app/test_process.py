@@ -71,10 +71,8 @@ def test_every_error_has_its_code_and_line(capsys, error, code, expected):
 
 
 def test_messages_of_frameworks_are_cut_and_ours_are_not():
-    class ResourceExhaustedError(Exception):
-        pass
-
-    code, line = process.explain(ResourceExhaustedError("OOM " * 500))
+    full = type("ResourceExhaustedError", (Exception,), {})
+    code, line = process.explain(full("OOM " * 500))
     assert code == 6 and "--batch_size" in line and len(line) < 500
     _, line = process.explain(errors.DataError("x" * 5000))
     assert line.count("x") == 5000
@@ -176,7 +174,6 @@ def test_signals_and_chatter(repository, main, name, code, err):
         [sys.executable, "-c", PROGRAM.format(main=main, name=name)],
         capture_output=True,
         text=True,
-        check=False,
         env={**os.environ, "PYTHONPATH": str(repository)},
     )
     assert (done.returncode, done.stdout) == (code, "")
