@@ -66,13 +66,7 @@ def original(error):
 
 
 def did_you_mean(word, names):
-    """Returns " Did you mean a or b?" for names close to `word`, or "".
-
-    Example:
-
-    >>> did_you_mean("pcio", ["pico", "rc"])
-    ' Did you mean pico?'
-    """
+    """Returns " Did you mean a or b?" for names close to `word`, or ""."""
     lowered = {str(name).lower(): str(name) for name in names}
     near = difflib.get_close_matches(str(word).lower(), lowered, n=3)
     names = " or ".join(lowered[name] for name in near)
@@ -120,11 +114,6 @@ def check_number(
 
     Raises:
         ConfigError: If the value does not fit; it names the argument.
-
-    Example:
-
-    >>> check_number("jitter", (0.4, 0.1), 0, 1, count=2)
-    (0.4, 0.1)
     """
 
     def fits(item):

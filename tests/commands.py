@@ -88,17 +88,13 @@ def trained_own(run_dir, table, *flags):
     return train_own(run_dir, table, *flags, how=works)
 
 
-class _Stopped(Exception):
-    pass
-
-
 def stop_after_an_epoch(start):
     """Calls `start`, which trains; something ends it after its first epoch."""
     usual = RunCheckpoint.on_epoch_end
 
     def stop(checkpoint, epoch, logs=None):
         usual(checkpoint, epoch, logs)
-        raise _Stopped
+        raise RuntimeError
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunCheckpoint, "on_epoch_end", stop)

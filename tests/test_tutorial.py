@@ -51,9 +51,9 @@ def test_every_step_of_the_tutorial(repository, tmp_path):
     assert len(called & wrong) >= 50 and len(called - wrong) <= 3
     assert len(review & wrong) >= 20
     # What was right before the person came, and after.
-    assert right(first, truth) >= 590
     second = own.read_rows(tmp_path / "second" / "labels.csv")
-    assert right(second, truth) >= 597
+    for rows, least in ((first, 590), (second, 597)):
+        assert sum(row["label"] == truth[row["id"]] for row in rows) >= least
     told = [row for row in second if row["source"] == "known"]
     assert {row["id"] for row in told} == review
     assert all(row["label"] == truth[row["id"]] for row in told)
@@ -62,7 +62,3 @@ def test_every_step_of_the_tutorial(repository, tmp_path):
     # He mixes up both, so either may come first.
     assert re.search("one for seven|seven for one", ben["bias"])
     assert (tmp_path / "first" / "report.html").stat().st_size < 5e6
-
-
-def right(rows, truth):
-    return sum(row["label"] == truth[row["id"]] for row in rows)

@@ -312,14 +312,7 @@ class MachineConfig:
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Everything that decides a training run.
-
-    Example:
-
-    >>> config = Config().replace(epochs=3, lam=0.0)
-    >>> config.train.epochs, config.alim.lam
-    (3, 0.0)
-    """
+    """Everything that decides a training run."""
 
     run: RunConfig = RunConfig()
     data: DataConfig = DataConfig()

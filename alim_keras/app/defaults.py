@@ -181,7 +181,13 @@ class _Rules:
         size = min(max(most, SMALLEST_BATCH), LARGEST_BATCH, trained)
         self._choose("batch_size", size, f"steps an epoch: {trained // size}")
         if self.is_tuned:
-            self._tuning()
+            why = "the frozen run before has settled the labels"
+            self._choose("epochs", TUNE_EPOCHS, why)
+            self._choose("warmup_epochs", 0)
+            share = values["batch_size"] / STANDARD["batch_size"]
+            tenth = float(f"{TUNE_LEARNING_RATE * share:.1e}")
+            why = "a tenth of a new network's with such batches"
+            self._choose("learning_rate", tenth, why)
         if is_frozen:
             self._choose("epochs", HEAD_EPOCHS, "a head has settled by then")
             self._choose("learning_rate", rate, "a linear head's")
@@ -221,15 +227,6 @@ class _Rules:
             why = "on so weak features folds lose more than they gain"
         self._choose("head_folds", folds, why)
         return rate, decay
-
-    def _tuning(self):
-        why = "the frozen run before has settled the labels"
-        self._choose("epochs", TUNE_EPOCHS, why)
-        self._choose("warmup_epochs", 0)
-        share = self.values["batch_size"] / STANDARD["batch_size"]
-        tenth = float(f"{TUNE_LEARNING_RATE * share:.1e}")
-        why = "a tenth of a new network's with such batches"
-        self._choose("learning_rate", tenth, why)
 
     def _network(self):
         """Chooses a network; returns whether it is frozen."""

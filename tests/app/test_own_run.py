@@ -160,8 +160,8 @@ def test_feature_vectors_train_and_are_audited(tmp_path):
     assert results["pseudo_label_accuracy"] > 0.8
     assert results["realised_noise"] == 0
     commands.works("audit", run_dir)
-    flags = ("--network=small_cnn",)
-    code, _, err = commands.train_own(tmp_path / "other", table, *flags)
+    place, flag = tmp_path / "other", "--network=small_cnn"
+    code, _, err = commands.train_own(place, table, flag)
     assert code == 2 and "feature vectors, which --network=mlp takes" in err
 
 

@@ -89,16 +89,12 @@ def test_exit_code(done, name, code, words, line):
         assert word in message
 
 
-def test_a_finished_run_is_left_alone(done):
-    found, before, after, _ = done
+def test_what_a_finished_run_and_one_that_blew_up_leave(done):
+    found, before, after, home = done
     assert "nothing to do" in found["finished"][1]
     assert before == after
-
-
-def test_nothing_is_saved_of_a_run_that_blew_up(done):
-    folder = done[3] / "new"
-    assert not (folder / "results.json").exists()
-    assert not (folder / "checkpoints" / "state.json").exists()
+    assert not (home / "new" / "results.json").exists()
+    assert not (home / "new" / "checkpoints" / "state.json").exists()
 
 
 def test_a_package_that_is_missing_ends_with_6(tmp_path):
