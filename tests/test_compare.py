@@ -201,8 +201,7 @@ def test_a_cell_of_another_process_is_left_to_it(make, trained, tmp_path):
 
 def test_two_trainings(tmp_path):
     flags = [f"--out={tmp_path}", *TINY, "--methods=rc,rc+alim", "--seeds=1"]
-    printed = commands.works("compare", *flags)
-    assert "Finished cells: 2 of 2" in printed
+    assert "Finished cells: 2 of 2" in commands.works("compare", *flags)
     alone, alim = own.read_rows(tmp_path / "cells.csv")
     assert (alone["lambda"], alone["lam"]) == ("0.0", "0.0")
     assert float(alim["lambda"]) > 0 and alim["epochs"] == "2"

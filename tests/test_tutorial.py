@@ -19,11 +19,8 @@ def test_every_step_of_the_tutorial(repository, tmp_path):
     assert len(steps) == 7
     shutil.copytree(repository / "examples", tmp_path / "examples")
     folder = os.path.dirname(sys.executable)
-    environment = {
-        **os.environ,
-        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(repository),
-    }
+    environment = {**os.environ, "PYTHONPATH": str(repository)}
+    environment["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
     shells = {"sh": ("bash", "-ec"), "python": (sys.executable, "-c")}
     for language, step in steps:
         done = subprocess.run(

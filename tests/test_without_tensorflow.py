@@ -83,9 +83,9 @@ def test_arrays_are_trained_on(run, tmp_path):
         assert len(set(history[name])) == 3, name
     assert 0.0 < history["lambda"][-1] < 1.0
     assert not (tmp_path / "saved_model").exists()
-    for words in ("on TensorFlow", "model.keras"):
+    command = "python -m alim_keras.export RUN_FOLDER"
+    for words in ("on TensorFlow", "model.keras", command):
         assert words in found["refusal"]
-    assert "python -m alim_keras.export RUN_FOLDER" in found["refusal"]
 
 
 def test_the_command_trains_and_says_what_it_leaves_out(run, tmp_path):

@@ -89,6 +89,16 @@ def test_precedence_and_origins(tmp_path):
     assert "--seed=7 " in text and "# flagfile base.flags" in text
 
 
+def test_a_data_set_alone_means_its_published_setting():
+    names = cli.preset_names()
+    assert "smoke" in names and "pico_base" not in names
+    for dataset in "cifar10 cifar100 cifar100h cub200 digits mnist".split():
+        line = parse([f"--dataset={dataset}"])
+        preset = None if dataset in ("digits", "mnist") else dataset
+        assert line.values["preset"] == preset
+        assert line.config.data.dataset == dataset
+
+
 @pytest.mark.parametrize(
     "words, expected",
     [

@@ -175,11 +175,6 @@ def test_a_run_whose_alim_never_acts_says_so(photos, tmp_path):
     assert "--learning_rate=0.05" in (place / "run.flags").read_text()
 
 
-def test_how_long_is_said():
-    shown = [running.duration(seconds) for seconds in (0.2, 89, 170, 8000)]
-    assert shown == ["1 s", "89 s", "3 min", "2 h 13 min"]
-
-
 def test_the_time_left_is_that_of_whole_epochs(monkeypatch):
     # It begins, has done its only step, which compiles at first, and ends.
     ticks = iter([0, 10, 11, 11, 13, 14])
@@ -198,6 +193,8 @@ def test_the_time_left_is_that_of_whole_epochs(monkeypatch):
 
 
 def test_the_line_of_an_epoch_is_short():
+    shown = [running.duration(seconds) for seconds in (0.2, 89, 170, 8000)]
+    assert shown == ["1 s", "89 s", "3 min", "2 h 13 min"]
     parts = [f"{label} {form.format(0.98)}" for _, label, form in running.SHOWN]
     line = "  ".join(["epoch 1000/1000", *parts, "about 20 h 13 min left"])
     assert len(line) < 120

@@ -127,10 +127,8 @@ def test_an_installed_package_works_in_any_folder(repository, tmp_path):
     bin_folder = tmp_path / "v" / "bin"
     pip = [bin_folder / "python", "-m", "pip", "install", "--no-deps", wheel]
     subprocess.run(pip, check=True, capture_output=True)
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    environment["PYTHONPATH"] = os.pathsep.join(
-        one for one in sys.path if "site-packages" in one
-    )
+    places = [place for place in sys.path if "site-packages" in place]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     words = [bin_folder / "alim-keras", "train", "--dataset=cifar100"]
     out = subprocess.check_output(
         [*words, "--print_config"], text=True, cwd=tmp_path, env=environment

@@ -169,8 +169,8 @@ def test_export_makes_the_artefacts_again(finished_run):
     before = [(finished_run / name).read_bytes() for name in names]
     for name in ("labels.csv", "classes.csv", "model.keras"):
         (finished_run / name).unlink()
-    out = commands.works("export", finished_run)
-    assert "saved_model, model.keras, labels.csv, classes.csv of epoch" in out
+    written = "saved_model, model.keras, labels.csv, classes.csv of epoch"
+    assert written in commands.works("export", finished_run)
     assert [(finished_run / name).read_bytes() for name in names] == before
     assert (finished_run / "model.keras").exists()
 

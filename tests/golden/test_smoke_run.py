@@ -1,9 +1,7 @@
 """A short training: its numbers, its files, and that a kill costs nothing.
 
-`values.json` holds, for each backend, what `values` returns of such a run: the
-rows of metrics.csv and the numbers of results.json that hang together with the
-mathematics, and the settled labels in the order of labels.csv. One thread and
-two differ by 2e-6.
+`values.json` holds, for each backend, what `values` returns of such a run. One
+thread and two differ by 2e-6.
 """
 
 import json
