@@ -126,13 +126,12 @@ def test_labels_follow_the_table(finished_run, model):
     held_out = [row["source"] == "prediction" for row in rows]
     assert len(rows) == 96 and sum(held_out) == 10
     table = iter(np.array(model.pseudo_label_table.dense_rows(0, 86)))
-    given = candidates.dense()
-    for row, candidate_set, is_held_out in zip(rows, given, held_out):
-        names = [str(c) for c in np.flatnonzero(candidate_set)]
+    for row, given, is_held_out in zip(rows, candidates.dense(), held_out):
+        names = [str(c) for c in np.flatnonzero(given)]
         assert json.loads(row["candidates"]) == names
         label = int(row["label"])
-        assert row["outside"] == str(int(not candidate_set[label]))
-        weights = candidate_set if is_held_out else next(table)
+        assert row["outside"] == str(int(not given[label]))
+        weights = given if is_held_out else next(table)
         if is_held_out or not weights.any():
             continue
         assert weights[label] == weights.max()
