@@ -132,8 +132,7 @@ def _turn(model, data, count):
 def measure(turns, seconds):
     """Times the turns one after the other, so that a disturbance meets all.
 
-    Returns a dict from a name to a list of seconds, one for each round. Rounds
-    begin until `seconds` are over.
+    Rounds begin until `seconds` are over. Returns each turn's list of seconds.
     """
     samples = {name: [] for name in turns}
     began = time.perf_counter()
@@ -147,9 +146,8 @@ def measure(turns, seconds):
 def record(model, config, samples):
     """Returns what was found as a dict: medians, in seconds, and images/s.
 
-    `efficiency` says how close ALIM's step comes to plain steps of its
-    network: the limit is one, or with mixup two of them, and one forward pass,
-    the key encoder's, which is taken for a third of one.
+    `efficiency` says how close ALIM's step comes to its limit: a plain step, or
+    two with mixup, and the key encoder's forward pass, a third of one.
     """
     seconds = {name: float(np.median(each)) for name, each in samples.items()}
     limit = seconds["plain"] * ((2 if model.mixup_weight else 1) + 1 / 3)

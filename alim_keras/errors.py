@@ -1,8 +1,7 @@
 """The errors a user can meet, each with the exit code its command ends with.
 
 A message says, in one line, what is wrong, where, what was expected and how
-to mend it. The commands print it to stderr and exit with `exit_code`; library
-callers catch the class.
+to mend it. The commands print it to stderr and exit with `exit_code`.
 """
 
 import collections.abc

@@ -1,8 +1,7 @@
 """The command line of every command: flags, flagfiles, presets and help.
 
-absl lets the last value of a flag win. So the lines are given to it in order
-of strength: the preset's, the flagfile's, then the command line's. A preset is
-a flagfile of the package, known by its name.
+absl lets the last value of a flag win. So lines are given to it in order of
+strength: the preset's (a flagfile of the package), the flagfile's, the typed.
 """
 
 import dataclasses
@@ -233,8 +232,7 @@ def flag_text(name, value):
 def flags_as_text(config):
     """Returns the content of run.flags: a flagfile that repeats the run.
 
-    Every flag that has a value stands there, defaults too, but for the run
-    folder: a later version with other defaults repeats the same run.
+    Defaults stand there, too: a later version may have others.
     """
     values = {**config.as_dict(), "run_dir": None}
     lines = [

@@ -1,8 +1,7 @@
 """Settings that nobody gave, chosen from the data by rules that were measured.
 
 A data set with a name has `STANDARD`. For data of one's own `resolve` fills in
-what is None; a value on the command line, in a flagfile or in a preset is one
-that somebody gave.
+what neither the command line nor a flagfile or preset gave.
 """
 
 import dataclasses
@@ -123,11 +122,11 @@ def arranged(config, training):
         training.ids, config.train.holdout, config.run.seed, training.copies
     )
     training = dataclasses.replace(training, trained=trained, held_out=held_out)
-    if len(trained) < config.train.batch_size:
+    size = config.train.batch_size
+    if len(trained) < size:
         raise ConfigError(
             f"The images to train on, {len(trained)}, do not fill one batch; "
-            "use a smaller --batch_size. Received: "
-            f"--batch_size={config.train.batch_size}"
+            f"use a smaller --batch_size. Received: --batch_size={size}"
         )
     return training
 

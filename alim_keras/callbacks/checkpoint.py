@@ -4,14 +4,12 @@ import glob
 import json
 import math
 import os
-import shutil
 import warnings
 
 import keras
 import numpy as np
 
 from alim_keras.errors import CheckpointError
-from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import one_line
 from alim_keras.files import PARTIAL
 from alim_keras.files import digest
@@ -124,7 +122,6 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         os.makedirs(self.folder, exist_ok=True)
-        self._check_space()
         if not os.path.exists(self.state_file):
             # Weights without a state are then always a lost state.
             write_atomically(self.state_file, json.dumps(self.state))
@@ -183,15 +180,3 @@ class RunCheckpoint(keras.callbacks.Callback):
     def _weight_files(self):
         # A file that is being written begins with a dot and does not match.
         return glob.glob("*" + _WEIGHTS, root_dir=self.folder)
-
-    def _check_space(self):
-        """Raises where the disk is too full: HDF5 may end the process there."""
-        needed = state_bytes(self.model)
-        free = shutil.disk_usage(self.folder).free
-        if free < needed:
-            raise EnvironmentLacksError(
-                f"{self.folder}: a checkpoint takes {needed / 2**20:.0f} MiB, "
-                f"and {free / 2**20:.0f} MiB of the disk are free. Free some; "
-                "the same command then goes on from the last checkpoint, of "
-                f"epoch {self.state['epochs']}."
-            )
