@@ -1,7 +1,7 @@
 import setuptools
 
 # The flagfiles lie at the top of the repository and travel in the wheel as
-# data of the package, where alim_keras.app.presets finds them.
+# data of the package, where alim_keras.app.cli finds them.
 setuptools.setup(
     packages=[
         *setuptools.find_namespace_packages(include=["alim_keras*"]),
