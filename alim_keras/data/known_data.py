@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import sys
+import urllib.error
 import urllib.request
 import zipfile
 import zlib
@@ -402,8 +403,8 @@ def _download(name, data_dir, is_allowed, absent, remedy):
                 file=sys.stderr,
                 flush=True,
             )
-            if urls:
-                # Where no host answers TFDS would try again for minutes.
+            # Where no host answers TFDS would try again for minutes.
+            with contextlib.suppress(urllib.error.HTTPError, IndexError):
                 urllib.request.urlopen(urls[0], timeout=_SECONDS).close()
         builder = tfds.builder(name, data_dir=data_dir)
         config = tfds.download.DownloadConfig(try_download_gcs=False)

@@ -198,8 +198,9 @@ def _images(votes, path, images, skip):
     if encoded is not None:
         found = [encoded[row] for row in first.index]
     elif not arrays:
-        folder = path if os.path.isdir(path) else os.path.dirname(path)
-        listing = list_images(images or folder or ".")
+        place = os.path.abspath(path)
+        folder = place if os.path.isdir(place) else os.path.dirname(place)
+        listing = list_images(images or folder)
         column = "image" if "image" in first else "item"
         found, rule = match_ids(first[column].tolist(), listing, path, skip)
     of_item = dict(zip(first["item"], found, strict=True))
