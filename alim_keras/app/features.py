@@ -20,14 +20,12 @@ from alim_keras.app.process import show_progress
 from alim_keras.data import DiskImages
 from alim_keras.data import checks
 
-# So many images or fewer are worth their crops, too.
-_FEW = 2000
+_FEW = 2000  # So many images or fewer are worth their crops, too.
 _CROP = 0.8
 # Places of crops, in units of the margin.
 _CROPS = ((0, 0), (0, 1), (1, 0), (1, 1), (0.5, 0.5))
 _BATCH = 32
-# After so many images what is computed is kept, for a run that is killed.
-_KEEP = 1024
+_KEEP = 1024  # After so many what is computed is kept, for a killed run.
 
 
 def backbone_of(config, training):

@@ -15,14 +15,10 @@ import PIL.ImageOps
 
 from alim_keras import errors
 
-# Decoded images of less than this are kept in memory.
-_KEPT = 1 << 30
-# Files in one task of a thread, at most.
-_AT_ONCE = 256
-# The common side where images differ.
-_USUAL_SIZE = 224
-# So many images on disk stand for all of them.
-_SAMPLE = 256
+_KEPT = 1 << 30  # Decoded images of fewer bytes are kept in memory.
+_AT_ONCE = 256  # Files in one task of a thread, at most.
+_USUAL_SIZE = 224  # The common side where images differ.
+_SAMPLE = 256  # So many images on disk stand for all of them.
 # Formats that are tried; others (PostScript, say) would run programs.
 _FORMATS = "JPEG PNG GIF BMP WEBP TIFF PPM".split()
 # The last bytes of a file that was not cut short, in the last so many.

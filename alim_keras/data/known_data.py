@@ -33,8 +33,7 @@ _IDX_FILES = {
 _BIRDS = "caltech_birds2011"
 _DEFAULT_SIZE = 224
 _AT_ONCE = 256
-# Seconds in which a host has to answer.
-_SECONDS = 8
+_SECONDS = 8  # In which a host has to answer.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,17 +43,12 @@ class Known:
     tfds_name: str = None
     # The md5 of the unpacked IDX files, in the order of `_IDX_FILES`.
     idx: tuple = ()
-    # Where a Linux distribution installs the IDX files.
-    system_folder: str = None
-    # Where the files do not name them.
-    class_names: tuple = None
-    # Of each channel, as published with the methods.
-    mean: tuple = None
+    system_folder: str = None  # Where a distribution installs these.
+    class_names: tuple = None  # Of the IDX files, which do not name them.
+    mean: tuple = None  # Of each channel, as published with the methods.
     std: tuple = None
-    # The candidate protocol of the published tables.
-    protocol: str = "flip"
-    # The size that images are brought to by default.
-    image_size: int = None
+    protocol: str = "flip"  # That of the published tables.
+    image_size: int = None  # That images are brought to by default.
 
 
 # Of each class of CIFAR-100 in official order, which is that of the alphabet.

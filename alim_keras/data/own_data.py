@@ -83,12 +83,13 @@ def load_table(
         raise errors.DataError(
             f"{path}: {names[0]!r} is the only class; give all by --class_names"
         )
-    known_ids, known = _true_labels(known_labels, names)
-    known = _by_item(table, sets, known_ids, known, known_labels)
+    known, num_known = _known(table, sets, known_labels)
     truths = true_labels(votes, sets)
     truths = known if truths is None else truths
     truths = np.where(known == UNKNOWN, truths, known)
-    test_ids, test = _true_labels(test_labels, names)
+    test_ids, test = np.array([], str), np.array([], np.int64)
+    if test_labels is not None:
+        test_ids, test = tables.read_known_labels(test_labels, names)
     tested = table.images_of(test_ids.tolist(), test_labels)
     # An item is tested on if it has the id, or the file, of one of the test.
     items = pd.Series(sets.ids.tolist())
@@ -122,7 +123,7 @@ def load_table(
     if known_labels is not None:
         instead = ", in place of their sets" if known_as_sets else ""
         notes.append(
-            f"{np.sum(known[kept] != UNKNOWN)} of the {len(known_ids)} true "
+            f"{np.sum(known[kept] != UNKNOWN)} of the {num_known} true "
             f"labels in {known_labels} are of items that are trained on"
             f"{instead}"
         )
@@ -207,15 +208,11 @@ def _images(votes, path, images, skip):
     return _Images(path, skip, of_item, listing, rule, arrays)
 
 
-def _true_labels(path, class_names):
-    """Returns ids and true labels in a file; none without a file."""
+def _known(table, sets, path):
+    """Returns true labels of sets, `UNKNOWN` where none is, and a count."""
     if path is None:
-        return np.array([], str), np.array([], np.int64)
-    return tables.read_known_labels(path, class_names)
-
-
-def _by_item(table, sets, ids, labels, path):
-    """Returns true labels in the order of sets, `UNKNOWN` where none is."""
+        return np.full(len(sets), UNKNOWN), 0
+    ids, labels = tables.read_known_labels(path, sets.class_names)
     items = pd.Series(table.items_of(ids.tolist()), dtype=object)
     checks.refuse(
         ids[items.isna() | items.duplicated()],
@@ -225,7 +222,7 @@ def _by_item(table, sets, ids, labels, path):
     )
     # Items that an empty set left out have no row.
     known = pd.Series(labels, items).reindex(sets.ids)
-    return known.fillna(UNKNOWN).to_numpy(np.int64)
+    return known.fillna(UNKNOWN).to_numpy(np.int64), len(ids)
 
 
 def _votes_of_folder(path, **_):
