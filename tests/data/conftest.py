@@ -19,6 +19,5 @@ def nothing_installed(monkeypatch, tmp_path_factory):
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     folder = tmp_path_factory.mktemp("no_tfds")
     monkeypatch.setenv("TFDS_DATA_DIR", str(folder))
-    for name, known in KNOWN.items():
-        hidden = dataclasses.replace(known, system_folder=None)
-        monkeypatch.setitem(KNOWN, name, hidden)
+    hidden = dataclasses.replace(KNOWN["fashion_mnist"], system_folder=None)
+    monkeypatch.setitem(KNOWN, "fashion_mnist", hidden)

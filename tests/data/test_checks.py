@@ -10,9 +10,6 @@ from alim_keras.data import CandidateSets
 from alim_keras.data import DataWarning
 from alim_keras.data import checks
 from alim_keras.data import eval_dataset
-from alim_keras.data.checks import validate_features
-from alim_keras.data.checks import validate_images
-from alim_keras.data.checks import validate_labels
 from alim_keras.errors import DataError
 
 
@@ -58,7 +55,7 @@ def test_odd_sets_are_told(lists, text):
 
 
 def test_labels():
-    labels = validate_labels(np.array([2.0, 0.0]), 3)
+    labels = checks.validate_labels(np.array([2.0, 0.0]), 3)
     assert labels.dtype == np.int64 and labels.tolist() == [2, 0]
     for labels, text in (
         ([[0]], r"shape=\(1, 1\)"),
@@ -67,12 +64,14 @@ def test_labels():
         ([0.5], "must be whole"),
     ):
         with pytest.raises(DataError, match=text):
-            validate_labels(labels, 3, ids=["a"])
-    labels = validate_labels([2, -1], 3, ["a", "b"], optional=True)
+            checks.validate_labels(labels, 3, ids=["a"])
+    labels = checks.validate_labels([2, -1], 3, ["a", "b"], optional=True)
     assert labels.tolist() == [2, -1]
     text = "Class numbers must be whole numbers. Received: <U1$"
     with pytest.raises(DataError, match=text):
-        validate_labels(np.array(["0", "1"]), 2, ["a", "b"], optional=True)
+        checks.validate_labels(
+            np.array(["0", "1"]), 2, ["a", "b"], optional=True
+        )
 
 
 def test_an_npy_file_stays_on_disk(tmp_path):
@@ -93,7 +92,7 @@ def test_an_npy_file_stays_on_disk(tmp_path):
 @pytest.mark.parametrize("given", "uint8 float32 int64 uint16 float64".split())
 def test_images_become_bytes_or_float32(given):
     images = (np.arange(16).reshape(1, 4, 4, 1) * 17).astype(given)
-    result = validate_images(images)
+    result = checks.validate_images(images)
     assert result.dtype == ("float32" if "float" in given else "uint8")
     assert result.ravel().tolist() == [17 * n for n in range(16)]
     assert (result is images) == (given in ("uint8", "float32"))
@@ -114,28 +113,30 @@ def test_images_become_bytes_or_float32(given):
 )
 def test_unsound_images_are_refused(images, text):
     with pytest.raises(DataError, match=text):
-        validate_images(images, ["a", "b"])
+        checks.validate_images(images, ["a", "b"])
 
 
 def test_pixels_scaled_to_one_are_noticed():
     images = np.linspace(0, 1, 16).reshape(1, 4, 4, 1)
     with pytest.raises(DataError, match="Multiply.*hand them over as uint8"):
-        validate_images(images)
+        checks.validate_images(images)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        validate_images(images * 255)
-        validate_images(np.zeros((1, 4, 4, 1)))
+        checks.validate_images(images * 255)
+        checks.validate_images(np.zeros((1, 4, 4, 1)))
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 1, 1, 3)])
 def test_features_become_float32_images_of_one_pixel(shape):
-    result = validate_features(np.array([1, 2, 3, 100, 5, 6]).reshape(shape))
+    result = checks.validate_features(
+        np.array([1, 2, 3, 100, 5, 6]).reshape(shape)
+    )
     assert result.dtype == "float32"
     assert result.tolist() == [[[[1, 2, 3]]], [[[100, 5, 6]]]]
     for bad in (np.nan, -np.inf, 1e39):
         # 1e39 is more than float32 holds.
         with pytest.raises(DataError, match=r"1 feature.*ids b \(row 1\)"):
-            validate_features([[1, 2], [bad, 1]], ids=["a", "b"])
+            checks.validate_features([[1, 2], [bad, 1]], ids=["a", "b"])
     for bad in (np.zeros(3), np.zeros((2, 3, 4)), np.zeros((2, 0)), [["1"]]):
         with pytest.raises(DataError, match=r"\(num_examples, num_features\)"):
-            validate_features(bad)
+            checks.validate_features(bad)

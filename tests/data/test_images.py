@@ -197,12 +197,10 @@ def test_progress_ends_with_all(tmp_path):
 
 
 def test_the_common_size(tmp_path):
-    small, large, wide, grey = (
-        picture(tmp_path / f"{n}.png", size, mode)
-        for n, (size, mode) in enumerate(
-            [((8, 8), "RGB"), ((9, 9), "RGB"), ((9, 8), "RGB"), ((8, 8), "L")]
-        )
-    )
+    small = picture(tmp_path / "small.png", (8, 8))
+    large = picture(tmp_path / "large.png", (9, 9))
+    wide = picture(tmp_path / "wide.png", (9, 8))
+    grey = picture(tmp_path / "grey.png", (8, 8), "L")
     for files, form in (
         # What cannot be read does not count.
         ([small, small, "no.png"], (8, 3)),

@@ -9,13 +9,7 @@ import pytest
 
 import alim_keras.data
 
-MODULES = (
-    "candidates",
-    "images",
-    "known_data",
-    "simulate",
-    "training_set",
-)
+MODULES = ("candidates", "images", "known_data", "simulate", "training_set")
 # They show files that are not there.
 SHOWN_ONLY = ("DiskImages", "scan", "TrainingSet")
 
