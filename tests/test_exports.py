@@ -144,15 +144,14 @@ def test_what_cannot_be_written_is_said_in_a_line(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["c\nat", "cat\r", "", " ", "\udcff"])
-def test_a_name_must_be_one_line_of_text(name, tmp_path):
+def test_a_name_must_be_one_line_of_text(tmp_path):
     model = tiny.plain(count=40)
-    with pytest.raises(ConfigError) as error:
-        model.export(tmp_path / "saved", class_names=["ant", name, "bee"])
-    text = str(error.value)
-    assert text.endswith(f"Received: class_names[1]={ascii(name)}")
-    assert "\n" not in text
-    assert not (tmp_path / "saved").exists()
+    for name in ("c\nat", "cat\r", "", " ", "\udcff"):
+        with pytest.raises(ConfigError) as error:
+            model.export(tmp_path / "saved", class_names=["ant", name, "bee"])
+        *_, text = str(error.value).split("Received: ")
+        assert text == f"class_names[1]={ascii(name)}"
+        assert not (tmp_path / "saved").exists()
 
 
 def test_names_empty_batches_and_broken_pixels(tmp_path):

@@ -261,13 +261,11 @@ def test_fine_tuning_goes_on_from_the_frozen_run(photos, backbone, tmp_path):
     assert out.count(" 0 computed") == 2 == out.count("computed") - 2
     frozen = load_predictor(tmp_path / "run-frozen" / "model.keras")
     tuned = load_predictor(tmp_path / "run" / "model.keras")
-    pixels = np.random.default_rng(0).integers(0, 256, (7, SIZE, SIZE, 3))
+    shape = (7, SIZE, SIZE, 3)
+    pixels = np.random.default_rng(0).integers(0, 256, shape, "uint8")
     # At so small a rate nothing moves: the same classifier, two ways.
-    np.testing.assert_allclose(
-        tuned.probabilities(pixels.astype("uint8")),
-        frozen.probabilities(pixels.astype("uint8")),
-        atol=1e-4,
-    )
+    expected = frozen.probabilities(pixels)
+    np.testing.assert_allclose(tuned.probabilities(pixels), expected, atol=1e-4)
     model = keras.saving.load_model(tmp_path / "run" / "model.keras")
     assert len(model.trainable_variables) > 2
     before = (tmp_path / "run" / "labels.csv").read_text()

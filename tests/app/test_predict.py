@@ -178,24 +178,20 @@ def test_damaged_and_missing_models(model_run, pictures, tmp_path):
     graph = shutil.copytree(model_run.folder / "saved_model", tmp_path / "g")
     for file in (graph / "variables").iterdir():
         file.write_bytes(file.read_bytes()[:50])
-    for path, words in (
-        (tmp_path / "none", "There is no model in"),
-        (pictures.folder, "There is no model in"),
-        (picture, "There is no model in"),
-        (tmp_path / "model.keras", "cannot be"),
-        (graph, "cannot be"),
-    ):
+    absent, damaged = "There is no model in", "cannot be loaded"
+    missing = dict.fromkeys(
+        [tmp_path / "none", pictures.folder, picture], absent
+    )
+    broken = dict.fromkeys([tmp_path / "model.keras", graph], damaged)
+    for path, words in (missing | broken).items():
         code, line = error(path, picture)
         assert code == 5 and words in line, line
 
 
 def test_nothing_to_predict(model_run):
-    for words, message in (
-        ((model_run.folder,), "Received: no images"),
-        ((), "Expected MODEL [PATHS...]"),
-    ):
-        code, line = error(*words)
-        assert code == 2 and message in line, line
+    assert error(model_run.folder)[0] == error()[0] == 2
+    assert "Received: no images" in error(model_run.folder)[1]
+    assert "Expected MODEL [PATHS...]" in error()[1]
 
 
 def test_class_names_are_the_run_s(model_run, tmp_path):
