@@ -140,9 +140,8 @@ def test_truth_features_and_files():
     )
     # The truth of one of three is not in its set.
     assert "realised noise  0.3333" in text
-    assert (
-        "3 of 2.0 MiB, 8 x 8 to 9 x 8 pixels, 50% grey; read as 8 x 8" in text
-    )
+    line = "3 of 2.0 MiB, 8 x 8 to 9 x 8 pixels, 50% grey; read as 8 x 8 x 3"
+    assert line in text
     assert "identical       2 in 1 groups" in text
     features = np.zeros((4, 1, 1, 7), "float32")
     text = describe(training(images=features, kind="features"))

@@ -1,7 +1,6 @@
 """Checks of sets, labels, images and features, as arrays and lists."""
 
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -116,14 +115,13 @@ def test_unsound_images_are_refused(images, text):
         checks.validate_images(images, ["a", "b"])
 
 
+@pytest.mark.filterwarnings("error")
 def test_pixels_scaled_to_one_are_noticed():
     images = np.linspace(0, 1, 16).reshape(1, 4, 4, 1)
     with pytest.raises(DataError, match="Multiply.*hand them over as uint8"):
         checks.validate_images(images)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        checks.validate_images(images * 255)
-        checks.validate_images(np.zeros((1, 4, 4, 1)))
+    checks.validate_images(images * 255)
+    checks.validate_images(np.zeros((1, 4, 4, 1)))
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 1, 1, 3)])

@@ -12,14 +12,8 @@ from alim_keras.errors import ConfigError
 
 
 def draw(labels, num_classes, q, eta, protocol="flip", **more):
-    return simulate_candidates(
-        labels,
-        num_classes,
-        ambiguity=q,
-        noise_level=eta,
-        protocol=protocol,
-        **more,
-    )
+    more |= {"ambiguity": q, "noise_level": eta, "protocol": protocol}
+    return simulate_candidates(labels, num_classes, **more)
 
 
 def as_text(sets):
