@@ -68,8 +68,7 @@ def load_table(
     path, skip = os.fspath(path), on_bad_image == "skip"
     rules = {name: reading.pop(name) for name in _RULES if name in reading}
     rules |= {"class_names": reading.get("class_names"), "source": path}
-    is_folder = os.path.isdir(path)
-    read = _votes_of_folder if is_folder else tables.read_votes
+    read = _votes_of_folder if os.path.isdir(path) else tables.read_votes
     votes = read(path, **reading)
     table = _images(votes, path, images, skip)
     if known_as_sets and known_labels is not None:
@@ -135,7 +134,7 @@ def load_table(
         candidates=sets,
         labels=truths[kept],
         known=None if known_labels is None else known[kept],
-        known_as_sets=known_as_sets,
+        known_as_sets=known_as_sets and known_labels is not None,
         votes=counted[counted["item"].isin(sets.ids)] if is_named else None,
         test_labels=test,
         test_ids=test_ids,
