@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 
+from alim_keras.data import tables
 from alim_keras.report import examine
 
 NAMES = ["cat", "dog", "elk"]
@@ -126,6 +127,13 @@ def history(epochs=40):
         }
     )
     return frame.astype(object).where(frame.notna(), "")
+
+
+def answers_of(path, class_names):
+    """Returns what `--known_labels` makes of answers.csv, a dict."""
+    ids, labels = tables.read_known_labels(str(path), class_names)
+    names = [class_names[label] for label in labels]
+    return dict(zip(ids.tolist(), names, strict=True))
 
 
 def data_of(text):

@@ -14,9 +14,9 @@ import numpy as np
 import own
 import pandas as pd
 import pytest
+from sample_report import answers_of
 from sample_report import sample_audit
 
-from alim_keras.data import tables
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import DataError
 from alim_keras.report import server as module
@@ -25,12 +25,6 @@ from scripts import report_screenshots
 
 NAMES = ["cat", "dog, small", 'a "b"']
 MANY = 100_000
-
-
-def read(path):
-    """Returns what `--known_labels` makes of answers.csv, a dict."""
-    ids, labels = tables.read_known_labels(str(path), NAMES)
-    return dict(zip(ids.tolist(), [NAMES[c] for c in labels], strict=True))
 
 
 def answer(place, label):
@@ -50,14 +44,16 @@ def test_answers_are_on_the_disk_as_soon_as_they_are_given(tmp_path):
     assert (state["answered"], state["next"]) == (3, 1)
     # The one of another list stays.
     expected = {"elsewhere.png": "cat", "a,1": NAMES[1], "b": NAMES[2]}
-    assert read(tmp_path / "answers.csv") == expected
+    assert answers_of(tmp_path / "answers.csv", NAMES) == expected
     assert (tmp_path / "cannot_tell.csv").read_text() == "id\nc\n"
     # Another answer, and none.
     answers.change(answer(0, None))
     assert (tmp_path / "cannot_tell.csv").read_text() == 'id\nc\n"a,1"\n'
     state = answers.change({"place": 1})
     assert state == {"place": 1, "answered": 2, "next": 1}
-    assert read(tmp_path / "answers.csv") == {"elsewhere.png": "cat"}
+    assert answers_of(tmp_path / "answers.csv", NAMES) == {
+        "elsewhere.png": "cat"
+    }
     answers.change(answer(0, NAMES[1]))
     # A second server goes on where the first one ended.
     again = module.Answers(tmp_path, ["a,1", "b", "c"], NAMES)
@@ -263,7 +259,10 @@ def test_a_browser_answers_20_of_100000_items_by_keys(served):
         f"{MANY - 1 - place:06d}.jpg": NAMES[place % 3] for place in range(19)
     }
     del expected[f"{MANY - 8:06d}.jpg"]
-    assert read(folder / "answers.csv") == {**expected, "099980.jpg": "cat"}
+    assert answers_of(folder / "answers.csv", NAMES) == {
+        **expected,
+        "099980.jpg": "cat",
+    }
     assert (folder / "cannot_tell.csv").read_text() == "id\n099992.jpg\n"
     _, text, headers = ask(server, "answers.csv")
     assert text == (folder / "answers.csv").read_bytes()

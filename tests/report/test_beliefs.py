@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sample_report import planted
 
 from alim_keras import ops
 from alim_keras.data import CandidateSets
@@ -8,33 +9,15 @@ from alim_keras.report import beliefs
 from alim_keras.report.beliefs import Settler
 
 
-def planted(count=3000, num_classes=5, noise=0.1, confused=False):
-    """Probabilities, sets of one to three, and the truth.
-
-    With `confused` the wrong members of the sets of 0 are 1s, mostly.
-    """
-    stream = np.random.default_rng(0)
-    truth = stream.integers(0, num_classes, count)
-    logits = stream.normal(size=(count, num_classes))
-    logits[np.arange(count), truth] += 2
-    # Bayes's rule for such features: the probabilities are honest.
-    logits *= 2
-    probabilities = np.exp(logits)
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
-    sets = np.zeros((count, num_classes), bool)
-    wrong = stream.random(count) < noise
-    for row, label in enumerate(truth):
-        weights = np.ones(num_classes)
-        if confused and label == 0:
-            weights[1] = 20
-        weights[label] = 0
-        size = stream.integers(1, 4)
-        others = stream.choice(
-            num_classes, size, replace=False, p=weights / weights.sum()
-        )
-        sets[row, others if wrong[row] else others[:-1]] = True
-        sets[row, label] = not wrong[row]
-    return probabilities.astype("float32"), sets, truth
+def confused():
+    """As `planted`, but the other member of a set of 0 is mostly a 1."""
+    probabilities, sets, truth = planted(10_000, signal=1.5)
+    rows = np.flatnonzero(truth == 0)
+    rows = rows[np.arange(len(rows)) % 5 > 0]
+    has_other = sets[rows, 1:].any(axis=1)
+    sets[rows, 1:] = False
+    sets[rows, 1] = has_other
+    return probabilities, sets, truth
 
 
 def settler(probabilities, sets, noise_rate=None):
@@ -56,7 +39,7 @@ def closed_form(probabilities, sets, estimate):
 
 
 def test_a_given_estimate_is_the_closed_form_of_each_size():
-    probabilities, sets, _ = planted(300, confused=True)
+    probabilities, sets, _ = confused()
     estimate = em(np.log(probabilities), sets)
     made, belief = settler(probabilities, sets, estimate)
     assert (made.temperature, made.popularity) == (1, None)
@@ -66,7 +49,7 @@ def test_a_given_estimate_is_the_closed_form_of_each_size():
 
 def test_of_many_classes_all_are_equally_popular(monkeypatch):
     monkeypatch.setattr(beliefs, "_MOST_CLASSES", 4)
-    probabilities, sets, _ = planted(confused=True)
+    probabilities, sets, _ = confused()
     estimate = em(np.log(probabilities), sets)
     made, belief = settler(probabilities, sets)
     assert made.popularity is None
@@ -78,7 +61,7 @@ def test_of_many_classes_all_are_equally_popular(monkeypatch):
 
 
 def test_the_noise_rate_and_the_temperature_are_learnt():
-    probabilities, sets, truth = planted(noise=0.1)
+    probabilities, sets, truth = planted(3000, signal=1.5)
     wrong = ~sets[np.arange(len(sets)), truth]
     made, _ = settler(probabilities, sets)
     assert made.learnt
@@ -91,7 +74,7 @@ def test_the_noise_rate_and_the_temperature_are_learnt():
 
 
 def test_what_goes_together_is_learnt_and_helps():
-    probabilities, sets, truth = planted(confused=True)
+    probabilities, sets, truth = confused()
     made, belief = settler(probabilities, sets)
     # 1 is in the sets of 0 twice as often as an average class or more.
     assert made.popularity[0, 1] > 2
@@ -105,7 +88,7 @@ def test_what_goes_together_is_learnt_and_helps():
 
 
 def test_full_sets_change_nothing_and_cannot_be_wrong():
-    probabilities, sets, _ = planted(1000)
+    probabilities, sets, _ = planted(1000, signal=1.5)
     plain, _ = settler(probabilities, sets)
     both, belief = settler(
         np.concatenate([probabilities, probabilities]),

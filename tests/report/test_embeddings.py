@@ -23,6 +23,13 @@ def planted():
     return features.astype("float32")
 
 
+def cosines():
+    """Returns those of all pairs; each is its own nearest."""
+    features = planted() - planted().mean(axis=0)
+    features /= np.linalg.norm(features, axis=1, keepdims=True)
+    return features @ features.T + np.eye(COUNT)
+
+
 @pytest.fixture(scope="module")
 def found():
     features = planted()
@@ -47,9 +54,7 @@ def test_near_duplicates_with_other_labels_and_of_test_images(found):
 def test_the_farthest_item_is_the_first_outlier(found):
     first = found.outliers.iloc[0]
     assert (first["id"], first["label"]) == ("59.png", LABELS[59])
-    features = planted() - planted().mean(axis=0)
-    features /= np.linalg.norm(features, axis=1, keepdims=True)
-    expected = np.sort(1 - features @ features[59])[1:11].mean()
+    expected = np.sort(1 - cosines()[59])[1:11].mean()
     assert first["distance"] == pytest.approx(expected, abs=1e-4)
     assert found.outliers["distance"].is_monotonic_decreasing
     assert len(found.outliers) == 50
@@ -112,12 +117,8 @@ def test_the_tables_are_files_and_the_page_holds_the_points(tmp_path):
 
 
 def test_the_nearest_others_by_the_angle(found):
-    features = planted() - planted().mean(axis=0)
-    features /= np.linalg.norm(features, axis=1, keepdims=True)
-    cosines = features @ features.T
-    np.fill_diagonal(cosines, -2)
-    expected = -np.sort(-cosines, axis=1)[:, :5]
-    shown = np.take_along_axis(cosines, found.near, axis=1)
+    expected = -np.sort(-cosines(), axis=1)[:, 1:6]
+    shown = np.take_along_axis(cosines(), found.near, axis=1)
     np.testing.assert_allclose(shown, expected, atol=1e-5)
     assert (found.near[8] != 8).all() and found.near.shape == (COUNT, 5)
     assert embeddings.survey(None, IDS, LABELS) is None

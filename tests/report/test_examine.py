@@ -115,64 +115,36 @@ def test_votes_are_believed_more_than_their_union():
     np.testing.assert_allclose(people["agreement"], shares)
 
 
-def with_known(count, told=0):
-    """Examines 2,000 examples, of which the truth of the first is known.
-
-    The first `told` labels stand in place of predictions.
-    """
-    probabilities, sets, truth = planted()
-    first = np.arange(2000)
-    labels = np.where(first < count, truth, -1)
-    kind = np.where(first < told, "known", "folds").astype(object)
-    probabilities = np.where(
-        (first < told)[:, None], np.eye(10)[truth], probabilities
-    )
-    found = examined((probabilities, sets, labels), kind=kind, noise_rate=0.1)
-    return found, ~sets[first, truth]
-
-
-def test_the_interval_of_the_summary():
-    found, wrong = with_known(200)
+def test_known_labels_judge_sets_and_settled_labels():
+    labels = [0, 1, -1]
+    found = small(labels=labels, noise_rate=0.1)
     summary = found.summary
-    assert summary["known_labels"] == summary["compared_labels"] == 200
-    assert summary["realised_noise"] == wrong[:200].mean() > 0
+    assert summary["known_labels"] == summary["compared_labels"] == 2
+    # The set of a misses cat.
+    assert summary["realised_noise"] == 0.5
     ends = summary["realised_noise_low"], summary["realised_noise_high"]
-    assert ends == wilson(int(wrong[:200].sum()), 200)
-    summary.update(
-        realised_noise=5 / 200,
-        realised_noise_low=0.0107,
-        realised_noise_high=0.0572,
-    )
+    assert ends == wilson(1, 2)
     assert found.describe().endswith(
-        "Sets that miss a known true label: 5 of 200 (2.5 %)\n"
-        "The same of all sets: 1.07 % to 5.72 %, if those items are a random "
+        "Sets that miss a known true label: 1 of 2 (50 %)\n"
+        "The same of all sets: 9.45 % to 90.5 %, if those items are a random "
         "sample"
     )
-
-
-def test_labels_that_were_told_count():
-    """But the settled labels are compared with the others only."""
-    found, wrong = with_known(200, told=120)
-    summary = found.summary
-    assert summary["known_labels"] == 200
-    assert summary["compared_labels"] == 80
-    assert summary["realised_noise"] == wrong[:200].mean()
-    # All were told: nothing is left to compare.
-    found, wrong = with_known(120, told=120)
-    assert found.summary["compared_labels"] == 0
-    assert found.summary["settled_accuracy"] is None
-    assert found.summary["realised_noise"] == wrong[:120].mean()
+    # What was told is no test of what was settled.
+    kinds = ["folds", "known", "folds"]
+    told = small(labels=labels, kind=kinds, noise_rate=0.1).summary
+    assert (told["known_labels"], told["compared_labels"]) == (2, 1)
+    assert told["settled_accuracy"] == float(found.labels["label"][0] == "cat")
+    told = small(labels=[-1, 1, -1], kind=kinds, noise_rate=0.1).summary
+    assert told["compared_labels"] == 0 and told["settled_accuracy"] is None
+    assert told["known_labels"] == 1 and told["realised_noise"] == 0
 
 
 def test_answers_in_place_of_sets_do_not_hide_what_was_given():
-    probabilities, sets, truth = planted()
-    replaced = np.eye(10, dtype=bool)[truth]
-    options = {"kind": "folds", "labels": truth, "noise_rate": 0.1}
-    found = examine(probabilities, replaced, as_given=sets, **options).summary
-    wrong = ~sets[np.arange(2000), truth]
-    assert found["realised_noise"] == wrong.mean() > 0
-    found = examine(probabilities, replaced, **options).summary
-    assert found["realised_noise"] == 0
+    options = {"kind": "folds", "labels": [0, 1, 2], "noise_rate": 0.1}
+    found = examine(PROBABILITIES, np.eye(3), as_given=SETS, **options)
+    assert found.summary["realised_noise"] == 1 / 3
+    found = examine(PROBABILITIES, np.eye(3), **options)
+    assert found.summary["realised_noise"] == 0
 
 
 def test_an_empty_review_list_says_why():

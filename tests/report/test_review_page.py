@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 import pytest
+from sample_report import answers_of
 from sample_report import examined
 from sample_report import planted
 
-from alim_keras.data import tables
 from scripts import report_screenshots
 
 pytestmark = pytest.mark.skipif(
@@ -85,13 +85,6 @@ def saved(page, tmp_path):
     raise TimeoutError("answers.csv was not saved")
 
 
-def known(path, audit):
-    """Returns what `--known_labels` makes of answers.csv, a dict."""
-    ids, labels = tables.read_known_labels(str(path), audit.class_names)
-    names = [audit.class_names[label] for label in labels]
-    return dict(zip(ids.tolist(), names, strict=True))
-
-
 def test_answers_by_keys_outlive_a_reload_and_are_saved(page, audit, tmp_path):
     review, expected = audit.review, {}
     # The likeliest and the second class in turn, and once "cannot tell".
@@ -117,7 +110,7 @@ def test_answers_by_keys_outlive_a_reload_and_are_saved(page, audit, tmp_path):
     page.until(f"{COUNT} === '20 of 40 answered'")
     page.until(f"{NAME}.startsWith('21 ')")
     assert shown(page) == (20, review["id"][20])
-    found = known(saved(page, tmp_path), audit)
+    found = answers_of(saved(page, tmp_path), audit.class_names)
     assert found == expected and len(found) == 19
     # Undo goes on where it was.
     press(page, "uu")
@@ -142,7 +135,7 @@ def test_two_tabs_of_one_page_stay_in_step(page, audit, tmp_path):
     page.do("Page.close")
     page.session = first
     page.until(f"{COUNT} === '1 of 40 answered'")
-    found = known(saved(page, tmp_path), audit)
+    found = answers_of(saved(page, tmp_path), audit.class_names)
     assert found == {audit.review["id"][0]: audit.review["choices"][0][0]}
 
 
@@ -156,7 +149,7 @@ def test_an_answer_may_be_changed(page, audit, tmp_path):
     page.until(f"{NAME}[0] === '3'")
     choices = audit.review["choices"]
     expected = [choices[0][1], choices[1][1]]
-    found = known(saved(page, tmp_path), audit)
+    found = answers_of(saved(page, tmp_path), audit.class_names)
     assert [found[name] for name in audit.review["id"][:2]] == expected
     # Undo brings the first answer back.
     press(page, "u")
