@@ -38,12 +38,7 @@ def test_a_difference_and_its_standard_error():
         (0.10, 0.02, "known labels", "use labels.csv."),
         (-0.10, 0.02, "known labels", "use the given labels."),
         # Within two standard errors, 4 points.
-        (
-            0.03,
-            0.02,
-            "known labels",
-            "cannot be told from the given labels.",
-        ),
+        (0.03, 0.02, "known labels", "cannot be told from the given labels."),
         (
             -0.03,
             0.02,
