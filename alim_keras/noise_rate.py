@@ -317,15 +317,12 @@ def from_votes(votes, sets):
     """
     members = likelihood_of_members(votes, sets)
     outside = 1 - np.add.reduceat(members, sets.indptr[:-1], dtype="float64")
-    voted, number = np.unique(votes.rows, return_counts=True)
+    voted = np.unique(votes.rows)
     value = float(np.clip(outside[voted], 0, 1).mean())
-    _, place, supporters = np.unique(
-        votes.rows * sets.num_classes + votes.classes,
-        return_inverse=True,
-        return_counts=True,
-    )
-    several = np.isin(votes.rows, voted[number > 1])
-    alone = float((supporters[place] == 1)[several].mean())
+    frame = pd.DataFrame({"row": votes.rows, "given": votes.classes})
+    is_alone = frame.groupby(["row", "given"])["row"].transform("size") == 1
+    has_others = frame.groupby("row")["row"].transform("size") > 1
+    alone = float(is_alone[has_others].mean())
     low, high = wilson(round(value * len(voted)), len(voted))
     reason = (
         "each annotator's habits, learnt from the others' answers; it assumes "

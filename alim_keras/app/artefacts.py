@@ -53,7 +53,7 @@ def write(folder, model, training, has_labels=True):
 
 
 def write_saved_model(folder, model, training):
-    """Exports the classifier; the folder appears only when it is whole."""
+    """Exports the classifier; its folder appears only when it is whole."""
     names = ("saved_model", f"{PARTIAL}new", f"{PARTIAL}old")
     path, new, old = map(folder.file, names)
     network, shape = features.served(model, training)
@@ -65,10 +65,7 @@ def write_saved_model(folder, model, training):
 
 
 def export_on_tensorflow(folder):
-    """Lets a process on TensorFlow write saved_model/ of a JAX run.
-
-    Where it cannot, a line says so; the rest of the run is whole.
-    """
+    """Lets a process on TensorFlow write saved_model/, or says why not."""
     command = ["-m", "alim_keras.export", folder.path]
     done = subprocess.run(
         # The run's own code has just run here.
@@ -153,26 +150,17 @@ def _write_labels(folder, model, training):
 
 def _write_classes(folder, model, training, settled):
     """Writes classes.csv; returns the mean test accuracy of the classes."""
-    test, true = None, training.labels
+    test, path = None, folder.file("classes.csv")
     if len(training.test_images):
-        batches = test_batches(training)
-        predicted = model.predict(batches, verbose=0).argmax(axis=1)
-        test = (training.test_labels, predicted)
+        predicted = model.predict(test_batches(training), verbose=0)
+        test = training.test_labels, predicted.argmax(axis=1)
     return labels.write_classes(
-        folder.file("classes.csv"),
-        training.sets,
-        settled,
-        None if true is None else true[true >= 0],
-        test,
+        path, training.sets, settled, training.labels, test
     )
 
 
 def results(config, folder, training, noise_rate, per_class_mean=None):
-    """Returns the content of results.json.
-
-    `noise_rate` is what ALIM was told, a number, an `Estimate` or None, and
-    `per_class_mean` is of `write`.
-    """
+    """Returns the content of results.json; `per_class_mean` is of `write`."""
     state, path = folder.checkpoint.state, folder.file("metrics.csv")
     rows = {int(row["epoch"]): row for row in read_metrics(path)}
     best = state["best"]
@@ -209,21 +197,18 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
 
 
 def _what_alim_did(config, rows):
-    """Returns "acted", "off", or "never acted" and why, of a metrics file.
-
-    An epoch's lambda is that of the epoch after it.
-    """
+    """Returns "acted", "off", or "never acted" and why, of a metrics file."""
     if config.alim.lam == 0 or not keeps_pseudo_labels(config):
         return "off"
+    # An epoch's lambda is that of the epoch after it.
     before = [row.get("lambda") for row in rows.values()]
     if any(float(value or 0) > 0 for value in before[:-1]):
         return "acted"
     warmup, epochs = config.alim.warmup_epochs, config.train.epochs
+    why = "lambda stayed 0, as for a noise rate of 0"
     if warmup >= epochs:
-        return (
-            f"never acted: --warmup_epochs={warmup} took all --epochs={epochs}"
-        )
-    return "never acted: lambda stayed 0, as for a noise rate of 0"
+        why = f"--warmup_epochs={warmup} took all --epochs={epochs}"
+    return f"never acted: {why}"
 
 
 def describe(numbers):

@@ -1,8 +1,4 @@
-"""The noise rate that ALIM is told in a run, and an audit's cross-fitting.
-
-The estimators are those of `alim_keras.noise_rate`; the estimate in force
-stands in the run folder, so that a continued run finds it.
-"""
+"""The noise rate that ALIM is told in a run, and an audit's cross-fitting."""
 
 import dataclasses
 import itertools
@@ -30,10 +26,9 @@ FILE = "noise_rate.json"
 def prepare(config, folder, training):
     """Returns what the run tells ALIM: a number, an estimator, or None.
 
-    `annotated` and `votes` are estimated here, once, before the training;
-    `auto`, where it can do neither, by the returned estimator, as epochs end:
-    from the held-out part or, with `--head_folds`, from heads that did not see
-    the example. Each estimate is printed and kept.
+    `annotated` and `votes` are estimated here, once; `auto`, where it can do
+    neither, by the returned estimator, as epochs end: from the held-out part
+    or, with `--head_folds`, from heads that did not see the example.
     """
     kept, asked = Kept(config, folder, training), requested(config)
     if asked in (None, "oracle") or isinstance(asked, float):

@@ -27,15 +27,13 @@ def verdict(model, training, settled):
 
     Labels are judged by true ones, if 50 are known. Else, of features, by the
     belief P(y | x, S) that follows from the sets of the nearest neighbours,
-    from which neither labels.csv nor a logistic regression was made; votes
-    count in it. Models are judged by test labels, else by how many sets hold
-    their answer, for examples that they did not see. A difference of less
-    than two standard errors is none.
+    in which votes count. Models are judged by test labels, else by how many
+    sets hold their answer, for examples that they did not see. A difference
+    of less than two standard errors is none.
 
     Returns:
         A dict: `text`, and `labels` and `model`, lists of dicts `than`,
-        `difference`, `error` (standard), `count` and `by`. None where there
-        is nothing to compare with.
+        `difference`, `error` (standard), `count` and `by`; or None.
     """
     count, labels, models = len(training), [], []
     features = regression = truth = by = None

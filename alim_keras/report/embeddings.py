@@ -29,20 +29,17 @@ class Surroundings:
     Attributes:
         places: Floats `(N, 2)`, where each item is on a map of all.
         near: Integers `(N, k)`, the rows of the nearest others, at most 5.
-        pairs: Integer, near duplicates among the N items: those closer than
-            a quarter of the median distance to a nearest neighbour.
-        duplicates: Data frame of those whose settled labels differ and of
-            those between test and training images, the closest first: `of`,
-            "training" or "test"; `id` and `label` of the one, of a test
-            image its true label; `near` and `near_label`, of the other;
-            `distance`.
+        duplicates: Data frame of near duplicates, those closer than a quarter
+            of the median distance to a nearest neighbour, whose settled labels
+            differ or of which one is a test image, the closest first: `of`,
+            "training" or "test"; `id` and `label` of the one, of a test image
+            its true label; `near` and `near_label`, of the other; `distance`.
         outliers: Data frame of the items farthest from their 10 nearest
             neighbours: `id`, `label` and the mean `distance`.
     """
 
     places: np.ndarray
     near: np.ndarray
-    pairs: int
     duplicates: pd.DataFrame
     outliers: pd.DataFrame
 
@@ -86,7 +83,6 @@ def survey(features, ids, labels, test=None):
     return Surroundings(
         places=_places(points),
         near=near[:, :_SHOWN],
-        pairs=len(pairs),
         duplicates=pd.concat(found, ignore_index=True),
         outliers=pd.DataFrame(outliers),
     )

@@ -149,16 +149,14 @@ def _cell(value):
 
 
 def given_counts(candidates):
-    """Returns how often each class is a candidate, and with what mass.
+    """Returns how many sets hold each class, and with what mass, `(C,)`.
 
-    int64 `(C,)`, the number of sets that hold it, and float64 `(C,)`, the sum
-    over them of one over the set's size, or of its share of the weights.
+    The mass is the sum over the sets of one over the size, or of the share of
+    the weights.
     """
-    num_classes = candidates.num_classes
-    return (
-        np.bincount(candidates.indices, minlength=num_classes),
-        np.bincount(candidates.indices, candidates.shares, num_classes),
-    )
+    classes, num_classes = candidates.indices, candidates.num_classes
+    mass = np.bincount(classes, candidates.shares, num_classes)
+    return np.bincount(classes, minlength=num_classes), mass
 
 
 def write_classes(path, candidates, settled, labels, test):
@@ -173,7 +171,7 @@ def write_classes(path, candidates, settled, labels, test):
         path: File to write.
         candidates: `CandidateSets`.
         settled: Integers `(N,)`, the settled labels.
-        labels: Integers, the true classes where known, or None.
+        labels: Integers `(N,)`, the true classes, -1 where unknown, or None.
         test: Pair of integers `(n,)`: true and predicted classes, or None.
 
     Returns:
@@ -191,7 +189,9 @@ def write_classes(path, candidates, settled, labels, test):
             "given": given,
             "given_mass": mass,
             "settled": count(settled),
-            "training_images": None if labels is None else count(labels),
+            "training_images": None
+            if labels is None
+            else count(labels[labels >= 0]),
             "test_images": None if test is None else count(test[0]),
             "test_accuracy": np.nan,
         }

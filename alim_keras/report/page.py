@@ -88,19 +88,13 @@ class Items:
 def page(audit, pictures=None, review_images=200):
     """Returns the report of an audit as one HTML document, see `to_html`.
 
-    Pictures, plots, style and script stand in the page, and its content
-    policy forbids all else. Whatever comes from the data is escaped.
-    `pictures` is a function from row numbers and a size in pixels to uint8
-    images `(H, W, channels)`, or None.
+    It loads nothing, and whatever comes from the data is escaped. `pictures`
+    is a function from row numbers and a size in pixels to uint8 images
+    `(H, W, channels)`, or None.
     """
     review, uris = audit.review.iloc[:review_images], {}
-    items = Items(
-        review,
-        audit.labels,
-        audit.votes,
-        audit.class_names,
-        lambda row, use: uris.get((row, use)),
-    )
+    parts = audit.labels, audit.votes, audit.class_names
+    items = Items(review, *parts, lambda row, use: uris.get((row, use)))
     if pictures is not None:
         near = {row for place in range(len(items)) for row in items.near(place)}
         for use, rows, size in (

@@ -90,12 +90,9 @@ class Answers:
     def change(self, wish):
         """Takes what the page says of an item, and returns its `state`.
 
-        Args:
-            wish: Dict of its `place`, and its `label`, a class name or None
-                for "cannot tell"; without `label` its answer is taken back.
-
-        Raises:
-            ValueError: It is none.
+        `wish` is a dict of its `place` and `label`, a class name or None for
+        "cannot tell"; without `label` its answer is taken back. Anything else
+        is a `ValueError`.
         """
         keys = wish.keys() if isinstance(wish, dict) else set()
         if not {"place"} <= keys <= {"place", "label"}:
