@@ -15,9 +15,8 @@ from alim_keras.app.run_folder import fingerprint
 from alim_keras.data import known_data
 from alim_keras.data import tables
 from alim_keras.data.annotators import shared_votes
+from alim_keras.data.checks import refuse
 from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
-from alim_keras.errors import first_five
 
 # In the run folder: the estimate, and what it was made for.
 FILE = "noise_rate.json"
@@ -163,11 +162,7 @@ def _annotations(path, training):
     ids, labels = tables.read_known_labels(path, training.class_names)
     ids = np.asarray(ids, str)
     strange = ids[~np.isin(ids, training.listed)]
-    if len(strange):
-        raise DataError(
-            f"{path}: ids that are not in {training.name}: {len(strange)} of "
-            f"{len(ids)}, {first_five(strange)}"
-        )
+    refuse(strange, path, f"ids that are not in {training.name}")
     # A run may train on a part of the items.
     kept = np.isin(ids, training.ids)
     return training.rows_of(ids[kept]), np.asarray(labels)[kept]

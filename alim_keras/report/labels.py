@@ -84,20 +84,14 @@ def label_rows(sets, rows, belief, source):
     """Returns rows of labels.csv as a data frame.
 
     Columns: `id`; `candidates`, the given set, and `suggested`, lists of class
-    names; `grades`, of graded sets, the weight of each candidate; those of
-    `settled_labels`; and `source`, one of `beliefs.KINDS`, for all rows or one
-    for each.
+    names; those of `settled_labels`; and `source`, one of `beliefs.KINDS`, for
+    all rows or one for each.
 
     Of `CandidateSets`, the integers `rows`, and the belief in each class of
     these, `(n, C)`; the row of an untouched example may be zero.
     """
     weights = sets.rows(rows)
-    candidates = weights > 0
-    grades = {}
-    if sets.weights is not None:
-        parts = zip(weights.astype("float64").round(4), candidates)
-        grades["grades"] = [row[given].tolist() for row, given in parts]
-    settled = settled_labels(fill_untouched(belief, weights), candidates)
+    settled = settled_labels(fill_untouched(belief, weights), weights > 0)
     names = np.array([*sets.class_names, None], object)
 
     def listed(sets):
@@ -109,8 +103,7 @@ def label_rows(sets, rows, belief, source):
     return pd.DataFrame(
         {
             "id": sets.ids[rows].astype(object),
-            "candidates": listed(candidates),
-            **grades,
+            "candidates": listed(weights),
             **settled,
             "label": names[settled["label"]],
             "runner_up": names[settled["runner_up"]],

@@ -5,6 +5,8 @@ import os
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
 
+import pandas as pd
+
 from alim_keras.files import write_atomically
 
 FORMATS = ("csv", "label_studio", "cvat", "fiftyone")
@@ -55,24 +57,18 @@ def write(folder, format, review, class_names):
         }
         found = {"classes": list(class_names), "labels": labels}
         texts["json"] = json.dumps(found, ensure_ascii=False, indent=1)
-    paths = {
-        os.path.join(folder, f"review.{format}.{ending}"): text
-        for ending, text in texts.items()
-    }
-    for path, text in paths.items():
-        write_atomically(path, text)
-    return list(paths)
+    paths = []
+    for ending, text in texts.items():
+        paths.append(os.path.join(folder, f"review.{format}.{ending}"))
+        write_atomically(paths[-1], text)
+    return paths
 
 
 def _task(row):
     """Returns a task of Label Studio for a row of the review list."""
-    choice = {
-        "from_name": "label",
-        "to_name": "image",
-        "type": "choices",
-        "value": {"choices": [row["label"]]},
-    }
-    prediction = {"model_version": "alim_keras", "result": [choice]}
+    result = {"from_name": "label", "to_name": "image", "type": "choices"}
+    result["value"] = {"choices": [row["label"]]}
+    prediction = {"model_version": "alim_keras", "result": [result]}
     prediction["score"] = row["probability"]
     image = _LOCAL + urllib.parse.quote(row["id"])
     data = {"image": image, "reason": row["reason"]}
@@ -82,12 +78,12 @@ def _task(row):
 def answers(votes, ids, class_names):
     """Returns the class that most people gave to each item, by its id.
 
-    Of a frame of votes on items that are named by ids, or by ids without
-    their ending; an item on which two classes have most votes is left out, or
-    whose class as many reject as name.
+    An item on which two classes have most votes is left out, or whose class
+    as many reject as name.
 
     Args:
-        votes: Data frame, see `data.read_votes`.
+        votes: Data frame, see `data.read_votes`; its items are named by ids,
+            or by ids without their ending.
         ids: Strings, the ids of all items.
         class_names: C strings; labels may be their numbers.
     """
@@ -96,16 +92,12 @@ def answers(votes, ids, class_names):
 
     rules = {"empty_set": "drop", "duplicates": "union"}
     _, votes = sets_of_votes(votes, class_names=class_names, **rules)
-    places = {}
-    for name in ids:
-        places.setdefault(os.path.splitext(name)[0], []).append(name)
+    stems = pd.Series(ids, [os.path.splitext(name)[0] for name in ids])
     # A whole id comes before the beginning of another.
-    known = {stem: names[0] for stem, names in places.items() if not names[1:]}
+    known = stems[~stems.index.duplicated(keep=False)].to_dict()
     known |= {name: name for name in ids}
-    votes = votes.assign(item=votes["item"].map(known)).dropna(
-        subset=["item", "label"]
-    )
-    counts = votes.value_counts(["item", "label"]).reset_index()
+    votes = votes.assign(item=votes["item"].map(known))
+    counts = votes[["item", "label"]].value_counts().reset_index()
     best = counts["count"] == counts.groupby("item")["count"].transform("max")
     best = counts[best].drop_duplicates("item", keep=False)
     return dict(zip(best["item"], best["label"], strict=True))

@@ -252,5 +252,3 @@ def test_weights_of_candidates_count_in_predictions():
     np.testing.assert_allclose(frame["probability"], rows[:, 0], rtol=1e-5)
     suspicion = [rows[0, 2], rows[1, 1]]
     np.testing.assert_allclose(frame["suspicion"], suspicion, rtol=1e-5)
-    assert frame["grades"].tolist() == [[1.0, 0.5], [0.25, 0.5]]
-    assert "grades" not in small(noise_rate=1 / 3).labels
