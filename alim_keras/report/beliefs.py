@@ -58,7 +58,8 @@ class Settler:
         self.value, self.reason, rate_by_size = noise_rate, None, None
         self.learnt = noise_rate is None and set(sources[rows]) == {"folds"}
         if self.learnt:
-            sample = _sample(rows, num_classes)
+            most = min(_SAMPLE, max(1, _SAMPLE_NUMBERS // num_classes))
+            sample = np.random.default_rng(0).permutation(rows)[:most]
             rate_by_size = self._learn(
                 probabilities[sample], sets.rows(sample) > 0
             )
@@ -181,14 +182,6 @@ def _log_lam(rate_by_size):
     lam = ops.closed_form_lambda(rates, sizes, len(rates) - 1)
     with np.errstate(divide="ignore"):
         return np.log(lam).astype("float32")
-
-
-def _sample(rows, num_classes):
-    """Draws rows to learn from, the same every time."""
-    most = min(_SAMPLE, max(1, _SAMPLE_NUMBERS // num_classes))
-    if len(rows) <= most:
-        return rows
-    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 def _popularity(belief, sets):

@@ -67,11 +67,10 @@ def survey(features, ids, labels, test=None):
     gaps = _gaps(vectors, vectors, near)
     close = max(_CLOSE * np.median(gaps.min(axis=1)), _ROUNDING)
     pairs = _pairs(gaps, near, close, "training", ids, labels, ids, labels)
+    pairs = pairs[pairs["label"] != pairs["near_label"]]
     # Each pair once, whichever found the other.
-    both = pairs[["id", "near"]].to_numpy()
-    both = pd.DataFrame(np.sort(both.astype(str), axis=1), index=pairs.index)
-    pairs = pairs[~both.duplicated()]
-    found = [pairs[pairs["label"] != pairs["near_label"]]]
+    both = np.sort(pairs[["id", "near"]].to_numpy(str), axis=1)
+    found = [pairs[~pd.DataFrame(both, pairs.index).duplicated()]]
     if test is not None and test[2] is not None:
         others = normalize(test[2] - mean)
         seen = search.kneighbors(directions.transform(others))[1]

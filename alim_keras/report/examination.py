@@ -123,7 +123,9 @@ def examine(
     )
     label = pd.Index(sets.class_names).get_indexer(frame["label"])
     outside = frame["outside"].to_numpy()
-    counts, pairs = tables.confusions(sets, label, outside)
+    matrix, pairs = tables.confusions(sets, label, outside)
+    counts = {kind: int((sources == kind).sum()) for kind in KINDS}
+    counts = {kind: count for kind, count in counts.items() if count}
     summary = {
         "name": name,
         "num_examples": len(sets),
@@ -133,7 +135,12 @@ def examine(
         "suspect": float(frame["suspicion"].astype("float64").sum()),
         "mean_set_size": float(sets.sizes.mean()),
         "looked_at": 0 if known is None else int(np.sum(known)),
-        **_about_sources(sources, settler),
+        "kind": "; ".join(_WORDS[kind] for kind in counts),
+        "kinds": counts,
+        "noise_rate": settler.value,
+        "noise_rate_reason": settler.reason,
+        "noise_rate_learnt": settler.learnt,
+        "temperature": settler.temperature,
         **tables.count_known(label, labels, given, sources == "known"),
     }
     annotators = None
@@ -158,7 +165,7 @@ def examine(
         review=chosen,
         classes=tables.classes(sets, label, outside),
         confusions=pairs,
-        confusion_counts=counts,
+        confusion_counts=matrix,
         annotators=annotators,
         summary=summary,
         history=history,
@@ -199,20 +206,6 @@ def _check(sets, probabilities, kinds, labels, known):
             "sum to 1: put a softmax behind logits. Received: others for "
             f"{first_rows(wrong, sets.ids)}"
         )
-
-
-def _about_sources(sources, settler):
-    """Returns what `Audit.summary` says of the beliefs and the noise rate."""
-    counts = {kind: int((sources == kind).sum()) for kind in KINDS}
-    counts = {kind: count for kind, count in counts.items() if count}
-    return {
-        "kind": "; ".join(_WORDS[kind] for kind in counts),
-        "kinds": counts,
-        "noise_rate": settler.value,
-        "noise_rate_reason": settler.reason,
-        "noise_rate_learnt": settler.learnt,
-        "temperature": settler.temperature,
-    }
 
 
 def _as_sets(sets, ids, class_names):

@@ -29,8 +29,10 @@ class Audit:
             `noise_rate`, `noise_rate_reason`, `noise_rate_learnt` (from the
             sets, not told), `temperature`, `kind` (in words), `kinds` (how many
             examples of each source), `looked_at` (by a person already),
-            `settled_accuracy`, `compared_labels` (of how many), and
-            those of `tables.count_known`.
+            `known_labels` (how many are known), `realised_noise` (of these)
+            and its 95 % interval (one point, where all labels are known),
+            `realised_noise_low` to `_high`, `settled_accuracy` and
+            `compared_labels` (of how many).
         history: Data frame of metrics.csv, or None.
         class_names: C strings.
         votes: `data.annotators.VoteArrays`, or None.

@@ -163,7 +163,7 @@ class Server(ThreadingMixIn, WSGIServer):
         self.address = f"http://{self._hosts[0]}/{self.token}/"
 
     def _reply(self, request, start):
-        """Answers a request, as WSGI has it."""
+        """Answers a request of WSGI."""
         length = request.get("CONTENT_LENGTH") or ""
         size = int(length) if re.fullmatch(r"\d{1,9}", length) else -1
         # Whoever asks: a browser reads no reply before its body is taken.
@@ -220,10 +220,10 @@ class Server(ThreadingMixIn, WSGIServer):
         raise _Refused(404, "there is no such thing")
 
     def _page(self):
-        state = self._answers.state(len(self._items) - 1)
-        data = {"start": state["next"], "answered": state["answered"]}
-        data |= {"items": [], "total": len(self._items), "served": True}
-        data["before"] = self._answers.given()
+        count, before = len(self._items), self._answers.given()
+        start = self._answers.state(count - 1)["next"]
+        data = {"start": start, "answered": len(before), "before": before}
+        data |= {"items": [], "total": count, "served": True}
         return page.with_data(self._text, data)
 
     def _change(self, request, path, size, body):

@@ -17,9 +17,9 @@ def confusions(sets, label, outside):
 
     Of `CandidateSets`, the settled labels, int64 `(N,)`, and whether they are
     outside, bool `(N,)`. Returns sparse floats `(C, C)`, rows given and
-    columns settled; and a data frame of the pairs that were confused, most
-    often first: `given`; `settled`, a class outside the set; `count` of such
-    items; `share`, of all whose set holds the class.
+    columns settled; and a data frame of confused pairs, the most frequent
+    first: `given`; `settled`, a class outside the set; `count` of such items;
+    `share`, of all whose set holds the class.
     """
     settled = np.repeat(label, sets.sizes)
     shape = (sets.num_classes, sets.num_classes)
@@ -181,12 +181,7 @@ def count_known(label, labels, sets, is_told):
 
     Of the settled labels, the true ones, -1 where not known, integers `(N,)`
     or None, the `CandidateSets`, and which labels somebody told, bool `(N,)`:
-    these are no test of what was settled.
-
-    Returns:
-        Dict of `known_labels`, `realised_noise` and its 95 % interval (one
-        point, where all labels are known) `realised_noise_low` to `_high`;
-        `compared_labels` and `settled_accuracy`. None where nothing is known.
+    these are no test of what was settled. Returns a part of `Audit.summary`.
     """
     labels = np.full(len(sets), -1) if labels is None else labels
     rows = np.flatnonzero(labels >= 0)

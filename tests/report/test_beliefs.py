@@ -94,7 +94,7 @@ def test_full_sets_change_nothing_and_cannot_be_wrong():
         np.concatenate([probabilities, probabilities]),
         np.concatenate([sets, np.ones_like(sets)]),
     )
-    assert both.temperature == plain.temperature
+    assert both.temperature == pytest.approx(plain.temperature, rel=1e-6)
     np.testing.assert_allclose(both.popularity, plain.popularity, rtol=1e-4)
     assert both.value == pytest.approx(plain.value / 2)
     expected = np.exp(beliefs.tempered(probabilities, both.temperature))
