@@ -49,7 +49,6 @@ def main(line):
     from alim_keras.app import load
     from alim_keras.app.run_folder import RunFolder
     from alim_keras.data import read_votes
-    from alim_keras.data.annotators import VoteArrays
     from alim_keras.report import server
     from alim_keras.report import tasks
     from alim_keras.report.page import Items
@@ -67,19 +66,16 @@ def main(line):
         config = build.settings(line, folder)
         training = load.training_set(config, folder, reopen=True)
         labels = _read(out, "labels.csv", "id label")
-        review = _read(
-            out, "review.csv", "id reason candidates choices chances neighbours"
-        )
+        lists = "candidates choices chances votes neighbours"
+        review = _read(out, "review.csv", f"id reason {lists}")
         if labels["id"].tolist() != training.ids.tolist():
             raise CheckpointError(
                 f"{out.file('labels.csv')} is not about the items of the run."
             )
-        names, votes = training.class_names, training.votes
-        if votes is not None:
-            votes = VoteArrays.of(votes, training.ids, names)
+        names = training.class_names
         show = pictures(training.images, len(training))
         address = server.address if show else None
-        items = Items(review, labels, votes, names, address)
+        items = Items(review, labels, address)
         answers = server.Answers(out.path, items.ids, names)
         if line.options.answers:
             votes = read_votes(line.options.answers, class_names=names)

@@ -104,6 +104,7 @@ def served(tmp_path_factory):
             "candidates": json.dumps(NAMES[1:]),
             "choices": json.dumps(NAMES),
             "chances": "[0.9, 0.06, 0.04]",
+            "votes": "[]",
             "neighbours": json.dumps(ids[:5]),
         }
     )
@@ -116,7 +117,7 @@ def served(tmp_path_factory):
         return [photos[row % 5].astype("uint8") for row in rows]
 
     labels = pd.DataFrame({"id": ids, "label": "cat"})
-    items = Items(listed, labels, None, NAMES, module.address)
+    items = Items(listed, labels, module.address)
     answers = module.Answers(folder, items.ids, NAMES)
     text = sample_audit().to_html()
     with module.Server(text, items, answers, pictures) as server:

@@ -67,14 +67,8 @@ class VoteArrays:
     def __len__(self):
         return len(self.rows)
 
-    def of_rows(self, rows):
-        """Returns a slice from the votes of the first row to the last's."""
-        if not len(rows):
-            return slice(0, 0)
-        return slice(*np.searchsorted(self.rows, [rows[0], rows[-1] + 1]))
-
     def overlap(self):
-        # With fewer votes an example `VoteModel` ranks worse than `SetModel`.
+        # With fewer votes an example `VoteModel` ranks worse than `Settler` without.
         return 0 < 1.5 * len(np.unique(self.rows)) <= len(self)
 
 

@@ -154,6 +154,7 @@ def examine(
         choices += tables.choices(sets, part, settler.belief(part))
     chosen["choices"] = [names for names, _ in choices]
     chosen["chances"] = [shares for _, shares in choices]
+    chosen["votes"] = tables.votes_of(votes, rows, sets.class_names)
     settled = frame["label"].to_numpy(object)
     surroundings = survey(features, sets.ids, settled, test)
     near = [[]] * len(rows)

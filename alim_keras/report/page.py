@@ -35,16 +35,13 @@ class Items:
     Args:
         review: Data frame, see `tables.review`, or review.csv as strings.
         labels: Data frame of all examples, `id` and the settled `label`.
-        votes: `VoteArrays`, or None.
-        class_names: C strings.
         address: Function from an example's row and one of "image", "thumb"
             and "near" to the address of such a picture, or None; or None.
     """
 
-    def __init__(self, review, labels, votes, class_names, address):
+    def __init__(self, review, labels, address):
         self._review, self._index = review, pd.Index(labels["id"])
         self._settled = labels["label"].tolist()
-        self._votes, self._names = votes, class_names
         self._address = address or (lambda row, use: None)
         self.num_examples = len(labels)
         self.ids = review["id"].tolist()
@@ -61,7 +58,7 @@ class Items:
             "id": item["id"],
             "reason": f"{item['reason'][:1].upper()}{item['reason'][1:]}.",
             "choices": [(name, share, name in given) for name, share in pairs],
-            "votes": self._said(row),
+            "votes": _list(item["votes"]),
             "near": [
                 (self._address(n, "near"), self._settled[n])
                 for n in self.near(place)
@@ -75,15 +72,6 @@ class Items:
         names = _list(self._review["neighbours"].iloc[place])
         return self._index.get_indexer(names).tolist()
 
-    def _said(self, row):
-        """Returns who gave which class to an example, pairs of strings."""
-        votes = self._votes
-        if votes is None:
-            return []
-        span = votes.of_rows([row])
-        pairs = zip(votes.annotators[span], votes.classes[span])
-        return [(str(votes.names[a]), self._names[c]) for a, c in pairs]
-
 
 def page(audit, pictures=None, review_images=200):
     """Returns the report of an audit as one HTML document, see `to_html`.
@@ -93,8 +81,7 @@ def page(audit, pictures=None, review_images=200):
     `(H, W, channels)`, or None.
     """
     review, uris = audit.review.iloc[:review_images], {}
-    parts = audit.labels, audit.votes, audit.class_names
-    items = Items(review, *parts, lambda row, use: uris.get((row, use)))
+    items = Items(review, audit.labels, lambda row, use: uris.get((row, use)))
     if pictures is not None:
         near = {row for place in range(len(items)) for row in items.near(place)}
         for use, rows, size in (

@@ -166,6 +166,18 @@ def choices(sets, rows, belief):
     return pairs
 
 
+def votes_of(votes, rows, class_names):
+    """Returns for each row a list of pairs: an annotator, and a class."""
+    if votes is None:
+        return [[] for _ in rows]
+    people = votes.names[votes.annotators].tolist()
+    given = np.array(class_names, object)[votes.classes].tolist()
+    pairs = [list(pair) for pair in zip(people, given)]
+    starts = np.searchsorted(votes.rows, rows)
+    ends = np.searchsorted(votes.rows, rows, "right")
+    return [pairs[start:end] for start, end in zip(starts, ends)]
+
+
 def _reason(row):
     """Returns in words why a row of labels.csv, a dict, is worth a look."""
     words = f"{100 * row['probability']:.0f} % sure of {row['label']}"
