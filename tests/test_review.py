@@ -126,10 +126,11 @@ def served(tmp_path_factory):
         server.shutdown()
 
 
-def ask(server, path="", method="GET", body=None, token=None, **headers):
+def ask(address, path="", method="GET", body=None, token=None, **headers):
     """Sends a request as it stands; returns status, body and headers."""
-    token = server.token if token is None else token
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port)
+    host, own_token = address.split("/")[2:4]
+    token = own_token if token is None else token
+    connection = http.client.HTTPConnection(host)
     headers = {name.replace("_", "-"): v for name, v in headers.items()}
     if method == "POST":
         headers = {"Content-Type": "application/json", **headers}
@@ -144,20 +145,20 @@ def ask(server, path="", method="GET", body=None, token=None, **headers):
 def test_what_the_server_shows(served):
     server, _ = served
     assert server.server_address[0] == "127.0.0.1"
-    status, page, headers = ask(server)
+    status, page, headers = ask(server.address)
     assert status == 200 and b'"served": true' in page
     assert headers["X-Frame-Options"] == "DENY"
     assert headers["Content-Security-Policy"].startswith("default-src 'none'")
-    status, items, _ = ask(server, "items/99990")
+    status, items, _ = ask(server.address, "items/99990")
     items = json.loads(items)
     assert [item["id"] for item in items[::9]] == ["000009.jpg", "000000.jpg"]
     assert items[0]["image"] == "image/9" and items[0]["thumb"] == "thumb/9"
     assert items[0]["near"][1] == ["thumb/1", "cat"]
-    status, image, headers = ask(server, "image/99999")
+    status, image, headers = ask(server.address, "image/99999")
     assert (status, headers["Content-Type"]) == (200, "image/webp")
     assert image[8:12] == b"WEBP"
-    assert len(ask(server, "thumb/99999")[1]) < len(image)
-    assert ask(server, "image/7")[:2] == (404, b"seven cannot be read")
+    assert len(ask(server.address, "thumb/99999")[1]) < len(image)
+    assert ask(server.address, "image/7")[:2] == (404, b"seven cannot be read")
 
 
 def test_the_server_refuses(served, tmp_path):
@@ -167,7 +168,7 @@ def test_the_server_refuses(served, tmp_path):
     good = json.dumps(answer(0, "cat"))
 
     def status(*args, **kwargs):
-        code, body, _ = ask(server, *args, **kwargs)
+        code, body, _ = ask(server.address, *args, **kwargs)
         assert b"secret" not in body
         return code
 
@@ -265,7 +266,7 @@ def test_a_browser_answers_20_of_100000_items_by_keys(served):
         "099980.jpg": "cat",
     }
     assert (folder / "cannot_tell.csv").read_text() == "id\n099992.jpg\n"
-    _, text, headers = ask(server, "answers.csv")
+    _, text, headers = ask(server.address, "answers.csv")
     assert text == (folder / "answers.csv").read_bytes()
 
 
@@ -284,24 +285,15 @@ def test_the_command_from_a_run_to_known_labels(tmp_path):
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
         lines = [server.stdout.readline() for _ in range(2)]
         assert lines[0].startswith(f"{len(listed)} items; the answers go to")
-        host, token = lines[1].split("/")[2:4]
-
-        def get(path, body=None):
-            connection = http.client.HTTPConnection(host)
-            method, kind = "GET" if body is None else "POST", "application/json"
-            headers = {"Content-Type": kind}
-            connection.request(method, f"/{token}/{path}", body, headers)
-            content = connection.getresponse().read()
-            connection.close()
-            return content
-
+        address = lines[1].split()[1]
         # One writer: nobody else works in the folder meanwhile.
         assert commands.fails("audit", run)[0] == 5
-        items = json.loads(get("items/0"))
+        items = json.loads(ask(address, "items/0")[1])
         assert [item["id"] for item in items] == [row["id"] for row in listed]
-        assert get(items[0]["image"])[8:12] == b"WEBP"
+        assert ask(address, items[0]["image"])[1][8:12] == b"WEBP"
         for place in range(3):
-            get("answer", json.dumps(answer(place, own.NAMES[place])))
+            body = json.dumps(answer(place, own.NAMES[place]))
+            assert ask(address, "answer", "POST", body)[0] == 200
         server.send_signal(signal.SIGTERM)
         assert server.wait() == 0
     answers = own.read_rows(run / "answers.csv")
