@@ -31,12 +31,11 @@ def test_each_column_by_hand():
     assert found["runner_up"].tolist() == [1, 2, 3, 0]
     # The last row sums to 2.
     np.testing.assert_allclose(found["probability"], [0.7, 0.9, 0.45, 0.4])
-    np.testing.assert_allclose(
-        found["margin"], [0.5, 0.8, 0.15, 0.1], atol=1e-6
-    )
-    np.testing.assert_allclose(
-        found["suspicion"], [0.1, 0.9, 0.25, 0.7], atol=1e-6
-    )
+    for column, expected in (
+        ("margin", [0.5, 0.8, 0.15, 0.1]),
+        ("suspicion", [0.1, 0.9, 0.25, 0.7]),
+    ):
+        np.testing.assert_allclose(found[column], expected, atol=1e-6)
     assert found["outside"].tolist() == [False, True, False, True]
     assert found["undecided"].tolist() == [False, False, True, True]
     # .9 and .75 are enough; .1 needs dog; .3 needs class 3 (.7 then).
@@ -113,10 +112,8 @@ def test_the_file_is_read_back_as_the_same_sets_and_names(tmp_path):
     )
     assert [row["id"] for row in rows] == ["id 0", "id 1", "id 2", "id 3"]
     settled = settled_labels(WEIGHTS, SETS)
-    for name, sets in (
-        ("candidates", SETS),
-        ("suggested", settled["suggested"]),
-    ):
+    pairs = [("candidates", SETS), ("suggested", settled["suggested"])]
+    for name, sets in pairs:
         read = [[one in json.loads(row[name]) for one in NAMES] for row in rows]
         assert read == sets.tolist()
     for name in ("label", "runner_up"):
@@ -162,16 +159,13 @@ GIVEN = CandidateSets.from_lists(
 
 @pytest.mark.parametrize("truth", [True, False])
 def test_the_file_of_classes(tmp_path, truth):
-    mean = write_classes(
-        tmp_path / "classes.csv",
-        GIVEN,
-        settled=np.array([0, 0, 1, 1, 3]),
-        labels=np.array([0, 2, 1, 1, 3]) if truth else None,
-        test=(np.array([0, 0, 0, 1, 1]), np.array([0, 0, 2, 1, 3]))
-        if truth
-        else None,
-    )
-    with open(tmp_path / "classes.csv", encoding="utf-8", newline="") as file:
+    settled, labels, test = np.array([0, 0, 1, 1, 3]), None, None
+    if truth:
+        labels = np.array([0, 2, 1, 1, 3])
+        test = np.array([0, 0, 0, 1, 1]), np.array([0, 0, 2, 1, 3])
+    path = tmp_path / "classes.csv"
+    mean = write_classes(path, GIVEN, settled, labels, test)
+    with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))
     assert ",".join(rows[0]) == (
         "class,given,given_mass,settled,training_images,test_images,"

@@ -46,15 +46,14 @@ def test_tasks_of_label_studio(tmp_path, audit):
     assert view.find("Choices").get("toName") == view.find("Image").get("name")
 
 
+# A person answered every task but the third.
 def answered_label_studio(text):
     done = json.loads(text)
     for number, task in enumerate(done):
-        answer = task.pop("predictions")[0]
+        (answer,) = task.pop("predictions")
         answer["result"][0]["value"]["choices"] = [HOSTILE[number % 5]]
-        # A person answered every task but the third.
-        task["annotations"] = [
-            {"completed_by": 1, "result": answer["result"]}
-        ] * (number != 2)
+        answer["completed_by"] = 1
+        task["annotations"] = [answer] if number != 2 else []
     return json.dumps(done)
 
 
@@ -111,11 +110,10 @@ def test_most_votes_make_an_answer():
     assert tasks.answers(votes, ids, names) == {"a.jpg": "cat", "b.jpg": "cat"}
 
 
-def test_a_no_is_no_answer_and_a_number_is_a_class(tmp_path):
+def test_a_no_is_no_answer_and_a_number_is_a_class():
     rows = [("a", "cat", 0.0), ("b", "1", None), ("c", "0", 0.0)]
     rows += [("c", "cat", None), ("d", None, None)]
-    columns = ["item", "label", "confidence"]
-    votes = pd.DataFrame(rows, columns=columns)
+    votes = pd.DataFrame(rows, columns=["item", "label", "confidence"])
     names = ["cat", "dog"]
     assert tasks.answers(votes, [*"abcd"], names) == {"b": "dog"}
     with pytest.raises(DataError, match="4 candidate sets are empty"):
