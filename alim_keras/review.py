@@ -52,7 +52,7 @@ def main(line):
     from alim_keras.report import server
     from alim_keras.report import tasks
     from alim_keras.report.page import Items
-    from alim_keras.report.results import pictures
+    from alim_keras.report.page import pictures
 
     folder = RunFolder(line.words["run"])
     out = RunFolder(line.options.out or folder.path)

@@ -213,12 +213,7 @@ def fold_probabilities(config, training, folds, epochs=None):
 
     They train for so many `epochs`, as many as the run's by default.
     """
-    count, copies = len(training), training.copies
-    twins = 0 if copies is None else count - len(np.unique(copies))
-    if twins:
-        _tell(f"Copies of other items, in one fold with them: {twins:,}")
     fit_predict = cross_fit(config, training, epochs or config.train.epochs)
-    logits = noise_rate.out_of_fold(
-        fit_predict, count, folds, config.run.seed, copies
-    )
+    split = folds, config.run.seed, training.copies
+    logits = noise_rate.out_of_fold(fit_predict, len(training), *split)
     return softmax(logits, axis=1)

@@ -13,9 +13,11 @@ import pandas as pd
 from PIL import Image
 
 from alim_keras import __version__
+from alim_keras.data.images import DiskImages
+from alim_keras.data.images import image_rows
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import DataError
-from alim_keras.report.results import percent
+from alim_keras.report.tables import percent
 
 # Rows of a table on the page; the files have all.
 _MOST_ROWS = 1000
@@ -71,6 +73,28 @@ class Items:
         """Returns the rows of an item's neighbours, a list of integers."""
         names = _list(self._review["neighbours"].iloc[place])
         return self._index.get_indexer(names).tolist()
+
+
+def pictures(images, count):
+    """Returns a function from rows and a size to pictures, or None.
+
+    `images` are uint8 `(N, H, W, channels)` or `DiskImages`; feature vectors
+    have no picture.
+
+    Raises:
+        DataError: If they are not `count` pictures.
+    """
+    if images is None or np.shape(images)[1:3] == (1, 1):
+        return None
+    if len(np.shape(images)) != 4 or len(images) != count:
+        raise DataError(
+            "Argument `images` must be (N, H, W, channels), a picture for "
+            f"each of {count} examples. Received: shape={np.shape(images)}"
+        )
+    if isinstance(images, DiskImages):
+        # Show files as they are, not as the network sees them.
+        return images.pictures
+    return lambda rows, largest: image_rows(images, rows)
 
 
 def page(audit, pictures=None, review_images=200):

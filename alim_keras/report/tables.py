@@ -214,3 +214,9 @@ def count_known(label, labels, sets, is_told):
         "compared_labels": len(compared),
         "settled_accuracy": accuracy,
     }
+
+
+def percent(share):
+    """Returns a share as a percentage of three digits; "-" if not known."""
+    unknown = share is None or share != share
+    return "-" if unknown else f"{100 * share:.3g} %"

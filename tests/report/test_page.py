@@ -17,7 +17,7 @@ from alim_keras.errors import CheckpointError
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.report import page as module
-from alim_keras.report import results
+from alim_keras.report import tables
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +179,7 @@ def test_tables_are_cut_after_a_thousand_rows():
     assert text.count("<tr") == 1001
     assert "<th>a size</th>" in text and "<td>0.25</td>" in text
     assert "<td>25 %</td>" in text and "<td>-</td>" in text
-    shown = [results.percent(share) for share in (0.1234, 0.00001, None)]
+    shown = [tables.percent(share) for share in (0.1234, 0.00001, None)]
     assert shown == ["12.3 %", "0.001 %", "-"]
 
 
