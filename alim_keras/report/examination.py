@@ -121,13 +121,10 @@ class Audit:
                 f"{share * known:,.0f} of {known:,} ({tables.percent(share)})"
             )
         if 0 < known < total:
-            low, high = (
-                facts["realised_noise_low"],
-                facts["realised_noise_high"],
-            )
+            ends = facts["realised_noise_low"], facts["realised_noise_high"]
+            low, high = map(tables.percent, ends)
             figures["The same of all sets"] = (
-                f"{tables.percent(low)} to {tables.percent(high)}, if those items are a "
-                "random sample"
+                f"{low} to {high}, if those items are a random sample"
             )
         return figures
 
