@@ -11,12 +11,8 @@ from alim_keras.noise_rate import inside_mass
 
 def certain(right, wrong):
     """Predictions without doubt: class 0 of three; sets of one class."""
-    logits = np.zeros((right + wrong, 3))
-    logits[:, 0] = 1000.0
-    candidates = np.zeros((right + wrong, 3))
-    candidates[:right, 0] = 1
-    candidates[right:, 1] = 1
-    return logits, candidates
+    logits = np.tile([1000.0, 0.0, 0.0], (right + wrong, 1))
+    return logits, np.eye(3)[[0] * right + [1] * wrong]
 
 
 def planted(protocol, eta, count=6000, classes=6, sharpness=1.0, q=0.3):
@@ -25,13 +21,9 @@ def planted(protocol, eta, count=6000, classes=6, sharpness=1.0, q=0.3):
     p = stream.dirichlet(np.full(classes, 0.15), count) + 1e-6
     p /= p.sum(axis=1, keepdims=True)
     labels = (p.cumsum(axis=1) < stream.random((count, 1))).sum(axis=1)
-    found = simulate_candidates(
-        np.minimum(labels, classes - 1),
-        classes,
-        ambiguity=q,
-        noise_level=eta,
-        protocol=protocol,
-    )
+    options = {"ambiguity": q, "noise_level": eta, "protocol": protocol}
+    labels = np.minimum(labels, classes - 1)
+    found = simulate_candidates(labels, classes, **options)
     return np.log(p) * sharpness, found.dense(), found.provenance
 
 
@@ -94,9 +86,8 @@ def test_equals_a_slow_loop():
     assert 0.05 < value < 0.5
     assert found.value == pytest.approx(value * usable.mean(), abs=1e-5)
     for size, rate in rates.items():
-        assert found.details["rate_by_size"][size] == pytest.approx(
-            rate, abs=1e-5
-        )
+        by_size = found.details["rate_by_size"]
+        assert by_size[size] == pytest.approx(rate, abs=1e-5)
 
 
 @pytest.mark.parametrize("protocol", ["flip", "pico"])
@@ -131,10 +122,8 @@ def test_a_network_that_knows_nothing_leaves_the_interval_open():
 
 def test_full_sets_cannot_be_wrong():
     logits, candidates = certain(30, 10)
-    found = noise_rate.em(
-        np.concatenate([logits, logits]),
-        np.concatenate([candidates, np.ones((40, 3))]),
-    )
+    both = np.concatenate([candidates, np.ones((40, 3))])
+    found = noise_rate.em(np.tile(logits, (2, 1)), both)
     alone = noise_rate.em(logits, candidates)
     assert found.value == pytest.approx(alone.value / 2)
     assert found.high == pytest.approx(alone.high / 2)

@@ -20,13 +20,10 @@ def answers(right, wrong, classes=4, sure=6.0):
 
 def test_a_narrow_interval_keeps_the_estimate():
     # The surest 8,000 of 10,000 hold the 100 wrong sets.
-    logits, sets = answers(9000, 100)
-    logits = np.concatenate([logits, answers(900, 0, sure=1.0)[0]])
-    sets = np.concatenate([sets, answers(900, 0)[1]])
-    plain, found = (
-        noise_rate.em(logits, sets),
-        noise_rate.cautious(logits, sets),
-    )
+    both = zip(answers(9000, 100), answers(900, 0, sure=1.0))
+    logits, sets = (np.concatenate(pair) for pair in both)
+    plain = noise_rate.em(logits, sets)
+    found = noise_rate.cautious(logits, sets)
     assert found.value == plain.value and found.low == plain.low
     assert found.high == max(plain.high, wilson(100, 8000)[1])
     assert found.reason == plain.reason and found.method == "em"
@@ -86,31 +83,21 @@ def test_full_sets_count_as_right():
 
 def test_votes_of_annotators_who_err_apart():
     stream = np.random.default_rng(1)
+    rows = np.arange(2000)
     truth = stream.integers(0, 5, 2000)
-    votes = np.tile(truth[:, None], 3)
-    wrong = stream.random(votes.shape) < [0.1, 0.2, 0.3]
-    votes = np.where(
-        wrong, (votes + stream.integers(1, 5, votes.shape)) % 5, votes
-    )
-    given = VoteArrays(
-        np.repeat(np.arange(2000), 3),
-        np.tile(np.arange(3), 2000),
-        votes.ravel(),
-        np.array(["a", "b", "c"], object),
-    )
-    dense = np.zeros((2000, 5), bool)
-    dense[np.repeat(np.arange(2000), 3), votes.ravel()] = True
-    sets = CandidateSets.from_dense(dense, [str(n) for n in range(2000)])
+    wrong = stream.random((2000, 3)) < [0.1, 0.2, 0.3]
+    votes = truth[:, None] + wrong * stream.integers(1, 5, wrong.shape)
+    votes %= 5
+    people = np.tile(np.arange(3), 2000)
+    names = np.array(["a", "b", "c"], object)
+    given = VoteArrays(np.repeat(rows, 3), people, votes.ravel(), names)
+    dense = np.eye(5, dtype=bool)[votes].any(axis=1)
+    sets = CandidateSets.from_dense(dense, rows.astype(str))
     found = noise_rate.from_votes(given, sets)
     # 0.1 x 0.2 x 0.3
     assert found.value == pytest.approx(0.006, abs=0.004)
-    truly = 1 - dense[np.arange(2000), truth].mean()
-    assert found.low <= truly <= found.high
-    alone = [
-        votes[n].tolist().count(vote) == 1
-        for n in range(2000)
-        for vote in votes[n]
-    ]
+    assert found.low <= 1 - dense[rows, truth].mean() <= found.high
+    alone = [row.count(vote) == 1 for row in votes.tolist() for vote in row]
     assert found.details == {"examples": 2000, "alone": np.mean(alone)}
     assert found.high == np.mean(alone) and found.method == "votes"
 
@@ -146,31 +133,28 @@ def test_every_row_is_predicted_once_without_having_been_trained_on(folds):
     calls = []
 
     def fit_predict(train_rows, predict_rows):
-        calls.append((train_rows, predict_rows))
+        calls.append(predict_rows)
+        assert (np.diff(train_rows) > 0).all()
+        assert sorted([*train_rows, *predict_rows]) == list(range(7))
+        assert 7 // folds <= len(predict_rows) <= -(-7 // folds)
         # A prediction that shows whose it is, and by which call.
-        return np.stack(
-            [predict_rows, np.full(len(predict_rows), len(calls))], 1
-        )
+        return [(row, len(calls)) for row in predict_rows]
 
     logits = noise_rate.out_of_fold(fit_predict, 7, folds, seed=1)
     assert logits[:, 0].tolist() == list(range(7))
     assert len(calls) == folds
-    for number, (train_rows, predict_rows) in enumerate(calls, 1):
-        both = np.concatenate([train_rows, predict_rows])
-        assert sorted(both) == list(range(7))
-        assert (np.diff(train_rows) > 0).all()
-        assert 7 // folds <= len(predict_rows) <= -(-7 // folds)
-        assert (logits[predict_rows, 1] == number).all()
+    for number, rows in enumerate(calls, 1):
+        assert (logits[rows, 1] == number).all()
 
 
 def test_groups_stay_in_one_fold():
-    groups = np.arange(7) // 2
-    parts = []
-    noise_rate.out_of_fold(
-        lambda _, rows: parts.append(set(groups[rows])) or np.zeros(len(rows)),
-        *(7, 2),
-        groups=groups,
-    )
+    groups, parts = np.arange(7) // 2, []
+
+    def fit_predict(train_rows, predict_rows):
+        parts.append(set(groups[predict_rows]))
+        return np.zeros(len(predict_rows))
+
+    noise_rate.out_of_fold(fit_predict, 7, 2, groups=groups)
     assert not parts[0] & parts[1]
 
 
