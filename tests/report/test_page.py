@@ -25,11 +25,14 @@ def audit():
     return sample_audit(ids=[f"{HOSTILE[i % 5]}-{i}" for i in range(200)])
 
 
+# Pictures of one brightness, the row's.
+IMAGES = np.arange(200, dtype="uint8")[:, None, None, None]
+IMAGES = np.broadcast_to(IMAGES, (200, 4, 4, 3))
+
+
 @pytest.fixture(scope="module")
 def text(audit):
-    images = np.zeros((200, 4, 4, 3), "uint8")
-    images[:] = np.arange(200)[:, None, None, None]
-    return audit.to_html(images=images)
+    return audit.to_html(images=IMAGES)
 
 
 def read(text):
@@ -98,7 +101,6 @@ def test_the_items_of_the_page(text, audit):
         assert list(given) == [name in row.candidates for name in names]
         assert [who for who, _ in item["votes"]] == ["ann", "<i>bob</i>"]
         assert {name for _, name in item["votes"]} == set(row.candidates)
-        # The pictures are of one brightness, the row's.
         number = int(row.id.rsplit("-")[-1])
         assert decoded(item["image"])[0, 0].tolist() == [number] * 3
 
@@ -106,10 +108,8 @@ def test_the_items_of_the_page(text, audit):
 def test_neighbours_have_pictures_and_settled_labels():
     vectors = np.eye(40)[np.arange(200) % 40]
     audit = sample_audit(features=vectors)
-    images = np.zeros((200, 4, 4, 1), "uint8")
-    images[:] = np.arange(200)[:, None, None, None]
     settled = audit.labels["label"].tolist()
-    for item in data_of(audit.to_html(images=images))["items"]:
+    for item in data_of(audit.to_html(images=IMAGES[..., :1]))["items"]:
         row = int(item["id"][-9:-4])
         near = [decoded(uri)[0, 0, 0] for uri, _ in item["near"]]
         # Vectors of one direction: those 40 apart.
@@ -197,24 +197,27 @@ def test_pictures_that_do_not_fit_are_refused(images, message):
         sample_audit(20).to_html(images=images)
 
 
+def opened(content):
+    return np.asarray(Image.open(io.BytesIO(content)))
+
+
 def decoded(uri):
     head, _, data = uri.partition(",")
     assert head == "data:image/webp;base64"
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))
+    return opened(base64.b64decode(data))
 
 
 @pytest.mark.parametrize("shape", [(32, 32, 3), (64, 1, 3), (28, 28, 1)])
 def test_tiny_images_keep_every_pixel(shape):
     image = np.random.default_rng(0).integers(0, 256, shape).astype("uint8")
-    found = Image.open(io.BytesIO(module.encoded(image, 256)))
-    found = np.asarray(found)
+    found = opened(module.encoded(image, 256))
     np.testing.assert_array_equal(found, np.broadcast_to(image, found.shape))
 
 
 def test_large_images_are_scaled_down():
     image = np.zeros((600, 300, 3), "uint8")
     image[:300] = (200, 30, 60)
-    found = np.asarray(Image.open(io.BytesIO(module.encoded(image, 256))))
+    found = opened(module.encoded(image, 256))
     assert found.shape == (256, 128, 3)
     # The upper half is red and the lower black, up to WebP's loss.
     assert np.abs(found[64, 64].astype(int) - (200, 30, 60)).max() < 12

@@ -29,14 +29,13 @@ def test_confusions_by_hand():
 
 
 def test_a_row_per_class():
-    frame = tables.classes(SETS, LABEL, OUTSIDE)
-    frame = frame.set_index("class")
-    assert frame["given"][NAMES].tolist() == [4, 2, 0, 0]
-    assert frame["settled"][NAMES].tolist() == [1, 2, 1, 0]
-    assert frame["outside"][NAMES].tolist() == [0, 1, 1, 0]
-    assert frame["given_wrong"][NAMES].tolist() == [2, 1, 0, 0]
+    frame = tables.classes(SETS, LABEL, OUTSIDE).set_index("class")
     # Nothing of nothing is not known.
     for column, expected in (
+        ("given", [4, 2, 0, 0]),
+        ("settled", [1, 2, 1, 0]),
+        ("outside", [0, 1, 1, 0]),
+        ("given_wrong", [2, 1, 0, 0]),
         ("outside_share", [0, 0.5, 1, np.nan]),
         ("given_wrong_share", [0.5, 0.5, np.nan, np.nan]),
         ("mean_set_size", [1.5, 2, np.nan, np.nan]),
@@ -52,8 +51,7 @@ def test_a_class_that_is_noisy_for_sure_is_first():
     # One of one ant, and half of a hundred cats.
     given[0] = 1
     given[101:151] = 3
-    lists = given[:, None]
-    sets = CandidateSets.from_lists(lists, class_names=NAMES)
+    sets = CandidateSets.from_lists(given[:, None], class_names=NAMES)
     frame = tables.classes(sets, truth, given != truth)
     assert frame["class"][0] == "cat"
 
@@ -105,12 +103,13 @@ def test_the_budget_is_spent_over_all_classes():
 
 
 def test_reasons_in_words():
-    found = listed().set_index("id")["reason"]
-    assert found["b"] == "outside its set, 90 % sure of cat"
-    assert found["c"] == "undecided between cat and dog"
-    assert found["d"] == "80 % sure of dog"
-    assert found["e"] == "outside its set, undecided between dog and elk"
-    assert found["f"] == "60 % sure of elk"
+    assert listed().set_index("id")["reason"].to_dict() == {
+        "b": "outside its set, 90 % sure of cat",
+        "c": "undecided between cat and dog",
+        "d": "80 % sure of dog",
+        "e": "outside its set, undecided between dog and elk",
+        "f": "60 % sure of elk",
+    }
 
 
 def test_choices_by_hand():
