@@ -1,13 +1,6 @@
 """Estimating eta, the share of candidate sets that miss the true label.
 
-Nobody outside a benchmark knows it. The estimators are functions of arrays:
-
-- `em`: from predictions for examples that were not trained on, nothing else;
-- `cautious`: `em` with an interval for mistakes that resemble the image;
-- `from_votes`: from the answers of several annotators;
-- `annotated`: from some true labels that somebody looked up.
-
-docs/noise_rate.md has the mathematics, and how far off each was.
+docs/noise_rate.md has the mathematics, and how far off each estimator was.
 """
 
 import dataclasses
@@ -55,8 +48,7 @@ class Estimate:
 
     Args:
         value: Float in `[0, 1]`.
-        low: Float, lower end of the 95 % interval.
-        high: Float, upper end.
+        low, high: Floats, the ends of the 95 % interval.
         method: `"em"`, `"votes"` or `"annotated"`.
         reason: String, one sentence: what the estimate rests on.
         details: Dict of plain values that explain the estimate.
@@ -312,8 +304,8 @@ def from_votes(votes, sets):
 
     Returns:
         An `Estimate` for the examples with votes. Its interval reaches up to
-        the share of votes for a class that nobody else gave. `details`:
-        `examples`, `alone`.
+        `alone`, the share of votes for a class that nobody else gave.
+        `details`: `examples`, `alone`.
     """
     members = likelihood_of_members(votes, sets)
     outside = 1 - np.add.reduceat(members, sets.indptr[:-1], dtype="float64")
@@ -354,9 +346,8 @@ def out_of_fold(fit_predict, num_examples, folds=3, seed=0, groups=None):
         num_examples: N.
         folds: k, at least 2. Defaults to `3`.
         seed: Of the split. Defaults to `0`.
-        groups: Integers `(N,)`: examples with the same number, such as
-            identical images, come into one fold, see `draws.folds`. Defaults
-            to None: each for itself.
+        groups: Integers `(N,)`, or None: examples of one group come into one
+            fold, see `draws.folds`.
 
     Raises:
         ConfigError: If there are not 2 to N folds.

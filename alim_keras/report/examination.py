@@ -44,25 +44,22 @@ class Audit:
     Attributes:
         labels: A row per example, see `labels.label_rows`.
         review: The examples to look at first, see `tables.review`.
-        classes: A row per class, see `tables.classes`.
-        confusions: Pairs of confused classes, see `tables.confusions`.
-        confusion_counts: Sparse floats `(C, C)`, likewise.
-        annotators: A row per annotator, see `tables.annotators`, or None.
+        classes, confusions, annotators: See the functions in `tables`; the
+            last is None without votes.
+        confusion_counts: Sparse floats `(C, C)`, see `tables.confusions`.
         summary: Dict of plain values, None where they are not known: `name`,
             `num_examples`, `num_classes`, `outside`, `undecided`, `suspect`
             (the expected number of wrong sets), `mean_set_size`,
             `noise_rate`, `noise_rate_reason`, `noise_rate_learnt` (from the
             sets, not told), `temperature`, `kind` (in words), `kinds` (how many
             examples of each source), `looked_at` (by a person already),
-            `known_labels` (how many are known), `realised_noise` (of these)
-            and its 95 % interval (one point, where all labels are known),
-            `realised_noise_low` to `_high`, `settled_accuracy` and
-            `compared_labels` (of how many).
+            `known_labels` (how many are known), `realised_noise` (of these),
+            `realised_noise_low` to `_high` (its 95 % interval; one point, if
+            all are known), `settled_accuracy`, `compared_labels` (of so many).
         history: Data frame of metrics.csv, or None.
         class_names: C strings.
         votes: `data.annotators.VoteArrays`, or None.
-        identity: String, the hash of the sets: answers on a page with another
-            one are not taken.
+        identity: String, the hash of the sets: a page keeps answers by it.
         surroundings: `embeddings.Surroundings`, or None without features.
     """
 
@@ -137,9 +134,7 @@ class Audit:
         """Writes the tables into a folder; returns a list of the paths.
 
         In review.csv the settled label is called `settled`, so that nobody
-        takes it for the true one. Lists of classes are JSON, and a number
-        that does not exist is an empty cell. labels.csv can be read again as
-        a file of candidate sets.
+        takes it for the true one.
         """
         frames = {
             "labels.csv": self.labels,
@@ -162,15 +157,11 @@ class Audit:
         """Returns the report as one self-contained page of HTML, a string.
 
         Args:
-            path: File to write it to as well, or None.
+            path: File to write it to as well; a folder is a `ConfigError`.
             images: The N pictures, uint8 `(N, H, W, channels)` or
-                `DiskImages`, or None for a page without.
+                `DiskImages`; another number of them is a `DataError`.
             review_images: Rows of the review list on the page, at most.
                 Defaults to `200`.
-
-        Raises:
-            ConfigError: If `path` is a folder.
-            DataError: If there are not as many pictures as examples.
         """
         # Imported here: it draws, and takes a second.
         from alim_keras.report.page import page
@@ -202,9 +193,8 @@ def examine(
 ):
     """Settles each example's label and ranks the sets that look wrong.
 
-    Rows of kind `"table"` are the belief P(y | x, S) already; from
-    predictions it follows by Bayes's rule, see `beliefs.Settler`. The label
-    is the most probable class, the suspicion the belief outside the set.
+    `beliefs.Settler` has the belief P(y | x, S). The label is the most
+    probable class, the suspicion the belief outside the set.
 
     Args:
         probabilities: Floats `(N, C)`, rows that sum to 1.
@@ -212,8 +202,8 @@ def examine(
         kind: One string or N: `"table"`, learnt pseudo labels; `"folds"`,
             predictions of networks that did not fit these sets;
             `"prediction"`, others; `"known"`, what a person gave.
-        class_names: C strings. Defaults to those of the candidates, of an
-            array the numbers from 0.
+        class_names: C strings. Defaults to those of the candidates, or to
+            the numbers from 0.
         ids: N strings. Defaults likewise.
         votes: Data frame with a row for each vote: `item` (an id),
             `annotator`, `label` (a class name) and, if known, `confidence`.
@@ -237,7 +227,7 @@ def examine(
         An `Audit`.
 
     Raises:
-        DataError: If something does not fit; the message names it.
+        DataError: If something does not fit.
 
     Example:
 

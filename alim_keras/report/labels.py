@@ -153,12 +153,7 @@ def given_counts(candidates):
 
 
 def write_classes(path, candidates, settled, labels, test):
-    """Writes classes.csv, one row per class.
-
-    Columns: `class`; `given` and `given_mass`, see `given_counts`; `settled`,
-    the number of rows of labels.csv that carry it; and what uses true labels,
-    empty where there are none: `training_images`, `test_images`,
-    `test_accuracy`.
+    """Writes classes.csv, one row per class; docs/runs.md has its columns.
 
     Args:
         path: File to write.
@@ -176,15 +171,14 @@ def write_classes(path, candidates, settled, labels, test):
         return np.bincount(classes, minlength=candidates.num_classes)
 
     given, mass = given_counts(candidates)
+    images = None if labels is None else count(labels[labels >= 0])
     frame = pd.DataFrame(
         {
             "class": np.array(candidates.class_names, object),
             "given": given,
             "given_mass": mass,
             "settled": count(settled),
-            "training_images": None
-            if labels is None
-            else count(labels[labels >= 0]),
+            "training_images": images,
             "test_images": None if test is None else count(test[0]),
             "test_accuracy": np.nan,
         }

@@ -78,11 +78,8 @@ class Items:
 def pictures(images, count):
     """Returns a function from rows and a size to pictures, or None.
 
-    `images` are uint8 `(N, H, W, channels)` or `DiskImages`; feature vectors
-    have no picture.
-
-    Raises:
-        DataError: If they are not `count` pictures.
+    `images` are `count`, uint8 `(N, H, W, channels)` or `DiskImages`; feature
+    vectors have no picture.
     """
     if images is None or np.shape(images)[1:3] == (1, 1):
         return None

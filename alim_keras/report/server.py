@@ -37,12 +37,8 @@ _HEADERS = (
 class Answers:
     """The answers to a review list, and their two files.
 
-    What the files hold already stays, also on items that are not listed.
-
-    Args:
-        folder: Where answers.csv and cannot_tell.csv are.
-        ids: Strings, the ids of the items in their order.
-        class_names: C strings.
+    What the files in the folder hold already stays, also on items that are not
+    among `ids`, the list in its order.
     """
 
     def __init__(self, folder, ids, class_names):
@@ -136,16 +132,9 @@ class Server(ThreadingMixIn, WSGIServer):
     It listens on 127.0.0.1, and answers only requests that name that host and
     begin with the token of its address.
 
-    Args:
-        text: String, the report's page.
-        items: `page.Items`, whose pictures have an `address`.
-        answers: `Answers` to them.
-        pictures: Function from row numbers and a size in pixels to uint8
-            images, or None.
-        port: Integer, 0 for any that is free.
-
-    Attributes:
-        address: String, the address to open.
+    It takes the text of the report's page, `page.Items` whose pictures have
+    an `address`, `Answers` to them, what `page.pictures` returns, and a port,
+    0 for any that is free. `address` is the one to open.
     """
 
     daemon_threads = True

@@ -21,9 +21,8 @@ def write(folder, format, review, class_names):
         folder: Where to.
         format: One of `FORMATS`. `"label_studio"` writes tasks with the
             settled labels as predictions, and a labelling interface; `"cvat"`
-            CVAT's XML for images, tags; `"fiftyone"` a labels file of
-            FiftyOne's image classification data sets, whose images have no
-            ending in their names; `"csv"` nothing, for review.csv is there.
+            tags in CVAT's XML; `"fiftyone"` a labels file, in which images
+            have no ending; `"csv"` nothing, for review.csv is there.
         review: Data frame, see `tables.review`.
         class_names: C strings.
     """
