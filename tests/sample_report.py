@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from alim_keras.data import tables
 from alim_keras.report import examine
@@ -45,11 +46,10 @@ def planted(count=2000, noise=0.1, only=None, seed=0, signal=4):
     num_classes = 10
     stream = np.random.default_rng(seed)
     truth = stream.integers(0, num_classes, count)
-    logits = stream.normal(size=(count, num_classes))
-    logits[np.arange(count), truth] += signal
+    features = stream.normal(size=(count, num_classes))
+    features += signal * np.eye(num_classes)[truth]
     # Bayes's rule for such features.
-    probabilities = np.exp(signal * logits)
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    probabilities = softmax(signal * features, axis=1)
     wrong = stream.random(count) < noise
     if only is not None:
         wrong &= truth == only
@@ -82,17 +82,11 @@ def sample_audit(count=200, class_names=HOSTILE, bare=False, ids=None, **more):
     num_classes = len(class_names)
     logits = rng.normal(size=(count, num_classes)) * 2.5
     logits[:, -1] = -20.0
-    probabilities = np.exp(logits)
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    probabilities = softmax(logits, axis=1)
     order = np.argsort(-probabilities, axis=1)
-    said = np.stack(
-        [
-            np.where(rng.random(count) < 0.4, order[:, 1], order[:, 0]),
-            rng.integers(num_classes - 1, size=count),
-        ]
-    )
-    given = np.zeros((count, num_classes), bool)
-    given[np.arange(count), said] = True
+    first = np.where(rng.random(count) < 0.4, order[:, 1], order[:, 0])
+    said = np.stack([first, rng.integers(num_classes - 1, size=count)])
+    given = np.eye(num_classes, dtype=bool)[said].any(axis=0)
     ids = ids or [f"images/{row:05d}.png" for row in range(count)]
     options = {"class_names": class_names, "ids": ids, "review": 20, **more}
     if bare:

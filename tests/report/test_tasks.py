@@ -9,7 +9,6 @@ from sample_report import sample_audit
 
 from alim_keras.data import read_votes
 from alim_keras.errors import DataError
-from alim_keras.report import server
 from alim_keras.report import tasks
 
 IDS = [f"photos & more/{row:03d}.jpg" for row in range(200)]
@@ -120,13 +119,3 @@ def test_a_no_is_no_answer_and_a_number_is_a_class():
         tasks.answers(votes.assign(label=None), [*"abcd"], names)
     with pytest.raises(DataError, match="cow"):
         tasks.answers(votes.assign(label="cow"), [*"abcd"], names)
-
-
-def test_answers_taken_at_once(tmp_path):
-    (tmp_path / "cannot_tell.csv").write_text("id\nb\n")
-    answers = server.Answers(tmp_path, ["a", "b"], ["cat", "dog"])
-    answers.put({"b": "dog", "unlisted": "cat"})
-    text = (tmp_path / "answers.csv").read_text()
-    assert text == "id,label\nb,dog\nunlisted,cat\n"
-    assert (tmp_path / "cannot_tell.csv").read_text() == "id\n"
-    assert answers.state(0)["answered"] == 1
