@@ -14,10 +14,8 @@ import pandas as pd
 
 from alim_keras.app import cli
 from alim_keras.app import process
+from alim_keras.app import values
 from alim_keras.app.config import ReopenConfig
-from alim_keras.app.values import choice
-from alim_keras.app.values import path
-from alim_keras.app.values import whole
 from alim_keras.report import tasks
 
 
@@ -39,11 +37,11 @@ class AuditConfig:
         out: Folder for the tables and the report. Without it: the run's own.
     """
 
-    review: int = whole(200, low=1)
-    review_format: str = choice("csv", *tasks.FORMATS)
-    folds: int | None = whole(None, low=2, high=100)
-    fold_epochs: int | None = whole(None, low=1)
-    out: str | None = path()
+    review: int = values.whole(200, low=1)
+    review_format: str = values.choice("csv", *tasks.FORMATS)
+    folds: int | None = values.whole(None, low=2, high=100)
+    fold_epochs: int | None = values.whole(None, low=1)
+    out: str | None = values.path()
 
 
 COMMAND = cli.Command(

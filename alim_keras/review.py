@@ -10,9 +10,8 @@ import sys
 
 from alim_keras.app import cli
 from alim_keras.app import process
+from alim_keras.app import values
 from alim_keras.app.config import ReopenConfig
-from alim_keras.app.values import path
-from alim_keras.app.values import whole
 from alim_keras.errors import CheckpointError
 from alim_keras.errors import one_line
 
@@ -29,9 +28,9 @@ class ReviewConfig:
         port: Port of 127.0.0.1 to listen on. Without it: any that is free.
     """
 
-    answers: str | None = path()
-    out: str | None = path()
-    port: int | None = whole(None, low=1, high=65535)
+    answers: str | None = values.path()
+    out: str | None = values.path()
+    port: int | None = values.whole(None, low=1, high=65535)
 
 
 COMMAND = cli.Command(

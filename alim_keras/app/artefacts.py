@@ -11,18 +11,11 @@ import pandas as pd
 from scipy.special import softmax
 
 from alim_keras import backend
+from alim_keras import files
+from alim_keras.app import build
 from alim_keras.app import features
-from alim_keras.app.build import eval_batches
-from alim_keras.app.build import keeps_pseudo_labels
-from alim_keras.app.build import test_batches
 from alim_keras.callbacks import read_metrics
-from alim_keras.data.annotators import VoteModel
-from alim_keras.data.annotators import blocks
-from alim_keras.data.annotators import doubted
-from alim_keras.data.annotators import shared_votes
-from alim_keras.files import PARTIAL
-from alim_keras.files import move_written
-from alim_keras.files import remove_partial
+from alim_keras.data import annotators
 from alim_keras.noise_rate import Estimate
 from alim_keras.noise_rate import inference
 from alim_keras.report import labels
@@ -42,10 +35,10 @@ def write(folder, model, training, has_labels=True):
     if keras.config.backend() == "tensorflow":
         write_saved_model(folder, model, training)
     # Keras wants this ending.
-    partial = folder.file(f"{PARTIAL}model.keras")
+    partial = folder.file(f"{files.PARTIAL}model.keras")
     is_frozen = training.backbone is not None
     (features.served(model, training)[0] if is_frozen else model).save(partial)
-    move_written(partial, folder.file("model.keras"))
+    files.move_written(partial, folder.file("model.keras"))
     if not has_labels:
         return None, None
     settled = _write_labels(folder, model, training)
@@ -54,14 +47,14 @@ def write(folder, model, training, has_labels=True):
 
 def write_saved_model(folder, model, training):
     """Exports the classifier; its folder appears only when it is whole."""
-    names = ("saved_model", f"{PARTIAL}new", f"{PARTIAL}old")
+    names = ("saved_model", f"{files.PARTIAL}new", f"{files.PARTIAL}old")
     path, new, old = map(folder.file, names)
     network, shape = features.served(model, training)
     backend.save_served_model(network, new, shape, training.class_names)
     if os.path.lexists(path):
         os.replace(path, old)
     os.replace(new, path)
-    remove_partial(folder.path)
+    files.remove_partial(folder.path)
 
 
 def export_on_tensorflow(folder):
@@ -101,10 +94,10 @@ def beliefs(model, training, unseen=None):
     predicted = np.setdiff1d(np.arange(len(training)), kept)
     names = ("table", "prediction") if unseen is None else ("folds", "folds")
     for kind, rows in zip(names, (kept, predicted)):
-        for block in blocks((len(rows), training.num_classes)):
+        for block in annotators.blocks((len(rows), training.num_classes)):
             part = rows[block]
             if rows is predicted:
-                batches = eval_batches(training, part)
+                batches = build.eval_batches(training, part)
                 weights = model.predict(batches, verbose=0)
             elif unseen is not None:
                 weights = unseen[block]
@@ -122,19 +115,19 @@ def beliefs(model, training, unseen=None):
 
 def held_out_probabilities(model, training):
     """Returns what heads that did not see them say of the trained rows."""
-    batches = eval_batches(training, training.trained)
+    batches = build.eval_batches(training, training.trained)
     return softmax(inference(model)(batches)[0].astype("float32"), axis=1)
 
 
 def _write_labels(folder, model, training):
     """Writes labels.csv; returns the settled labels, int64 `(N,)`."""
-    frames, sets, votes = [], training.sets, shared_votes(training)
-    voted = votes and VoteModel(votes, sets.shape)
+    frames, sets, votes = [], training.sets, annotators.shared_votes(training)
+    voted = votes and annotators.VoteModel(votes, sets.shape)
     for part, weights, kinds in beliefs(model, training):
         predicted = kinds == "prediction"
         rows = part[predicted]
         if voted is not None and len(rows):
-            logs = doubted(weights[predicted])
+            logs = annotators.doubted(weights[predicted])
             weights[predicted] = voted.belief(rows, logs)
         elif training.votes is not None and len(rows):
             # What votes make of predictions, if the noise rate is not known.
@@ -152,7 +145,7 @@ def _write_classes(folder, model, training, settled):
     """Writes classes.csv; returns the mean test accuracy of the classes."""
     test, path = None, folder.file("classes.csv")
     if len(training.test_images):
-        predicted = model.predict(test_batches(training), verbose=0)
+        predicted = model.predict(build.test_batches(training), verbose=0)
         test = training.test_labels, predicted.argmax(axis=1)
     return labels.write_classes(
         path, training.sets, settled, training.labels, test
@@ -198,7 +191,7 @@ def results(config, folder, training, noise_rate, per_class_mean=None):
 
 def _what_alim_did(config, rows):
     """Returns "acted", "off", or "never acted" and why, of a metrics file."""
-    if config.alim.lam == 0 or not keeps_pseudo_labels(config):
+    if config.alim.lam == 0 or not build.keeps_pseudo_labels(config):
         return "off"
     # An epoch's lambda is that of the epoch after it.
     before = [row.get("lambda") for row in rows.values()]

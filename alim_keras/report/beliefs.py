@@ -2,9 +2,7 @@
 
 import numpy as np
 from scipy import sparse
-from scipy.special import log_softmax
-from scipy.special import logsumexp
-from scipy.special import softmax
+from scipy import special
 
 from alim_keras import noise_rate as estimators
 from alim_keras import ops
@@ -13,9 +11,8 @@ from alim_keras.data.annotators import doubted
 from alim_keras.errors import DataError
 from alim_keras.report.labels import fill_untouched
 
-# Beliefs that take the set in already, and predictions that do not.
+# Kinds of beliefs that take the set in already; others are predictions.
 BELIEFS = ("known", "table")
-KINDS = (*BELIEFS, "folds", "prediction")
 # `Settler` learns from at most so many examples, of so many numbers.
 _SAMPLE = 20_000
 _SAMPLE_NUMBERS = 1 << 23
@@ -115,7 +112,7 @@ class Settler:
         """
         sets = weights > 0
         logs = tempered(probabilities, self.temperature)
-        belief = softmax(logs + self._log_likelihood(sets), axis=1)
+        belief = special.softmax(logs + self._log_likelihood(sets), axis=1)
         if (weights[sets] != 1).any():
             share = weights / weights.max(axis=1, keepdims=True)
             belief = belief * np.where(sets, share, 1)
@@ -161,11 +158,11 @@ class Settler:
 
             def fit(temperature, likelihood=likelihood):
                 joint = tempered(probabilities, temperature) + likelihood
-                return logsumexp(joint, axis=1).sum(dtype="float64")
+                return special.logsumexp(joint, axis=1).sum(dtype="float64")
 
             self.temperature = max(self.temperature * _FACTORS, key=fit)
             logs = tempered(probabilities, self.temperature)
-            belief = softmax(logs + likelihood, axis=1)
+            belief = special.softmax(logs + likelihood, axis=1)
             outside = np.where(sets, 0, belief).sum(axis=1, dtype="float64")
             wrong = np.bincount(sizes, outside, num_classes + 1)
             rates = estimators.shrunk_rates(wrong, count)
@@ -198,4 +195,4 @@ def _popularity(belief, sets):
 def tempered(probabilities, temperature):
     """Returns the logarithm of `P^(1/T)`, normalised, `(n, C)`."""
     logs = np.log(np.maximum(probabilities, np.finfo("float32").tiny))
-    return log_softmax(logs / np.float32(temperature), axis=1)
+    return special.log_softmax(logs / np.float32(temperature), axis=1)

@@ -20,15 +20,13 @@ from alim_keras.errors import first_rows
 from alim_keras.files import write_atomically
 from alim_keras.methods import PartialLabelModel
 from alim_keras.noise_rate import inference
+from alim_keras.report import beliefs
+from alim_keras.report import embeddings
 from alim_keras.report import tables
-from alim_keras.report.beliefs import BELIEFS
-from alim_keras.report.beliefs import KINDS
-from alim_keras.report.beliefs import Settler
-from alim_keras.report.embeddings import MOST
-from alim_keras.report.embeddings import survey
 from alim_keras.report.labels import label_rows
 from alim_keras.report.labels import write_table
 
+# What a belief may come from, in words.
 _WORDS = {
     "known": "true labels that a person gave",
     "table": "pseudo labels that the model learnt together with these sets",
@@ -250,7 +248,7 @@ def examine(
     sources = np.array(kinds, object)
     if votes is not None:
         votes = VoteArrays.of(votes, sets.ids, sets.class_names)
-    settler = Settler(noise_rate, probabilities, sets, sources, votes)
+    settler = beliefs.Settler(noise_rate, probabilities, sets, sources, votes)
     frame = pd.concat(
         [
             label_rows(sets, rows, settler.belief(rows), sources[rows])
@@ -261,7 +259,7 @@ def examine(
     label = pd.Index(sets.class_names).get_indexer(frame["label"])
     outside = frame["outside"].to_numpy()
     matrix, pairs = tables.confusions(sets, label, outside)
-    counts = {kind: int((sources == kind).sum()) for kind in KINDS}
+    counts = {kind: int((sources == kind).sum()) for kind in _WORDS}
     counts = {kind: count for kind, count in counts.items() if count}
     summary = {
         "name": name,
@@ -293,7 +291,7 @@ def examine(
     chosen["chances"] = [shares for _, shares in choices]
     chosen["votes"] = tables.votes_of(votes, rows, sets.class_names)
     settled = frame["label"].to_numpy(object)
-    surroundings = survey(features, sets.ids, settled, test)
+    surroundings = embeddings.survey(features, sets.ids, settled, test)
     near = [[]] * len(rows)
     if surroundings is not None:
         near = surroundings.near[rows]
@@ -328,16 +326,16 @@ def _check(sets, probabilities, kinds, labels, known):
                 f"Argument `{argument}` must be one value for each of "
                 f"{len(sets)} examples. Received: shape {np.shape(values)}"
             )
-    unknown = set(kinds) - set(KINDS)
+    unknown = set(kinds) - set(_WORDS)
     if unknown:
         raise DataError(
-            f"Argument `kind` must be one of {KINDS}, or one for each example. "
-            f"Received: {sorted(map(str, unknown))}"
+            f"Argument `kind` must be one of {tuple(_WORDS)}, or one for "
+            f"each example. Received: {sorted(map(str, unknown))}"
         )
     sound = (np.isfinite(probabilities) & (probabilities >= 0)).all(axis=1)
     # Pseudo labels may be rounded, or zero where no step has touched them.
     off = np.abs(probabilities.sum(axis=1) - 1) > 0.01
-    wrong = np.flatnonzero(~sound | (off & ~np.isin(kinds, BELIEFS)))
+    wrong = np.flatnonzero(~sound | (off & ~np.isin(kinds, beliefs.BELIEFS)))
     if len(wrong):
         raise DataError(
             "Probabilities must be finite, not negative, and of a prediction "
@@ -434,7 +432,7 @@ def embedded(model, images):
     """
     if model.takes_features:
         return np.reshape(images, (len(images), -1))
-    if len(images) > MOST:
+    if len(images) > embeddings.MOST:
         return None
     largest = np.finfo("float16").max
 

@@ -84,7 +84,7 @@ def label_rows(sets, rows, belief, source):
     """Returns rows of labels.csv as a data frame.
 
     Columns: `id`; `candidates`, the given set, and `suggested`, lists of class
-    names; those of `settled_labels`; and `source`, one of `beliefs.KINDS`, for
+    names; those of `settled_labels`; and `source`, a kind of `examine`, for
     all rows or one for each.
 
     Of `CandidateSets`, the integers `rows`, and the belief in each class of

@@ -10,7 +10,7 @@ from alim_keras.data import CandidateSets
 from alim_keras.data import eval_dataset
 from alim_keras.errors import DataError
 from alim_keras.report import audit
-from alim_keras.report import examination
+from alim_keras.report import embeddings
 from alim_keras.report.examination import embedded
 
 IMAGES, SETS, LABELS = tiny.examples(40)
@@ -143,7 +143,7 @@ def test_what_a_network_of_pixels_shows_of_its_items():
 
 def test_a_model_of_vectors_and_too_many_images_for_a_map(monkeypatch):
     model, images, _ = small_cnn()
-    monkeypatch.setattr(examination, "MOST", 39)
+    monkeypatch.setattr(embeddings, "MOST", 39)
     assert embedded(model, images) is None
     vectors = np.arange(6.0).reshape(2, 1, 1, 3)
     start = keras.Input((1, 1, 3))
