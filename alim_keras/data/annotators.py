@@ -68,7 +68,7 @@ class VoteArrays:
         return len(self.rows)
 
     def overlap(self):
-        # With fewer votes an example `VoteModel` ranks worse than `Settler` without.
+        # With fewer votes an example `VoteModel` ranks worse than the sets do.
         return 0 < 1.5 * len(np.unique(self.rows)) <= len(self)
 
 
