@@ -93,10 +93,7 @@ def _load(config, given):
 
 
 def table_set(config, on_bad_image=None, progress=None, class_names=None):
-    """Loads labels of one's own; see `data.load_table`.
-
-    The arguments stand in place of the settings where they are not None.
-    """
+    """Loads labels of one's own; the arguments override the settings."""
     table, options = config.table, reading(config.table)
     options |= {name: getattr(table, name) for name in _OF_IMAGES}
     options["class_names"] = class_names or options["class_names"]

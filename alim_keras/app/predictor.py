@@ -18,7 +18,6 @@ from alim_keras.data import checks
 from alim_keras.data.images import DiskImages
 from alim_keras.data.matching import list_images
 
-_GRAPH = "saved_model.pb"
 _ADVICE = (
     "Give the folder of a finished run, its model.keras or its saved_model "
     "folder; python -m alim_keras.export RUN_FOLDER makes both."
@@ -88,7 +87,7 @@ def _find(path):
         chosen.reverse()
     for model in (*chosen, path):
         is_keras = model.endswith(".keras") and os.path.isfile(model)
-        if is_keras or os.path.isfile(os.path.join(model, _GRAPH)):
+        if is_keras or os.path.isfile(os.path.join(model, "saved_model.pb")):
             return model
     raise errors.CheckpointError(f"There is no model in {path}. {_ADVICE}")
 

@@ -192,10 +192,7 @@ class CandidateSets:
         )
 
     def select(self, ids, where="the images"):
-        """Returns the sets of unique ids, in their order.
-
-        `DataError`, which names `where` they are from, if some have no set.
-        """
+        """Returns the sets of unique ids, or raises `DataError` for others."""
         ids = np.asarray(ids, str).reshape(-1)
         if np.array_equal(self.ids, ids):
             return self

@@ -63,10 +63,7 @@ def check_names(texts, where, kind="ids"):
 
 
 def class_numbers(values, rows, ids, num_classes=None):
-    """Returns whole numbers `(n,)` in 0..C-1 as int64.
-
-    `rows` and `ids` name them in messages.
-    """
+    """Returns whole numbers `(n,)` in 0..C-1, of rows with ids, as int64."""
     values = np.asarray(values)
     if values.dtype.kind not in "iuf":
         raise errors.DataError(
@@ -109,10 +106,7 @@ def validate_labels(labels, num_classes, ids=None, optional=False):
 
 
 def odd_sets(sets, remedy=""):
-    """Returns doubts about `CandidateSets` that look as if filled up.
-
-    `remedy` ends the sentence on sets that hold all classes.
-    """
+    """Returns doubts about `CandidateSets`, with a remedy for full ones."""
     count, num_classes = sets.shape
     if count < 10 or num_classes < 2:
         return []  # Too few to say what is usual.

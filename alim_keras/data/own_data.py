@@ -169,8 +169,8 @@ class _Images:
         if not rest:
             return [self.of_item[name] for name in ids]
         if self.listing is None:
-            holds = f"which holds the {[*self.arrays, 'images'][0]} itself"
-            checks.refuse(rest, path, f"ids are not in {self.path}, {holds}")
+            what = f"{self.path}, which holds the {[*self.arrays, 'images'][0]}"
+            checks.refuse(rest, path, f"ids are not in {what} itself")
         # One rule holds for all, so that no two ids mean one file.
         return match_ids(ids, self.listing, path, self.skip)[0]
 

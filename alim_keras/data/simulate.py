@@ -15,8 +15,6 @@ from alim_keras import errors
 from alim_keras.data import checks
 from alim_keras.data.candidates import CandidateSets
 
-PROTOCOLS = ("flip", "pico", "superclass")
-STREAMS = ("default", "legacy")
 # Rows are drawn in blocks of about this many numbers, to bound the memory.
 _BLOCK = 1 << 22
 
@@ -70,8 +68,8 @@ def simulate_candidates(
     q = errors.check_number("ambiguity", ambiguity, 0, 1)
     eta = errors.check_number("noise_level", noise_level, 0, 1)
     seed = errors.check_number("seed", seed, 0, whole=True)
-    errors.check_choice("protocol", protocol, PROTOCOLS)
-    errors.check_choice("stream", stream, STREAMS)
+    errors.check_choice("protocol", protocol, ("flip", "pico", "superclass"))
+    errors.check_choice("stream", stream, ("default", "legacy"))
     labels = checks.validate_labels(labels, num_classes, ids=ids)
     ids = checks.default_ids(len(labels)) if ids is None else ids
     groups = _groups(protocol, superclasses, num_classes)

@@ -170,8 +170,7 @@ class TrainingSet:
     def with_candidates(self, candidates):
         """Returns the data with `CandidateSets`, joined by id.
 
-        Ids of the sets that no image has are counted in `notes`. `DataError`
-        if an image has no set.
+        `notes` count sets without an image; `DataError` for the reverse.
         """
         chosen = candidates.select(self.ids, where=self.name)
         extra, notes = np.setdiff1d(candidates.ids, self.listed), self.notes
