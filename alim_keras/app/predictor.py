@@ -125,10 +125,7 @@ def _of_run(path):
 
 
 def items_of_paths(paths, predictor):
-    """Returns pairs of ids and values of files and folders, in order.
-
-    Values are an array, or `DiskImages`, whose ids are their paths.
-    """
+    """Returns pairs of ids and an array, or of paths and `DiskImages`."""
     items = []
     # Files beside files are read in common batches.
     groups = itertools.groupby(map(os.path.expanduser, paths), _is_array)

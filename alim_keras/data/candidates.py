@@ -243,10 +243,7 @@ class CandidateSets:
         return digest.hexdigest()
 
     def realised_noise(self, labels=None):
-        """Returns the share of sets that miss the truth; None if not known.
-
-        `labels` are the true classes, integers `(N,)`, -1 where not known.
-        """
+        """Returns the share of sets without their label, -1 if not known."""
         labels = np.asarray([] if labels is None else labels)
         rows = np.flatnonzero(labels >= 0)
         if not len(rows):

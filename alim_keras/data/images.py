@@ -324,10 +324,7 @@ def scan(files, progress=None, folder=None, names=None):
 
 
 def common_form(found):
-    """Returns the side of readable images of a scan, and their channels.
-
-    These are 224 if the sides differ, and 1 if all images are grey, else 3.
-    """
+    """Returns the side of images, 224 if it differs, and 1 if grey, else 3."""
     good = found[found["problem"].isna()]
     sides, channels = np.unique(good[["width", "height"]]), good["channels"]
     side = int(sides[0]) if len(sides) == 1 else _USUAL_SIZE

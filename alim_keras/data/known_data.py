@@ -293,10 +293,9 @@ def _read_npz(path):
 
 
 def read_prepared(name, data_dir, image_size=None):
-    """Returns source and arrays of a set that TFDS prepared, or None.
+    """Returns source and arrays, by id, of a set that TFDS prepared, or None.
 
-    They are ordered by id. `name` may also be "name/config" or "name:1.0.0".
-    Where the images differ in size, `image_size` defaults to 224.
+    `name` may also be "name/config" or "name:1.0.0".
     """
     folder = os.path.join(data_dir, re.split("[:/]", name)[0])
     if not os.path.isdir(folder):

@@ -161,10 +161,7 @@ class _Images:
     arrays: dict
 
     def images_of(self, ids, path):
-        """Returns the images that the ids in a file mean.
-
-        The table's names of the items come before those of the files.
-        """
+        """Returns the images that ids mean: names of items, or of files."""
         rest = [name for name in ids if name not in self.of_item]
         if not rest:
             return [self.of_item[name] for name in ids]
@@ -274,9 +271,9 @@ def _encoded(path):
 
 
 def _open(files, ids, count, table, image_size, progress, notes):
-    """Returns fields of `TrainingSet`, and which of the test can be read.
+    """Returns fields of `TrainingSet` with what can be read, and which tests.
 
-    `files` are paths or encoded images of `count` items, then of the test.
+    `files` are of `count` items, then of the test.
     """
     listing = table.listing
     folder, names = (listing.folder, files) if listing else (None, ids)

@@ -87,6 +87,7 @@ def simulate_candidates(
         rng = checks.generator(seed, f"candidates/{protocol}")
     sets = np.empty((len(labels), num_classes), bool)
     if protocol == "flip":
+        # The authors draw which are noisy, and with what, from `random`.
         python = random.Random(seed) if is_legacy else None
         sets[order], left_clean = _flip(
             labels[order], num_classes, q, eta, rng, python
@@ -139,10 +140,7 @@ def _blocks(num_examples, num_classes):
 
 
 def _flip(labels, num_classes, q, eta, rng, python):
-    """Returns the sets of `flip`, and how many were left clean.
-
-    `python` draws, in the legacy stream, which are noisy and with what.
-    """
+    """Returns the sets of `flip`, and how many were left clean."""
     sets = np.empty((len(labels), num_classes), bool)
     for rows in _blocks(len(labels), num_classes):
         sets[rows] = rng.random(sets[rows].shape) < q

@@ -183,10 +183,7 @@ class TrainingSet:
         return dataclasses.replace(self, candidates=chosen, notes=notes)
 
     def take(self, rows):
-        """Returns the data with the training examples at rows `(n,)`.
-
-        `mean` and `std` stay those of the whole; the test set stays.
-        """
+        """Returns the data with the training examples at rows `(n,)` only."""
         part = {"trained": None, "held_out": None}
         for name in "ids images pictures labels known file_rows".split():
             value = getattr(self, name)
