@@ -94,10 +94,9 @@ def main(line):
             probabilities[part], kinds[part] = weights, kind
         features, test = embedded(run.model, training.images), None
         if features is not None and len(training.test_images):
-            names = np.array(training.class_names, object)
-            tested = names[training.test_labels]
             seen = embedded(run.model, training.test_images)
-            test = training.test_ids, tested, seen
+            names = np.array(training.class_names, object)
+            test = training.test_ids, names[training.test_labels], seen
         history = read_metrics(folder.file("metrics.csv"))
         audit = examine(
             probabilities,
@@ -115,12 +114,11 @@ def main(line):
             test=test,
         )
         paths = audit.write(out)
-        names = audit.class_names
-        paths += tasks.write(out, options.review_format, audit.review, names)
+        listed = audit.review, audit.class_names
+        paths += tasks.write(out, options.review_format, *listed)
         paths.append(os.path.join(out, "report.html"))
-        shown = training.pictures
-        images = training.images if shown is None else shown
-        audit.to_html(paths[-1], images=images)
+        images = training.pictures
+        audit.to_html(paths[-1], training.images if images is None else images)
     print(audit.describe())
     print(f"In {out}: {', '.join(map(os.path.basename, paths))}.")
 

@@ -376,15 +376,12 @@ def out_of_fold(fit_predict, num_examples, folds=3, seed=0, groups=None):
 def cautious(logits, candidates):
     """`em`, with an interval that allows for mistakes that people make.
 
-    `em` takes a wrong label that resembles its image for doubt of the network,
-    so its lower end holds where wrong labels fall at random. The upper end
-    here is the share of sets that miss the network's answer, among the four
-    fifths of the answers for each class that it is surest of. Where the ends
-    are more than 0.125 apart, or the answers hardly meet more sets than
-    chance, the value is the lower end, in the latter case 0: with it ALIM was
-    never worse than without, see docs/noise_rate.md.
-
-    Arguments and errors are those of `em`.
+    `em` takes a wrong label that resembles its image for doubt of the network.
+    The upper end here is the share of sets that miss the network's answer,
+    among the four fifths of the answers for each class that it is surest of.
+    Where the ends are more than 0.125 apart, or the answers hardly meet more
+    sets than chance, the value is the lower end, in the latter case 0, see
+    docs/noise_rate.md. Arguments and errors are those of `em`.
     """
     estimate = em(logits, candidates)
     logits = np.asarray(logits, "float64")

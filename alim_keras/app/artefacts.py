@@ -80,10 +80,10 @@ def export_on_tensorflow(folder):
 def beliefs(model, training, unseen=None):
     """Yields rows, what is believed of them, and the kind of belief.
 
-    They are the pseudo labels of the examples it was trained on, kind
-    "table", if it keeps some, predictions for all others, and known labels
-    that stand in place of sets, "known". `unseen`, `(n, C)`, what networks say
-    of the trained rows that did not see them, makes all of these "folds".
+    They are the pseudo labels of the examples it was trained on, "table", if
+    it keeps some, predictions for all others, and known labels in place of
+    sets, "known". `unseen`, `(n, C)`, what networks say of the trained rows
+    that did not see them, makes all but these "folds".
 
     Yields:
         In blocks, integers `(n,)`; float32 `(n, C)`, rows of zeros where no

@@ -42,9 +42,9 @@ class Settler:
     are `"folds"`. Else T and r are 1, and the rate is the given one or `GUESS`.
 
     The arguments are those of `examine`, `CandidateSets`, strings `(N,)` and
-    `VoteArrays` or None. `value` is the noise rate, `reason` a
-    sentence on it, `learnt` whether the sets gave it, `temperature` is T and
-    `popularity` r, floats `(C, C)`, or None for 1.
+    `VoteArrays` or None. `value` is the noise rate, `reason` a sentence on it,
+    `learnt` whether the sets gave it, `temperature` is T, `popularity` r,
+    `(C, C)`, or None for 1.
     """
 
     def __init__(self, noise_rate, probabilities, sets, sources, votes=None):

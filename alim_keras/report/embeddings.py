@@ -113,8 +113,7 @@ def _pairs(gaps, near, close, of, ids, labels, near_ids, near_labels):
 def _places(points):
     """Returns t-SNE's places of points `(N, D)`, floats `(N, 2)`.
 
-    Beyond 5,000 points it places a sample, and each of the others goes to the
-    mean place of its three nearest there, weighted by closeness.
+    It places up to 5,000; each of the others goes among its three nearest.
     """
     # Here, as it takes a second that a training need not wait for.
     from sklearn.manifold import TSNE

@@ -416,12 +416,12 @@ def audit(model, dataset, *, class_names=None, ids=None, folds=None, **options):
 
 def _predict(model, images):
     """Returns the model's probabilities for all examples, `(N, C)`."""
-    parts = []
     shape = len(images), int(np.prod(images.shape[1:]))
-    for rows in blocks(shape):
-        found = model.predict(image_rows(images, rows), 256, verbose=0)
-        parts.append(np.asarray(found, "float32"))
-    return np.concatenate(parts)
+    parts = [
+        model.predict(image_rows(images, rows), 256, verbose=0)
+        for rows in blocks(shape)
+    ]
+    return np.concatenate(parts).astype("float32")
 
 
 def embedded(model, images):
