@@ -4,12 +4,14 @@ import glob
 import json
 import math
 import os
+import shutil
 import warnings
 
 import keras
 import numpy as np
 
 from alim_keras.errors import CheckpointError
+from alim_keras.errors import EnvironmentLacksError
 from alim_keras.errors import one_line
 from alim_keras.files import PARTIAL
 from alim_keras.files import digest
@@ -122,6 +124,14 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         os.makedirs(self.folder, exist_ok=True)
+        needed = state_bytes(self.model)
+        # HDF5 may end the process where the disk is full.
+        if shutil.disk_usage(self.folder).free < needed:
+            raise EnvironmentLacksError(
+                f"{self.folder}: less than the {needed / 2**20:.0f} MiB of a "
+                "checkpoint are free. Free some; the same command then goes "
+                f"on from the last checkpoint, of epoch {self.state['epochs']}."
+            )
         if not os.path.exists(self.state_file):
             # Weights without a state are then always a lost state.
             write_atomically(self.state_file, json.dumps(self.state))
