@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import os
 import re
 import unicodedata
@@ -18,19 +19,32 @@ SUFFIXES = tuple(
 # The folder in which Label Studio says that uploaded files are, wherever they
 # are exported to; before their names it puts a code.
 _UPLOADS = re.compile("(^|/)upload/[0-9]+$")
-_CODE = "^(.*/)?([0-9a-f]{8}-)?"
-_FOLDER = "^.*/"
-_ENDING = rf"(?i:{'|'.join(SUFFIXES)})\Z".replace(".", r"\.")
-_STEM = f"{_FOLDER}|{_ENDING}"
-_NUMBER = f"^.*[-/]|{_ENDING}"
-# What an id is; what is left out of ids, and of files, to compare them.
+_ENDING = rf"\.(?i:{'|'.join(suffix[1:] for suffix in SUFFIXES)})\Z"
+
+
+def _without(pattern):
+    """Returns a function that leaves out of a path what a pattern matches."""
+    return functools.partial(re.compile(pattern).sub, "")
+
+
+_name = _without("^.*/")
+_stem = _without(f"^.*/|{_ENDING}")
+# What an id is; what is compared of ids, and of files.
 _RULES = (
-    ("each id is the path of a file in the folder", "", ""),
-    ("each id is a path without its ending", "", _ENDING),
-    ("each id is a file name, in whatever folder", _FOLDER, _FOLDER),
-    ("each id is a file name, without folder and ending", _STEM, _STEM),
-    ("each id is a file name behind an upload's code", _CODE, _FOLDER),
-    ("each id is the number at the end of a file name", "", _NUMBER),
+    ("each id is the path of a file in the folder", str, str),
+    ("each id is a path without its ending", str, _without(_ENDING)),
+    ("each id is a file name, in whatever folder", _name, _name),
+    ("each id is a file name, without folder and ending", _stem, _stem),
+    (
+        "each id is a file name behind an upload's code",
+        _without("^(.*/)?([0-9a-f]{8}-)?"),
+        _name,
+    ),
+    (
+        "each id is the number at the end of a file name",
+        str,
+        _without(f"^.*[-/]|{_ENDING}"),
+    ),
 )
 
 
@@ -150,10 +164,10 @@ def match_ids(ids, images, where="the table", keep_missing=False):
     for rule, of_id, of_file in _RULES:
         rows = collections.defaultdict(list)
         for row, file in enumerate(plain_files):
-            rows[re.sub(of_file, "", file)].append(row)
+            rows[of_file(file)].append(row)
         owners, found, wrong = {}, {}, set()
         for name, plain in zip(ids, plain_ids):
-            options = rows.get(re.sub(of_id, "", plain), ())
+            options = rows.get(of_id(plain), ())
             options = [row for row in options if _fits(plain, plain_files[row])]
             if len(options) != 1 or owners.setdefault(options[0], name) != name:
                 wrong.add(name)
