@@ -409,6 +409,11 @@ def filtered(frame, where, notes):
         if sign in "<>":
             numbers = pd.to_numeric(cells, errors="coerce")
             bound = pd.to_numeric(value, errors="coerce")
+            if np.isnan(bound):
+                raise ConfigError(
+                    f"a number was expected after {sign}. "
+                    f"Received: --where={condition}"
+                )
             keep = numbers > bound if sign == ">" else numbers < bound
         else:
             keep = (cells == value) == (sign == "=")
