@@ -150,7 +150,7 @@ def _plain(label):
     return label
 
 
-def sorted_names(labels, words=frozenset(), place=str):
+def sorted_names(labels, words=frozenset(), place="column {}".format):
     """Returns the labels that occur, but for `words`, as sorted class names.
 
     `place` says where a label stands.

@@ -81,12 +81,13 @@ def _flat(votes):
     cells = zip(votes["label"], votes["confidence"])
     for row, (pairs, scores) in enumerate(cells):
         pairs = pairs if isinstance(pairs, list) else [(pairs, None)]
+        # A row that names no class stays, as its item is to be known.
+        pairs = pairs or [(None, None)]
         scores = scores if isinstance(scores, list) else [scores] * len(pairs)
+        scores = scores or [None]
         if len(scores) != len(pairs):
             expected = "candidates and their scores must be equally many"
             _refuse(votes, np.arange(len(votes)) == row, expected)
-        if not pairs:  # The row stays, as its item is to be known.
-            pairs, scores = [(None, None)], [None]
         for (label, own), score in zip(pairs, scores):
             rows.append((row, label, score if own is None else own))
     columns = ["row", "label", "confidence"]
@@ -175,7 +176,7 @@ def sets_of_votes(
         naming.check_class_names(none_of_these, "none_of_these")
     if "layout" not in votes.attrs:  # It is a frame of one's own.
         votes = checked_votes(votes, [])
-    rule = _checked_rules(votes, rules)
+    rules["rule"] = _checked_rules(votes, rules)
     attrs, notes = votes.attrs, list(votes.attrs["notes"])
     doubts, layout = list(attrs["doubts"]), attrs["layout"]
     largest = votes["confidence"].max()
@@ -193,37 +194,15 @@ def sets_of_votes(
             counted = _merge_rows(counted, duplicates, notes)
         counted = _counted(counted, layout, min_confidence, notes)
         tally = _tally(counted, len(names))
-        counted, named = counted[~counted["no"]], tally[tally["votes"] > 0]
-        struck = named["noes"] >= named["votes"]
-        text = "candidates are rejected by as many as name them: taken out"
-        _note(notes, struck, text)
-        pairs = named[~struck]
-        noes = tally[(tally["noes"] > 0) & (empty_set != "drop")]
-        others = _others(noes, pairs, len(names), notes)
-        pairs = _leading(pairs, min_votes, min_share, top_k, top_p)
-        codes = np.append(pairs.index, others)
-        is_empty = ~np.isin(np.arange(len(ids)), codes // len(names))
-        is_known = is_empty & ids.isin(list(answered))
-        _note(notes, is_known, "sets are empty and their true labels are known")
-        kept = ~is_empty | is_known
-        if not kept.all():
-            first = votes["item"].isin(ids[~kept]) & ~votes["item"].duplicated()
-            text = f"{np.sum(~kept)} candidate sets are empty, "
-            text += places(votes, first)
-            if empty_set == "error" or not (kept.any() or empty_set == "all"):
-                raise DataError(
-                    f"{text}, by the rule: {rule}; name a class for each, or "
-                    "say --empty_set=all (any class) or drop (leave them out)"
-                    f"{'. '.join(['', *doubts])}"
-                )
-            notes.append(f"{text}: --empty_set={empty_set}")
-            kept |= empty_set == "all"
+        pairs = _candidates(tally, len(names), rules, notes)
+        is_empty = ~np.isin(np.arange(len(ids)), pairs // len(names))
+        kept = _kept(votes, ids, is_empty, rules, notes, doubts)
         full = _all_pairs(np.flatnonzero(is_empty & kept), len(names))
-        rows, kinds = np.divmod(np.append(codes, full), len(names))
+        rows, kinds = np.divmod(np.append(pairs, full), len(names))
         unused = np.delete(names, kinds)
         if len(unused):
             notes.append(f"classes that are in no set: {first_five(unused)}")
-        file = os.path.basename(source)
+        file, rule = os.path.basename(source), rules["rule"]
         provenance = {"file": file, "layout": layout, "rule": rule}
         sets = CandidateSets.from_pairs(
             (np.cumsum(kept) - 1)[rows],
@@ -233,29 +212,21 @@ def sets_of_votes(
             provenance=attrs["provenance"] | provenance,
             source=source,
         )
-        counted = counted[kept[counted["number"]]]
+        counted = counted[~counted["no"] & kept[counted["number"]]]
         counted["label"] = np.array(names, object)[counted["kind"]]
-        if grades is None:
-            people = counted.groupby("number")["annotator"].nunique().mean()
-            is_shared = layout in ("long", "wide") and people >= _SEVERAL_VOTES
-            grades = attrs.get("grades", "votes" if is_shared else "none")
-        if grades == "confidence":
-            text = "confidences that are grades must not be negative"
-            _refuse(counted, counted["confidence"] < 0, text)
-        codes = np.repeat(np.flatnonzero(kept), sets.sizes) * len(names)
-        # Sets that hold all classes because they were empty have no votes.
-        sums = named["weight"].reindex(codes + sets.indices, fill_value=1.0)
-    remedy = ""
-    if counted["confidence"].notna().any():
+        has_scores = counted["confidence"].notna().any()
         few = min(3, len(names) - 1)
         remedy = f": --top_k={few}, --top_p=0.9 or --min_share=0.1 cuts them"
-    doubts += checks.odd_sets(sets, remedy)
-    if given is None:
-        doubts += naming.odd_names(votes["label"], names, notes)
-    for text in doubts:
-        warnings.warn(text, DataWarning, stacklevel=2)
-    if grades != "none":
-        sets = _graded(sets, grades, counted, sums.to_numpy(), notes)
+        doubts += checks.odd_sets(sets, remedy if has_scores else "")
+        if given is None:
+            doubts += naming.odd_names(votes["label"], names, notes)
+        for text in doubts:
+            warnings.warn(text, DataWarning, stacklevel=2)
+        grades = grades or _usual_grades(counted, attrs)
+        if grades != "none":
+            pairs = np.repeat(np.flatnonzero(kept), sets.sizes) * len(names)
+            pairs += sets.indices
+            sets = _graded(sets, grades, counted, tally, pairs, notes)
     if counted["annotator"].notna().any():
         notes.append(f"annotators: {counted['annotator'].nunique()}")
         counted["annotator"] = counted["annotator"].fillna("unknown")
@@ -280,7 +251,7 @@ def _checked_rules(votes, rules):
         asked.remove("min_votes")
     layout = votes.attrs["layout"]
     is_set = layout in ("list", "multi_hot", "probabilities")
-    has_scores = votes["confidence"].notna().any()
+    has_scores = votes["confidence"].any()  # 0 is a no, and blank is none.
     has = {_VOTES: not is_set, _SCORES: has_scores}
     for name, needs in _NEEDS.items():
         if name in asked and not any(map(has.get, needs)):
@@ -392,8 +363,16 @@ def _all_pairs(items, num_classes):
     return np.add.outer(items * num_classes, np.arange(num_classes)).ravel()
 
 
-def _others(noes, pairs, num_classes, notes):
-    """Returns all other pairs of items that votes say only a no of."""
+def _candidates(tally, num_classes, rules, notes):
+    """Returns the pairs, of a tally's index, that are candidates."""
+    named, noes = tally[tally["votes"] > 0], tally[tally["noes"] > 0]
+    struck = named["noes"] >= named["votes"]
+    text = "candidates are rejected by as many as name them: taken out"
+    _note(notes, struck, text)
+    pairs = named[~struck]
+    leading = _leading(pairs, rules).index
+    if rules["empty_set"] == "drop":
+        return leading.to_numpy()
     items = np.setdiff1d(noes["number"], pairs["number"])
     text = "items are only said not to be of a class: all others are candidates"
     _note(notes, len(items), text)
@@ -402,15 +381,17 @@ def _others(noes, pairs, num_classes, notes):
             f"{len(items):,} {text}, too many; leave them out with "
             "--empty_set=drop"
         )
-    return np.setdiff1d(_all_pairs(items, num_classes), noes.index)
+    others = np.setdiff1d(_all_pairs(items, num_classes), noes.index)
+    return np.append(leading, others)
 
 
-def _leading(pairs, min_votes, min_share, top_k, top_p):
+def _leading(pairs, rules):
     """Returns the pairs of item and class that lead within their item."""
-    pairs = pairs[pairs["votes"] >= min_votes]
-    if (min_share, top_k, top_p) == (None, None, None):
+    pairs = pairs[pairs["votes"] >= rules["min_votes"]]
+    min_share, top_p = rules["min_share"] or 0.0, rules["top_p"] or np.inf
+    top_k = rules["top_k"] or np.inf
+    if (min_share, top_k, top_p) == (0.0, np.inf, np.inf):
         return pairs
-    min_share, top_k, top_p = min_share or 0.0, top_k or np.inf, top_p or np.inf
     if (min_share or top_p < 1) and (pairs["weight"] < 0).any():
         raise DataError(
             "--min_share and --top_p need shares, and some scores are "
@@ -426,12 +407,44 @@ def _leading(pairs, min_votes, min_share, top_k, top_p):
     return pairs[keep & (pairs["share"] >= min_share - 1e-9)]
 
 
-def _graded(sets, grades, counted, weights, notes):
-    """Returns the sets with weights, those given or by the votes' model."""
+def _kept(votes, ids, is_empty, rules, notes, doubts):
+    """Returns which items stay; raises for sets that must not be empty."""
+    is_known = is_empty & ids.isin(list(rules["answered"]))
+    _note(notes, is_known, "sets are empty and their true labels are known")
+    kept, empty_set = ~is_empty | is_known, rules["empty_set"]
+    if kept.all():
+        return kept
+    first = votes["item"].isin(ids[~kept]) & ~votes["item"].duplicated()
+    text = f"{np.sum(~kept)} candidate sets are empty, {places(votes, first)}"
+    if empty_set == "error" or not (kept.any() or empty_set == "all"):
+        raise DataError(
+            f"{text}, by the rule: {rules['rule']}; name a class for each, or "
+            "say --empty_set=all (any class) or drop (leave them out)"
+            f"{'. '.join(['', *doubts])}"
+        )
+    notes.append(f"{text}: --empty_set={empty_set}")
+    return kept | (empty_set == "all")
+
+
+def _usual_grades(counted, attrs):
+    """Returns the grades of sets for which none are asked."""
+    people = counted.groupby("number")["annotator"].nunique().mean()
+    is_shared = attrs["layout"] in ("long", "wide") and people >= _SEVERAL_VOTES
+    return attrs.get("grades", "votes" if is_shared else "none")
+
+
+def _graded(sets, grades, counted, tally, pairs, notes):
+    """Returns the sets with weights; `pairs` are places in the tally."""
     if grades == "votes":
         people = counted.fillna({"annotator": "unknown"})
         votes = VoteArrays.of(people, sets.ids, sets.class_names)
         weights = likelihood_of_members(votes, sets)
+    else:
+        text = "confidences that are grades must not be negative"
+        _refuse(counted, counted["confidence"] < 0, text)
+        weights = tally["weight"][tally["votes"] > 0]
+        # Sets that hold all classes because they were empty have no votes.
+        weights = weights.reindex(pairs, fill_value=1.0).to_numpy()
     best = np.maximum.reduceat(weights, sets.indptr[:-1])
     weights = np.maximum(weights / np.repeat(best, sets.sizes), _LEAST)
     provenance = {**sets.provenance, "grades": grades}

@@ -209,6 +209,10 @@ def test_weights_of_confidences(tmp_path):
     )
     sets, _ = sets_of_votes(votes, grades="confidence")
     assert sets.rows([0, 1]).tolist() == [[1, 0.5], [0, 1]]
+    # A no is none.
+    votes["confidence"] = [np.nan, 0, np.nan]
+    with pytest.raises(ConfigError, match="confidence needs confidences"):
+        sets_of_votes(votes, grades="confidence")
 
 
 def test_saved_sets_keep_their_weights(tmp_path):

@@ -96,6 +96,12 @@ def write(tmp_path):
             },
             {"y": {"dog"}},
         ),
+        # What has no candidates has no scores.
+        (
+            SCORES + '{"image": "c", "labels": null, "scores": []}\n',
+            {"empty_set": "drop"},
+            {"a": {"cat", "dog"}, "b": {"cat", "dog"}},
+        ),
         (CHOICES, {"candidates_column": "accept"}, {"b": {"cat", "owl"}}),
         (
             CHOICES,
@@ -202,6 +208,7 @@ def test_tables_that_are_refused(write, text, options, words):
         (VOTED, {"class_names": "cat"}),
         (VOTED, {"none_of_these": "cat"}),
         (VOTED, {"where": "annotator"}),
+        (VOTED, {"where": "confidence>high"}),
         (LIST, {"min_share": 2}),
         (LIST, {"top_k": 0}),
         (LIST, {"top_p": 0}),
