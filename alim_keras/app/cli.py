@@ -127,10 +127,15 @@ class Command:
             for name in parsed:
                 # So that conditions add up within a layer only.
                 parsed[name].present = 0
+            # In a file a flag and its value are in one line.
+            is_file = origin != COMMAND_LINE
+            lines = [[word] for word in layer] if is_file else [layer]
             try:
-                _, *words = parsed([self.name, *layer])
-                if words and origin != COMMAND_LINE:
-                    raise ValueError(f"--name=value expected, not {words[0]!r}")
+                for line in lines:
+                    _, *words = parsed([self.name, *line])
+                    if words and is_file:
+                        what = f"--name=value expected, not {words[0]!r}"
+                        raise ValueError(what)
             except flags.UnrecognizedFlagError as error:
                 name = f"--{error.flagname}"
                 close = did_you_mean(name, [f"--{known}" for known in parsed])

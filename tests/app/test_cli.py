@@ -148,6 +148,7 @@ def test_columns_of_a_text_without_a_header(tmp_path):
         ("epochs=3\n", "'epochs=3'.*a.flags"),
         ("--epoch=3\n", "--epochs.*a.flags"),
         ("\n--epochs=0\n", "--epochs=0.*a.flags"),
+        ("--run_dir\n--seed=3\n", "Missing value for flag --run_dir"),
         ("--flagfile=a.flags\n", "includes itself"),
         ("--flagfile=b.flags\n", "b.flags cannot be read"),
         ("\xff\n", "UTF-8"),
