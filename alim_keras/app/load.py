@@ -129,17 +129,18 @@ def check_use(line):
     """Raises for flags of a `cli.Line` that nothing would read."""
     config = line.config
     dataset, sets = config.data.dataset, config.candidates.candidates_file
-    if known_data.is_table(dataset) or sets:
+    is_table = known_data.is_table(dataset)
+    if is_table or sets:
         # A preset may set them for the data set whose sets are given.
         line.refuse_typed(
             _OF_SIMULATION,
             "is about simulated candidate sets, and those of "
             f"{sets or dataset} are as they are",
         )
-    else:
+    if not is_table:
+        unread = _OF_IMAGES if sets else dataclasses.asdict(config.table)
         line.refuse_typed(
-            dataclasses.asdict(config.table),
-            f"is about a table of labels, and {dataset} is none",
+            unread, f"is about a table of labels, and {dataset} is none"
         )
     if config.table.known_as_sets and not config.table.known_labels:
         raise errors.ConfigError("--known_as_sets needs --known_labels=FILE")

@@ -31,6 +31,7 @@ CALLS = [
     ("empty sets", 3, "0.npz empty", "check --candidates_file=0.npz"),
     ("data not here", 3, "cifar10", "train --dataset=cifar10 NONE"),
     ("nothing to predict", 3, "no.png", "predict RUN no.png"),
+    ("unread", 2, "--test_labels", "check --candidates_file=p --test_labels=t"),
     ("sets by place", 3, "p.npy", "check --candidates_file=p.npy"),
     ("audit of no run", 5, "no_run", "audit no_run"),
     ("prediction of no run", 5, "no_run", "predict no_run p"),
