@@ -90,10 +90,11 @@ def load_table(
     if test_labels is not None:
         test_ids, test = tables.read_known_labels(test_labels, names)
     tested = table.images_of(test_ids.tolist(), test_labels)
-    # An item is tested on if it has the id, or the file, of one of the test.
     items = pd.Series(sets.ids.tolist())
-    own = items.map(table.of_item)
-    is_tested = own.isin(tested) | items.isin(test_ids)
+    own, is_tested = items.map(table.of_item), items.isin(test_ids)
+    if table.listing is not None:
+        # An item is tested on, too, that has the file of one of the test.
+        is_tested |= own.isin(tested)
     kept = np.flatnonzero(~is_tested)
     if not len(kept):
         raise errors.DataError(f"{test_labels}: names every item of {path}")
@@ -236,7 +237,7 @@ def _votes_of_folder(path, **_):
 
 
 def _arrays(path, last_row):
-    """Returns `arrays` of a `_Table`: the images or features in an .npz."""
+    """Returns the images or features in an .npz, by that name."""
     arrays = checks.read_npz(path, ("images", "features"))
     if len(arrays) == 2:
         raise errors.DataError(

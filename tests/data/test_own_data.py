@@ -1,10 +1,12 @@
 """`load_table`: a table, its files, and items tested on or known."""
 
+import io
 import shutil
 import unicodedata
 
 import numpy as np
 import own
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -360,6 +362,18 @@ def test_a_tested_file_that_is_trained_on_by_another_name(make, table, labels):
     test = labels(("4.png", "cat"))
     notes = " ".join(load_table(path, folder, test_labels=test).notes)
     assert "show the same" not in notes
+
+
+def test_a_copy_in_the_table_of_a_tested_image_is_trained_on(labels, tmp_path):
+    pixels = io.BytesIO()
+    Image.new("L", (8, 8), 7).save(pixels, "PNG")
+    frame = pd.DataFrame({"id": [*"abc"], "candidates": ["x", "x|y", "y"]})
+    frame["image"] = pixels.getvalue()
+    frame.to_parquet(tmp_path / "t.parquet")
+    test = labels(("c", "y"))
+    data = load_table(tmp_path / "t.parquet", test_labels=test)
+    assert (data.ids.tolist(), data.test_ids.tolist()) == (["a", "b"], ["c"])
+    assert "show the same as one that is trained on: c (a)" in data.notes[-1]
 
 
 SETS = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1], [0, 1, 1]])
