@@ -128,9 +128,11 @@ def is_table(dataset):
 
     An `.npz` file with images is none, but a whole data set.
     """
-    if dataset.endswith(".npz") and zipfile.is_zipfile(dataset):
-        with zipfile.ZipFile(dataset) as archive:
-            return "train_images.npy" not in archive.namelist()
+    if dataset.endswith(".npz"):
+        # The reader of tables says what is wrong with a damaged one.
+        with contextlib.suppress(OSError, zipfile.BadZipFile):
+            with zipfile.ZipFile(dataset) as archive:
+                return "train_images.npy" not in archive.namelist()
     return os.path.isabs(dataset)
 
 

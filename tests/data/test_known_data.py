@@ -109,6 +109,12 @@ def test_files_that_are_none(tmp_path):
     path.write_bytes(b"")
     with pytest.raises(DataError, match="No data left"):
         load(path)
+    np.savez(path, **arrays())
+    # Its list of files is damaged.
+    path.write_bytes(path.read_bytes().replace(b"PK\1\2", b"XX\1\2"))
+    assert known_data.is_table(str(path))
+    with pytest.raises(DataError, match="cannot be read as arrays"):
+        load(path)
     empty = {"train_images": np.zeros((0, 8, 8, 3)), "train_labels": []}
     np.savez(path, **arrays(**empty))
     with pytest.raises(DataError, match="train_images holds no image"):
