@@ -65,7 +65,9 @@ def main(line):
         config = build.settings(line, folder)
         training = load.training_set(config, folder, reopen=True)
         labels = _read(out, "labels.csv", "id label")
-        lists = "candidates choices chances votes neighbours"
+        lists = "candidates choices chances neighbours"
+        # An older audit wrote no votes.
+        lists += "" if training.votes is None else " votes"
         review = _read(out, "review.csv", f"id reason {lists}")
         if labels["id"].tolist() != training.ids.tolist():
             raise CheckpointError(

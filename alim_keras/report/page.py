@@ -60,7 +60,7 @@ class Items:
             "id": item["id"],
             "reason": f"{item['reason'][:1].upper()}{item['reason'][1:]}.",
             "choices": [(name, share, name in given) for name, share in pairs],
-            "votes": _list(item["votes"]),
+            "votes": _list(item.get("votes", "[]")),
             "near": [
                 (self._address(n, "near"), self._settled[n])
                 for n in self.near(place)
