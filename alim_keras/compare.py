@@ -37,8 +37,8 @@ class CompareConfig:
             NAME+alim with ALIM as --lam says; NAME[flag=value;flag=value] sets
             any flag of training for this row.
         seeds: How many seeds, from --seed on.
-        ambiguities: Values of q, separated by commas, not --ambiguity alone.
-        noise_levels: Values of eta, likewise, not --noise_level alone.
+        ambiguities: Values of q, separated by commas. Without it: --ambiguity.
+        noise_levels: Values of eta, likewise. Without it: --noise_level.
         out: Folder of the cells and the table. Without it: runs/compare.
     """
 

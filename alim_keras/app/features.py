@@ -25,7 +25,7 @@ _CROP = 0.8
 # Places of crops, in units of the margin.
 _CROPS = ((0, 0), (0, 1), (1, 0), (1, 1), (0.5, 0.5))
 _BATCH = 32
-_KEEP = 1024  # After so many what is computed is kept, for a killed run.
+_KEEP = 60  # Seconds after which features are kept, for a killed run.
 
 
 def backbone_of(config, training):
@@ -98,15 +98,17 @@ def _features(backbone, images, num_views, place):
     # Of equal images the first.
     _, first = np.unique(wanted, return_index=True)
     rows = np.array([n for n in np.sort(first) if wanted[n] not in known], int)
-    began, is_chief = time.monotonic(), backend.is_chief()
+    began = kept_at = time.monotonic()
+    is_chief = backend.is_chief()
     for start in range(0, len(rows), _BATCH):
         part = rows[start : start + _BATCH]
         vectors = _mean_over_views(backbone, images, part, num_views)
         known |= zip((wanted[row] for row in part), vectors)
-        done, seconds = start + len(part), time.monotonic() - began
+        done, now = start + len(part), time.monotonic()
         show_progress(done, len(rows))
-        if is_chief and (done % _KEEP == 0 or done == len(rows)):
-            print(f"Features: {done:,} of {len(rows):,} in {seconds:.0f} s")
+        if is_chief and (now - kept_at > _KEEP or done == len(rows)):
+            kept_at, text = now, f"{done:,} of {len(rows):,}"
+            print(f"Features: {text} in {now - began:.0f} s", flush=True)
             with files.replacing(path) as file:
                 features = np.stack(list(known.values()))
                 np.savez(file, digests=list(known), features=features)

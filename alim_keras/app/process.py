@@ -62,7 +62,8 @@ def run(command, main, arguments=None, keras=True):
 def explain(error, verbose=False):
     """Returns the exit code and the one line for an exception."""
     if isinstance(error, KeyboardInterrupt):
-        return _INTERRUPTED, "interrupted; the same command goes on, or anew"
+        text = "interrupted; the same command goes on, or begins anew"
+        return _INTERRUPTED, text
     if not isinstance(error, errors.AlimError):
         # tf.data hands on the text of an error only.
         error = errors.original(error) or error
