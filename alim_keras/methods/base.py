@@ -448,9 +448,10 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     def get_config(self):
         serialise = keras.saving.serialize_keras_object
         config = {**super().get_config(), "class_names": self.class_names}
-        # An argument is an attribute of the same name.
+        # An argument is an attribute of the same name; but a layer, say, was
+        # made from it.
         for name in inputs.arguments_of(type(self)):
-            if hasattr(self, name):
+            if hasattr(self, name) and inputs.is_plain(getattr(self, name)):
                 config[name] = getattr(self, name)
         config["backbone"] = serialise(self.backbone)
         config["views"] = serialise(self.views) if self.views else None

@@ -29,6 +29,12 @@ def arguments_of(method):
     return arguments
 
 
+def is_plain(value):
+    """Whether a value has nothing but numbers, strings and None in it."""
+    plain = str | int | float | np.generic | None
+    return all(isinstance(part, plain) for part in keras.tree.flatten(value))
+
+
 # One replica's part of a training batch: a dict from the method's `view_names`
 # to normalised images; the rows of the pseudo-label table, integers `(B,)`; the
 # candidate sets, float32 `(B, C)`; and `(B,)` or None.

@@ -69,6 +69,26 @@ def test_any_kind_of_mean_survives_saving(mean):
     np.testing.assert_array_equal(model.prepare(image), again.prepare(image))
 
 
+@keras.saving.register_keras_serializable(package="test_arguments")
+class Dropping(methods.RC):
+    """A layer and a weight have the names of the arguments they come from."""
+
+    def __init__(self, *args, dropout=0.5, share=0.1, rates=(), **kwargs):
+        super().__init__(*args, **kwargs)
+        self.dropout = keras.layers.Dropout(dropout)
+        self.share = self.add_weight((), "zeros", name="share", trainable=False)
+        self.share.assign(share)
+        self.rates = rates
+
+
+def test_an_argument_that_became_a_layer_does_not_hinder_loading(tmp_path):
+    model = Dropping(tiny.backbone(), 3, 24, share=0.2, rates=(1, 2.5))
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert float(again.share) == pytest.approx(0.2)
+    assert (again.dropout.rate, tuple(again.rates)) == (0.5, (1, 2.5))
+
+
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
