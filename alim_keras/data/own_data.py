@@ -21,7 +21,7 @@ from alim_keras.data.votes import checked_votes
 from alim_keras.data.votes import sets_of_votes
 from alim_keras.data.votes import true_labels
 
-_RULES = {*tables.RULES} - {"answered", "source"}
+_RULES = tables.RULES - {"answered", "source"}
 
 
 def load_table(

@@ -44,8 +44,7 @@ _NAMES = {
     "confidence": ["confidence", "score"],
 }
 # Arguments of `sets_of_votes`.
-RULES = "min_votes min_confidence min_share top_k top_p none_of_these empty_set"
-RULES = f"{RULES} duplicates answered grades source".split()
+RULES = {*sets_of_votes.__kwdefaults__} - {"class_names"}
 # Columns that may say that an answer does not count.
 _DOUBTFUL = re.compile(
     "status|answer|gold|attention|attn|cancel|reject|expire|approv|verdict|spam"
