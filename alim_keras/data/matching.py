@@ -29,22 +29,16 @@ def _without(pattern):
 
 _name = _without("^.*/")
 _stem = _without(f"^.*/|{_ENDING}")
+_uploaded = _without("^(.*/)?([0-9a-f]{8}-)?")
+_number = _without(f"^.*[-/]|{_ENDING}")
 # What an id is; what is compared of ids, and of files.
 _RULES = (
     ("each id is the path of a file in the folder", str, str),
     ("each id is a path without its ending", str, _without(_ENDING)),
     ("each id is a file name, in whatever folder", _name, _name),
     ("each id is a file name, without folder and ending", _stem, _stem),
-    (
-        "each id is a file name behind an upload's code",
-        _without("^(.*/)?([0-9a-f]{8}-)?"),
-        _name,
-    ),
-    (
-        "each id is the number at the end of a file name",
-        str,
-        _without(f"^.*[-/]|{_ENDING}"),
-    ),
+    ("each id is a file name behind an upload's code", _uploaded, _name),
+    ("each id is the number at the end of a file name", str, _number),
 )
 
 

@@ -13,9 +13,6 @@ from alim_keras.data import class_names as naming
 from alim_keras.data.annotators import VoteArrays
 from alim_keras.data.annotators import likelihood_of_members
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.data.class_names import converted
-from alim_keras.data.class_names import places
-from alim_keras.data.class_names import shown
 from alim_keras.errors import ConfigError
 from alim_keras.errors import DataError
 from alim_keras.errors import DataWarning
@@ -46,15 +43,15 @@ def checked_votes(votes, notes):
     attrs |= {"doubts": [], **votes.attrs, "notes": notes}
     votes = votes.reindex(columns=[*votes, *{*VOTES} - {*votes}])
     votes = votes.astype(object).where(votes.notna(), None)
-    votes["item"] = converted(votes, "item", naming.text_of)
+    votes["item"] = naming.converted(votes, "item", naming.text_of)
     more = [name for name in ("image", "truth") if name in votes]
     for name in ("annotator", *more):
         if votes[name].notna().any():
-            votes[name] = converted(votes, name, naming.text_or_none)
+            votes[name] = naming.converted(votes, name, naming.text_or_none)
     for name in more:
         differ = votes.groupby("item")[name].transform("nunique") > 1
         _refuse(votes, differ, f"an item must not have two values of {name!r}")
-    votes["label"] = converted(votes, "label", naming.answers)
+    votes["label"] = naming.converted(votes, "label", naming.answers)
     if votes[["label", "confidence"]].map(type).eq(list).any(axis=None):
         votes = _flat(votes)
     given = votes["confidence"]
@@ -62,7 +59,7 @@ def checked_votes(votes, notes):
     wrong = votes["label"].notna() & given.notna()
     wrong &= ~np.isfinite(votes["confidence"])
     name = attrs.get("confidence_column", "confidence")
-    odd = shown(next(iter(given[wrong]), None))
+    odd = naming.shown(next(iter(given[wrong]), None))
     text = f"the confidence {name!r} must be a number, not {odd}"
     _refuse(votes, wrong, text)
     if "verdict" in votes:
@@ -99,7 +96,7 @@ def _flat(votes):
 
 def _refuse(votes, wrong, expected):
     if wrong.any():
-        raise DataError(f"{expected}. Received: {places(votes, wrong)}")
+        raise DataError(f"{expected}. Received: {naming.places(votes, wrong)}")
 
 
 def sets_of_votes(
@@ -270,11 +267,11 @@ def _classes(votes, given, none_of_these, notes, doubts):
         for label in labels:
             parts = {part.strip() for part in label.split(",")} - {label}
             if _SEVERAL.fullmatch(label) or parts & known:
-                where = places(votes, votes["label"] == label)
+                where = naming.places(votes, votes["label"] == label)
                 raise DataError(
-                    f"{shown(label)} of {where} looks like several classes, "
-                    "and one was expected; say --layout=list, or give the "
-                    "classes with --class_names"
+                    f"{naming.shown(label)} of {where} looks like several "
+                    "classes, and one was expected; say --layout=list, or give "
+                    "the classes with --class_names"
                 )
     columns = [name for name in ("label", "truth") if name in votes]
     names, numbers = naming.class_numbers(votes, columns, given, none_of_these)
@@ -315,8 +312,8 @@ def _merge_rows(counted, duplicates, notes):
         if duplicates == "error":
             first = rows["number"].isin(differing) & ~rows["item"].duplicated()
             raise DataError(
-                f"{text}: {places(rows, first)}; keep one of each, or say what "
-                "counts with --duplicates=union or --duplicates=first"
+                f"{text}: {naming.places(rows, first)}; keep one of each, or "
+                "say what counts with --duplicates=union or --duplicates=first"
             )
         notes.append(f"{text}: --duplicates={duplicates}")
     keep = distinct if duplicates == "union" else distinct[~again]
@@ -415,7 +412,8 @@ def _kept(votes, ids, is_empty, rules, notes, doubts):
     if kept.all():
         return kept
     first = votes["item"].isin(ids[~kept]) & ~votes["item"].duplicated()
-    text = f"{np.sum(~kept)} candidate sets are empty, {places(votes, first)}"
+    text = f"{np.sum(~kept)} candidate sets are empty, "
+    text += naming.places(votes, first)
     if empty_set == "error" or not (kept.any() or empty_set == "all"):
         raise DataError(
             f"{text}, by the rule: {rules['rule']}; name a class for each, or "
