@@ -360,11 +360,12 @@ def _hot(table):
         where = naming.places(table.items, [row])
         return f"the column {columns[number]!r}, {cell}, {where}"
 
-    numbers = pd.to_numeric(cells.ravel(), errors="coerce").astype(float)
-    words = np.flatnonzero(np.isnan(numbers))
-    texts = pd.Series(cells.ravel()[words]).astype(str).str.strip().str.lower()
-    numbers[words] = texts.map({"false": 0.0, "true": 1.0})
-    numbers = numbers.reshape(cells.shape)
+    texts = pd.Series(cells.ravel()).astype(str)
+    codes, texts = pd.factorize(texts, use_na_sentinel=False)
+    texts = pd.Series(texts).str.strip().str.lower()
+    texts = texts.replace({"false": "0", "true": "1"})
+    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(float)
+    numbers = numbers[codes].reshape(cells.shape)
     rows, numbers, scores = formats.matrix_votes(numbers, layout, place)
     labels = np.array(columns, object)[numbers]
     votes = {"label": labels, "confidence": scores}

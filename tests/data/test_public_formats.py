@@ -201,6 +201,7 @@ def test_ids_from_a_file(tmp_path):
         ("a.jpg 1\nb.jpg\n", {"columns": ["id", "label"]}, "line 2"),
         (SCORED, {"layout": "counts"}, "whole numbers.*'0.5', id a"),
         (SCORED.replace("0.3", "x"), {"layout": "probabilities"}, "'x'"),
+        (rows("id x y", ("a", 1, None)), {"layout": "counts"}, "'y', None"),
         (
             SCORED,
             {"layout": "probabilities", "class_names": ["cat", "bee"]},
