@@ -55,7 +55,8 @@ class CandidateSets:
         matrix.indptr = matrix.indptr.astype(np.int32)
         if matrix.shape[1] != len(names):
             raise DataError(
-                f"{matrix.shape[1]} columns, but there are {len(names)} classes"
+                f"{self.source}: {matrix.shape[1]} columns, but there are "
+                f"{len(names)} classes"
             )
         if ids.shape != matrix.shape[:1] or not len(ids):
             raise DataError(

@@ -124,7 +124,7 @@ def _groups(protocol, superclasses, num_classes):
             "protocol='superclass' needs a data set with superclasses, such "
             "as cifar100h; use 'flip' or 'pico' for this one"
         )
-    groups = np.asarray(superclasses)
+    groups = np.asarray(superclasses, int)
     if groups.shape != (num_classes,):
         raise errors.ConfigError(
             f"`superclasses` must hold one integer for each of the "

@@ -125,7 +125,7 @@ class TrainingSet:
         labels = np.full(len(ids), UNKNOWN) if labels is None else labels
         if not len(images) == len(labels) == len(ids):
             raise errors.DataError(
-                f"{where}: as many of each were expected. Received: "
+                f"{where}: images, labels and ids must be as many. Received: "
                 f"{len(images)} images, {len(labels)} labels, {len(ids)} ids"
             )
         checks.check_names(ids, where)
