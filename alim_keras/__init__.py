@@ -15,8 +15,8 @@ import wrapt
 
 __version__ = "0.1.0"
 __all__ = (
-    "PartialLabelModel PiCO audit augment callbacks data draws layers losses "
-    "methods metrics networks noise_rate ops report"
+    "PartialLabelModel PiCO audit augment backend callbacks data draws layers "
+    "losses methods metrics networks noise_rate ops report"
 ).split()
 # The names that are no modules. `python -m alim_keras.audit` runs a file of
 # that name, which nobody imports; the name is the function's.

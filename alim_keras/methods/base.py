@@ -448,8 +448,8 @@ class PartialLabelModel(backend.Trainer, keras.Model):
     def get_config(self):
         serialise = keras.saving.serialize_keras_object
         config = {**super().get_config(), "class_names": self.class_names}
-        # An argument is an attribute of the same name; but a layer, say, was
-        # made from it.
+        # An argument is an attribute of the same name. Where a layer or a
+        # weight made from it has that name, it is not saved.
         for name in inputs.arguments_of(type(self)):
             if hasattr(self, name) and inputs.is_plain(getattr(self, name)):
                 config[name] = getattr(self, name)
