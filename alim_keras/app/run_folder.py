@@ -106,8 +106,9 @@ class RunFolder:
             return None if path is None else reader(path)
         except (OSError, ValueError, TypeError) as error:
             raise errors.CheckpointError(
-                f"{path} is damaged. Remove it: the train command with this "
-                f"--run_dir writes it again. ({errors.one_line(error)})"
+                f"{path} cannot be read: {errors.one_line(error)}. If it is "
+                "damaged, remove it: the train command with this --run_dir "
+                "writes it again."
             ) from error
 
     def read_text(self, name):
