@@ -109,12 +109,15 @@ def _images(training):
     smallest = " x ".join(map(str, good[["width", "height"]].min()))
     largest = " x ".join(map(str, good[["width", "height"]].max()))
     copies = good["copies"][good.duplicated("copies", keep=False)]
-    return [
+    lines = [
         f"images          {len(scan):,} of {size_in_all / 2**20:,.1f} MiB, "
         f"{smallest} to {largest} pixels, {(good['channels'] == 1).mean():.0%} "
-        f"grey; read as {size}",
-        f"identical       {len(copies):,} in {copies.nunique():,} groups",
+        f"grey; read as {size}"
     ]
+    if len(copies):
+        groups = copies.nunique()
+        lines.append(f"identical       {len(copies):,} in {groups:,} groups")
+    return lines
 
 
 def _classes(sets):
