@@ -7,11 +7,8 @@ import keras
 import numpy as np
 
 from alim_keras import backend
+from alim_keras import errors
 from alim_keras import ops
-from alim_keras.errors import ConfigError
-from alim_keras.errors import check_choice
-from alim_keras.errors import check_number
-from alim_keras.errors import check_ranges
 from alim_keras.layers import PseudoLabelTable
 
 
@@ -70,9 +67,9 @@ class ALIM(keras.callbacks.Callback):
         known=None,
     ):
         super().__init__()
-        check_choice("norm", norm, (None, "onehot", "scale"))
-        check_choice("update", update, ("step", "epoch"))
-        check_ranges(
+        errors.check_choice("norm", norm, (None, "onehot", "scale"))
+        errors.check_choice("update", update, ("step", "epoch"))
+        errors.check_ranges(
             scale_factor=(scale_factor, "positive"),
             warmup_epochs=(warmup_epochs, "whole"),
         )
@@ -80,24 +77,26 @@ class ALIM(keras.callbacks.Callback):
         if callable(getattr(noise_rate, "estimate", None)):
             self.estimator = noise_rate
         elif noise_rate is not None:
-            check_ranges(noise_rate=(noise_rate, "share"))
+            errors.check_ranges(noise_rate=(noise_rate, "share"))
         if lam != "adaptive":
-            check_ranges(lam=(lam, "share"))
+            errors.check_ranges(lam=(lam, "share"))
         elif noise_rate is None:
-            raise ConfigError(
+            raise errors.ConfigError(
                 "Argument `lam='adaptive'` needs `noise_rate`, the share of "
                 "candidate sets that are wrong (eta); a guess such as 0.2 "
                 "does, or give a fixed `lam`. Received: noise_rate=None"
             )
         if update == "epoch" and data is None:
-            raise ConfigError(
+            raise errors.ConfigError(
                 "Argument `update='epoch'` needs `data`, the training set in "
                 "inference form (see alim_keras.data.eval_dataset). Received: "
                 "data=None"
             )
         phi = pseudo_label_momentum
         phi = (phi, phi) if np.isscalar(phi) else phi
-        check_number("pseudo_label_momentum", phi, 0, 1, count=2, optional=True)
+        errors.check_number(
+            "pseudo_label_momentum", phi, 0, 1, count=2, optional=True
+        )
         self.norm = norm
         self.scale_factor = scale_factor
         self.lam = lam
@@ -122,7 +121,7 @@ class ALIM(keras.callbacks.Callback):
         for name in ("labels", "known"):
             values = getattr(self, name)
             if values is not None and len(values) != table.num_examples:
-                raise ConfigError(
+                raise errors.ConfigError(
                     f"Argument `{name}` must have one entry for each of the "
                     f"{table.num_examples} training examples. Received: "
                     f"{len(values)} entries"

@@ -10,14 +10,8 @@ import warnings
 import keras
 import numpy as np
 
-from alim_keras.errors import CheckpointError
-from alim_keras.errors import EnvironmentLacksError
-from alim_keras.errors import one_line
-from alim_keras.files import PARTIAL
-from alim_keras.files import digest
-from alim_keras.files import move_written
-from alim_keras.files import remove_partial
-from alim_keras.files import write_atomically
+from alim_keras import errors
+from alim_keras import files
 
 _WEIGHTS = ".weights.h5"
 
@@ -68,7 +62,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         if os.path.exists(self.state_file):
             return self._read()["epochs"] > 0
         if self._weight_files():
-            raise CheckpointError(
+            raise errors.CheckpointError(
                 f"{self.folder} holds checkpoints, and state.json, which "
                 "names the newest, is missing. Bring it back, or remove the "
                 "run folder to start again at the first epoch."
@@ -85,7 +79,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         problem = self._problem(self.state)
         if problem is not None:
             found = "; ".join(dict.fromkeys([damage, problem]))
-            raise CheckpointError(
+            raise errors.CheckpointError(
                 f"{found}. Bring the file back from a copy, or use "
                 "another run folder."
             )
@@ -105,7 +99,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         chosen = self.state["best"] if which == "best" else self.state
         problem = self._problem(chosen)
         if problem is not None:
-            raise CheckpointError(
+            raise errors.CheckpointError(
                 f"{problem}; it holds the selected weights. Bring it back from "
                 "a copy, or train again in another run folder."
             )
@@ -113,34 +107,34 @@ class RunCheckpoint(keras.callbacks.Callback):
         try:
             model.load_weights(path)
         except (OSError, ValueError, KeyError) as error:
-            raise CheckpointError(
-                f"Checkpoint {path} does not fit this model: {one_line(error)}"
+            raise errors.CheckpointError(
+                f"{path} does not fit this model: {errors.one_line(error)}"
             ) from error
         return self.state["epochs"]
 
     def on_train_begin(self, logs=None):
         if os.path.isdir(self.folder):
-            remove_partial(self.folder)
+            files.remove_partial(self.folder)
 
     def on_epoch_end(self, epoch, logs=None):
         os.makedirs(self.folder, exist_ok=True)
         needed = state_bytes(self.model)
         # HDF5 may end the process where the disk is full.
         if shutil.disk_usage(self.folder).free < needed:
-            raise EnvironmentLacksError(
+            raise errors.EnvironmentLacksError(
                 f"{self.folder}: less than the {needed / 2**20:.0f} MiB of a "
                 "checkpoint are free. Free some; the same command then goes "
                 f"on from the last checkpoint, of epoch {self.state['epochs']}."
             )
         if not os.path.exists(self.state_file):
             # Weights without a state are then always a lost state.
-            write_atomically(self.state_file, json.dumps(self.state))
+            files.write_atomically(self.state_file, json.dumps(self.state))
         name = f"epoch-{epoch + 1:05d}{_WEIGHTS}"
         # Keras wants this ending.
-        partial = os.path.join(self.folder, PARTIAL + _WEIGHTS)
+        partial = os.path.join(self.folder, files.PARTIAL + _WEIGHTS)
         self.model.save_weights(partial, overwrite=True)
-        file = {"weights": name, "digest": digest(partial)}
-        move_written(partial, os.path.join(self.folder, name))
+        file = {"weights": name, "digest": files.digest(partial)}
+        files.move_written(partial, os.path.join(self.folder, name))
 
         logs = {key: float(value) for key, value in (logs or {}).items()}
         previous = {k: v for k, v in self.state.items() if k != "previous"}
@@ -152,7 +146,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         if value > largest:
             best = {"epoch": epoch + 1, "value": value, "logs": logs}
             state["best"] = {**best, **file}
-        write_atomically(self.state_file, json.dumps(state, indent=1))
+        files.write_atomically(self.state_file, json.dumps(state, indent=1))
         self.state = state
         wanted = {part["weights"] for part in _parts(state)}
         for unwanted in set(self._weight_files()) - wanted:
@@ -170,7 +164,7 @@ class RunCheckpoint(keras.callbacks.Callback):
                 part["digest"] = digests.get(part["weights"])
             return state
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CheckpointError(
+            raise errors.CheckpointError(
                 f"{self.state_file} is not a readable checkpoint state "
                 f"({error}). Remove the run folder, or use another."
             ) from error
@@ -183,7 +177,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         if not os.path.exists(path):
             return f"Checkpoint {path} is missing"
         expected = state.get("digest")
-        if expected and digest(path) != expected:
+        if expected and files.digest(path) != expected:
             return f"Checkpoint {path} is damaged: its content has changed"
         return None
 

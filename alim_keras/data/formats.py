@@ -19,17 +19,11 @@ import runpy
 import numpy as np
 import pandas as pd
 
+from alim_keras import errors
 from alim_keras.data import checks
 from alim_keras.data import class_names as naming
 from alim_keras.data import exports
 from alim_keras.data.candidates import CandidateSets
-from alim_keras.errors import ConfigError
-from alim_keras.errors import DataError
-from alim_keras.errors import EnvironmentLacksError
-from alim_keras.errors import check_choice
-from alim_keras.errors import did_you_mean
-from alim_keras.errors import first_five
-from alim_keras.errors import one_line
 
 ENDINGS = {
     ".csv": "csv",
@@ -56,17 +50,17 @@ _MOST_VOTES = 50_000_000
 def format_of(path, format=None):
     """Returns the format of a file, by its ending where none is given."""
     if not os.path.isfile(path):
-        raise DataError(f"{path}: there is no such file")
+        raise errors.DataError(f"{path}: there is no such file")
     if os.path.getsize(path) == 0:
-        raise DataError(f"{path}: the file is empty; write it again")
+        raise errors.DataError(f"{path}: the file is empty; write it again")
     ending = os.path.splitext(path)[1].lower()
     if format is None and ending not in ENDINGS:
-        raise DataError(
+        raise errors.DataError(
             f"{path}: one of {', '.join(ENDINGS)} was expected; or say what it "
             "is with --format"
         )
     if format is not None and ":" not in format:
-        check_choice("format", format, FORMATS)
+        errors.check_choice("format", format, FORMATS)
     return format or ENDINGS[ending]
 
 
@@ -85,7 +79,7 @@ def read(path, format=None, columns=None, records=None):
         is_text = kind in ("csv", "tsv")
         is_json = not is_text and kind not in ("parquet", "cvat")
         if records and not is_json or columns and not is_text:
-            raise ConfigError(
+            raise errors.ConfigError(
                 "--records is about JSON, and --columns about CSV and TSV; "
                 f"leave out what is not of {kind}"
             )
@@ -107,13 +101,13 @@ def _delimited(path, tabs, columns):
     is_above = map(_ABOVE.match, lines)
     start = next((n for n, above in enumerate(is_above) if not above), None)
     if start is None:
-        raise DataError(_EMPTY)
+        raise errors.DataError(_EMPTY)
     lines[:start] = ["\n"] * start
     unquoted = re.sub('"[^"]*"', "", lines[start])
     signs = "\t" if tabs and not columns else "\t;,"
     signs = [sign for sign in signs if sign in unquoted] or signs
     for delimiter in signs:
-        with contextlib.suppress(DataError):
+        with contextlib.suppress(errors.DataError):
             rows = itertools.islice(_rows(lines, delimiter), 2)
             widths = [len(cells) for _, cells in rows] or [0]
             wanted = len(columns) if columns else widths[-1]
@@ -131,7 +125,7 @@ def _delimited(path, tabs, columns):
     names = columns or rows.pop(start + 1, [""])
     for line, cells in rows.items():
         if len(cells) != len(names):
-            raise DataError(
+            raise errors.DataError(
                 f"line {line} has {len(cells)} fields, the header has "
                 f"{len(names)}; put cells that hold the delimiter in quotes"
             )
@@ -148,7 +142,7 @@ def _rows(lines, delimiter):
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(
+        raise errors.DataError(
             f"line {reader.line_num} cannot be read ({error}); check its "
             'quotes: one inside a quoted cell is written ""'
         ) from error
@@ -157,19 +151,19 @@ def _rows(lines, delimiter):
 def _cells(names, columns, index):
     """Returns a frame of columns of cells of any type, whose names differ."""
     if not len(index):
-        raise DataError(_EMPTY)
+        raise errors.DataError(_EMPTY)
     names = [str(name).strip() for name in names]
     if len(names) > _MOST_COLUMNS:
-        raise DataError(
+        raise errors.DataError(
             f"at most {_MOST_COLUMNS:,} columns were expected; write a column "
             f"of sets, or a .npz file. Received: {len(names):,} columns"
         )
     counts = collections.Counter(names)
     wrong = [name for name in counts if counts[name] > 1 or not name]
     if wrong:
-        raise DataError(
+        raise errors.DataError(
             "each column must have a name of its own. Received: "
-            f"{first_five(wrong)!r}"
+            f"{errors.first_five(wrong)!r}"
         )
     return pd.DataFrame(dict(zip(names, columns)), index, dtype=object)
 
@@ -193,7 +187,7 @@ def _json(path, by_line, format, records):
         index = pd.RangeIndex(len(value), name="row")
     for place, record in zip(index, value):
         if not isinstance(record, dict):
-            raise DataError(
+            raise errors.DataError(
                 f"{index.name} {place}: a list of objects with named fields "
                 "was expected; say where it is with --records=PATH, or what "
                 f"the file is with --format. Received: {naming.shown(record)}"
@@ -207,8 +201,8 @@ def _parsed(text, where):
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        text = f"{where} is not sound JSON ({one_line(error)})"
-        raise DataError(text) from error
+        text = f"{where} is not sound JSON ({errors.one_line(error)})"
+        raise errors.DataError(text) from error
 
 
 def _parquet(path):
@@ -221,7 +215,7 @@ def _parquet(path):
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise EnvironmentLacksError(
+        raise errors.EnvironmentLacksError(
             "Parquet needs pip install pyarrow; or save the table as .csv"
         ) from error
     try:
@@ -235,8 +229,8 @@ def _parquet(path):
         table = file.read(columns=kept)
         columns = [column.to_pylist() for column in table.columns]
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        text = f"is no sound Parquet file ({one_line(error)})"
-        raise DataError(text) from error
+        text = f"is no sound Parquet file ({errors.one_line(error)})"
+        raise errors.DataError(text) from error
     index = pd.RangeIndex(table.num_rows, name="row")
     frame = _cells(table.column_names, columns, index)
     frame.attrs["has_images"] = len(kept) < len(file.schema_arrow)
@@ -249,12 +243,12 @@ def _by_own_reader(path, format):
     try:
         reader = runpy.run_path(file)[name]
     except (ImportError, KeyError, OSError, SyntaxError) as error:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"--format={format} is no function of a Python file: {error}"
         ) from error
     frame = reader(path)
     if not isinstance(frame, pd.DataFrame) or not {"item", "label"} <= {*frame}:
-        raise DataError(
+        raise errors.DataError(
             f"--format={format} must return a pandas.DataFrame with the "
             f"columns item and label. Received: {naming.shown(frame)}"
         )
@@ -305,7 +299,7 @@ def read_arrays(path, layout="auto", name=None, class_names=None):
                 count = len(class_names or range(numbers.max(initial=-1) + 1))
             class_names = class_names or tuple(map(str, range(count)))
             if len(class_names) != count:
-                raise DataError(
+                raise errors.DataError(
                     f"the sets have {count} columns for {len(class_names)} "
                     "classes"
                 )
@@ -327,13 +321,13 @@ def _check_arrays(array, ids, arrays):
     """Raises where the array of sets or the ids cannot be read."""
     is_number = array.dtype.kind in "biuf"
     if not array.size or array.ndim not in (1, 2) or not is_number:
-        raise DataError(
+        raise errors.DataError(
             "'candidates', or what --candidates_column names, was expected, a "
             "matrix of 0 and 1 or of class numbers filled up with -1. "
             f"Received: shape {array.shape}, {array.dtype}, of {sorted(arrays)}"
         )
     if ids.dtype.kind not in "Uiu" or ids.shape != array.shape[:1]:
-        raise DataError(
+        raise errors.DataError(
             f"'ids', a list of {len(array)} texts, was expected. Received: "
             f"{ids.dtype} of shape {ids.shape}, the last {ids.ravel()[-1:]}"
         )
@@ -361,7 +355,7 @@ def matrix_votes(values, layout, place):
         wrong = (values != 0) & (values != 1)
     if wrong.any():
         where = place(*np.unravel_index(wrong.argmax(), wrong.shape))
-        raise DataError(f"{expected} were expected. Received: {where}")
+        raise errors.DataError(f"{expected} were expected. Received: {where}")
     rows, columns = np.nonzero(values)
     found = values[rows, columns]
     if layout == "probabilities":
@@ -380,7 +374,7 @@ def with_ids(frame, ids):
     if os.path.isfile(ids):
         names = naming.read_lines(ids)
     if not len({*names}) == len(names) == len(rows):
-        raise DataError(
+        raise errors.DataError(
             f"{len(rows)} different ids were expected, lines of a file or of a "
             "pattern such as test_{:05d}.png. Received: "
             f"{len({*names})} of --ids={ids}"
@@ -395,7 +389,7 @@ def filtered(frame, where, notes):
     for condition in [where] if isinstance(where, str) else where or ():
         match = re.fullmatch("(.+?)(!=|=|>|<)(.*)", condition, re.DOTALL)
         if not match:
-            raise ConfigError(
+            raise errors.ConfigError(
                 "COLUMN=VALUE was expected, or with !=, > or <. "
                 f"Received: --where={condition}"
             )
@@ -410,7 +404,7 @@ def filtered(frame, where, notes):
             numbers = pd.to_numeric(cells, errors="coerce")
             bound = pd.to_numeric(value, errors="coerce")
             if np.isnan(bound):
-                raise ConfigError(
+                raise errors.ConfigError(
                     f"a number was expected after {sign}. "
                     f"Received: --where={condition}"
                 )
@@ -421,7 +415,9 @@ def filtered(frame, where, notes):
         frame = frame[keep]
         frame.attrs["where"] = [*frame.attrs.get("where", ()), name]
         if not len(frame):
-            raise DataError(f"no row is left. Received: --where={condition}")
+            raise errors.DataError(
+                f"no row is left. Received: --where={condition}"
+            )
     return frame
 
 
@@ -439,7 +435,7 @@ def open_path(cells, name):
 def check_column(name, names, flag):
     """Raises unless the column that a flag names is there."""
     if name not in names:
-        raise DataError(
+        raise errors.DataError(
             f"there is no column {name!r}, as --{flag} says, among "
-            f"{first_five([*names])}.{did_you_mean(name, names)}"
+            f"{errors.first_five([*names])}.{errors.did_you_mean(name, names)}"
         )

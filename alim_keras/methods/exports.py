@@ -9,9 +9,7 @@ import zipfile
 import keras
 
 from alim_keras import backend
-from alim_keras.errors import ConfigError
-from alim_keras.errors import EnvironmentLacksError
-from alim_keras.errors import check_choice
+from alim_keras import errors
 from alim_keras.files import write_atomically
 
 CLASS_NAMES = "class_names.txt"
@@ -25,7 +23,7 @@ _PACKAGES = {
 
 def write(model, path, format, class_names=None):
     """Writes a model's classifier; see `PartialLabelModel.export`."""
-    check_choice("format", format, tuple(_ENDINGS))
+    errors.check_choice("format", format, tuple(_ENDINGS))
     names = model.class_names if class_names is None else class_names
     if names is not None:
         _check_names(names, model.num_classes)
@@ -35,19 +33,19 @@ def write(model, path, format, class_names=None):
         return
     packages = _PACKAGES[keras.config.backend()].get(format)
     if packages is None:
-        raise EnvironmentLacksError(
+        raise errors.EnvironmentLacksError(
             f"format={format!r} is written by Keras on TensorFlow. Save the "
             "model as model.keras, and load and export it with "
             "KERAS_BACKEND=tensorflow."
         )
     missing = [p for p in packages if importlib.util.find_spec(p) is None]
     if missing:
-        raise EnvironmentLacksError(
+        raise errors.EnvironmentLacksError(
             f"format={format!r} needs the package(s) {' and '.join(missing)}: "
             f"python -m pip install {' '.join(missing)}"
         )
     if not os.fspath(path).endswith(_ENDINGS[format]):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"A file of format={format!r} has the ending {_ENDINGS[format]}. "
             f"Received: filepath={os.fspath(path)}"
         )
@@ -80,7 +78,7 @@ def _add_names(path, format, names):
 
 def _check_names(class_names, num_classes):
     if len(class_names) != num_classes:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"Argument `class_names` must name all {num_classes} classes. "
             f"Received: {len(class_names)} names"
         )
@@ -90,7 +88,7 @@ def _check_names(class_names, num_classes):
         except UnicodeEncodeError:
             text = b""
         if not text.strip() or b"\n" in text or b"\r" in text:
-            raise ConfigError(
+            raise errors.ConfigError(
                 "Each class name must be one line of text, since "
                 f"{CLASS_NAMES} has one on each. Received: "
                 f"class_names[{row}]={ascii(str(name))}"

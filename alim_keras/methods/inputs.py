@@ -7,8 +7,7 @@ import keras
 import numpy as np
 
 from alim_keras import backend
-from alim_keras.errors import ConfigError
-from alim_keras.errors import check_pixels
+from alim_keras import errors
 from alim_keras.networks import CrossFittedHeads
 from alim_keras.networks import classifier_head
 
@@ -103,7 +102,7 @@ def check_images(*sources):
             x = next(iter(x.take(1)), None)
         x = x[0] if isinstance(x, tuple | list) and len(x) else x
         x = x.get("image", x.get("weak")) if isinstance(x, dict) else x
-        check_pixels(x)
+        errors.check_pixels(x)
 
 
 def class_names(x):
@@ -144,7 +143,7 @@ def make_classifier(model):
         return classifier_head(*sizes)
     fewest = 3 if model.mixup_weight else 2
     if not fewest <= folds <= model.num_examples:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"Argument `folds` must be 0, or from {fewest} to the number of "
             f"examples, {model.num_examples}; mixup needs 3, for two examples "
             f"take two heads away. Received: folds={folds}"
@@ -153,7 +152,7 @@ def make_classifier(model):
         if "takes_folds" in vars(kind):
             break
         if changed := {"encode", "forward", "method_losses"} & set(vars(kind)):
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"{kind.__name__} has its own {', '.join(sorted(changed))}, "
                 "which may train a head on its own fold; use folds=0, or see "
                 "`takes_folds` in docs/own_method.md. Received: "

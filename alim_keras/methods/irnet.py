@@ -2,9 +2,8 @@
 
 import keras
 
+from alim_keras import errors
 from alim_keras import losses
-from alim_keras.errors import ConfigError
-from alim_keras.errors import check_choice
 from alim_keras.layers import AddedLabels
 from alim_keras.methods.pico import PiCO
 from alim_keras.ops import members
@@ -52,7 +51,7 @@ class IRNet(PiCO):
         mixup_weight=0.0,
         **kwargs,
     ):
-        check_choice("label_loss", label_loss, ("sce", "ce"))
+        errors.check_choice("label_loss", label_loss, ("sce", "ce"))
         super().__init__(
             *args,
             prototype_temperature=prototype_temperature,
@@ -60,7 +59,7 @@ class IRNet(PiCO):
             **kwargs,
         )
         if not self.pseudo_label_table.is_dense:
-            raise ConfigError(
+            raise errors.ConfigError(
                 "IRNet adds labels to candidate sets, which a sparse table has "
                 "no room for; use table='dense' (--table=dense). Received: "
                 f"table={type(self.pseudo_label_table).__name__}"

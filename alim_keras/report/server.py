@@ -14,9 +14,8 @@ from socketserver import ThreadingMixIn
 from wsgiref.simple_server import WSGIRequestHandler
 from wsgiref.simple_server import WSGIServer
 
+from alim_keras import errors
 from alim_keras import files
-from alim_keras.errors import DataError
-from alim_keras.errors import one_line
 from alim_keras.report import page
 
 _ANSWERS = "answers.csv"
@@ -60,10 +59,10 @@ class Answers:
                     name, *label = [row[column] for column in columns]
                     self._labels[name] = label[0] if label else None
         except (KeyError, ValueError) as error:
-            raise DataError(
+            raise errors.DataError(
                 f"{path}: CSV in UTF-8 with columns {' and '.join(columns)} "
                 "was expected; mend it, or move it away. Received: "
-                f"{one_line(error)}"
+                f"{errors.one_line(error)}"
             ) from error
 
     def of(self, place):
@@ -167,7 +166,7 @@ class Server(ThreadingMixIn, WSGIServer):
             status = 200
         except _Refused as error:
             kind, (status, content) = "text/plain", error.args
-        except DataError as error:
+        except errors.DataError as error:
             # An image that was there at the start.
             status, kind, content = 404, "text/plain", str(error)
         if isinstance(content, str):
