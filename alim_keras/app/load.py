@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import warnings
 
 import numpy as np
 
@@ -66,16 +65,6 @@ def training_set(config, folder=None, reopen=False, table=None):
             f"{training.name}: the candidate sets are not those that the run "
             "was trained on; restore the file as it was, or train again"
         )
-    if training.labels is not None and config.alim.noise_rate == 0:
-        rows = np.flatnonzero(training.labels != UNKNOWN)
-        inside = training.sets.contains(rows, training.labels[rows])
-        if not inside.all():
-            warnings.warn(
-                f"{np.sum(~inside)} of {len(rows)} candidate sets leave out "
-                "the true class although the noise rate was given as 0",
-                errors.DataWarning,
-                stacklevel=2,
-            )
     return training
 
 

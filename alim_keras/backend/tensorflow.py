@@ -274,15 +274,9 @@ def load_served_model(path):
     """Reads a SavedModel that `save_served_model` wrote.
 
     Returns a function from arrays to arrays of probabilities, and the shape of
-    one input. Raises CheckpointError if it is of another kind.
+    one input.
     """
     served = tf.saved_model.load(path)
-    if not (hasattr(served, "serve") and hasattr(served, "input_shape")):
-        raise errors.CheckpointError(
-            f"The SavedModel in {path} is not one that this version of "
-            "alim_keras exports. Write it again from its run: python -m "
-            "alim_keras.export RUN_FOLDER"
-        )
     shape = tuple(served.input_shape().numpy().tolist())
     # The function `served.serve` alone would not keep its variables.
     return lambda batch: served.serve(batch).numpy(), shape

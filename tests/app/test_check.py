@@ -68,16 +68,6 @@ def test_what_will_happen(table):
     assert "images of 8 x 8 x 1" in text and "realised noise  not known" in text
 
 
-def test_truth_outside_sets_that_are_said_to_be_clean(table, tmp_path):
-    rows = [("id", "label"), ("1.png", "cat"), ("2.png", "cat")]
-    flag = f"--known_labels={own.write_rows(tmp_path / 'known.csv', rows)}"
-    code, text = run(table, flag, "--noise_rate=0")
-    assert code == 0
-    assert "1 of 2 candidate sets leave out the true class" in text
-    code, text = run(table, flag)
-    assert "although the noise rate" not in text
-
-
 @pytest.mark.parametrize(
     "flag, code, words",
     [
