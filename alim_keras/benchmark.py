@@ -63,10 +63,9 @@ def main(line):
 
 
 def make_turns(model, config, training):
-    """Returns a dict from a name to a function that times it once, in seconds.
+    """Returns functions that time ALIM's step and a plain one, by name.
 
-    They are ALIM's step, and an ordinary step of its network on one batch of
-    normalised images that is on the device already.
+    The plain one has a batch that is on the device already.
     """
     import keras
 
@@ -107,17 +106,13 @@ def make_turns(model, config, training):
 
 
 def _turn(model, data, count):
-    """Returns a function that times a step of `model.fit`, in seconds.
-
-    It trains for two epochs of `count` steps and times the second: in the
-    first the pipeline comes up to speed.
-    """
+    """Returns a function that times a step of `model.fit`, in seconds."""
     from alim_keras.callbacks import EpochTimer
 
     def run():
         done = model.fit(
             data,
-            epochs=2,
+            epochs=2,  # In the first the pipeline comes up to speed.
             steps_per_epoch=count,
             verbose=0,
             callbacks=[EpochTimer(count)],
@@ -130,10 +125,7 @@ def _turn(model, data, count):
 
 
 def measure(turns, seconds):
-    """Times the turns one after the other, so that a disturbance meets all.
-
-    Rounds begin until `seconds` are over. Returns each turn's list of seconds.
-    """
+    """Returns each turn's seconds, of rounds that begin for so long."""
     samples = {name: [] for name in turns}
     began = time.perf_counter()
     while True:

@@ -104,10 +104,9 @@ def main(line):
 
 
 def make_cells(line, out):
-    """Returns the grid of a `cli.Line` in the folder `out`: a list of `Cell`.
+    """Returns the grid in the folder `out`, a list of `Cell`, seed by seed.
 
-    The first seed comes first, with every row and column. What cannot work is
-    refused, and a folder with cells of other settings.
+    What cannot work is refused, and a folder with cells of other settings.
     """
     load.check_use(line)
     dataset = line.config.data.dataset

@@ -34,8 +34,7 @@ FRAMEWORKS = {
 }
 LONGEST_FILE = 500
 MOST_FILES = 90
-# The aims are 18,000 and 90: these numbers are to fall with each change.
-MOST_LINES = 20_455
+MOST_LINES = 18_000
 # Names of Keras with an underscore that the package relies on.
 MOST_PRIVATE_NAMES = 3
 

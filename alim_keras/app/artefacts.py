@@ -25,12 +25,9 @@ from alim_keras.report.beliefs import Settler
 def write(folder, model, training, has_labels=True):
     """Writes saved_model/, model.keras, labels.csv and classes.csv.
 
-    On JAX saved_model/ is left to `export_on_tensorflow`, which needs the
-    folder to itself.
-
-    Returns the settled labels, int64 `(N,)`, and the mean over the classes of
-    their test accuracy, None where no test image has a label. Both are None
-    without `has_labels`, which leaves the last two files out.
+    On JAX saved_model/ is left to `export_on_tensorflow`. Returns the settled
+    labels, int64 `(N,)`, and the mean test accuracy of the classes, or None;
+    both are None without `has_labels`, which leaves the last two files out.
     """
     if keras.config.backend() == "tensorflow":
         write_saved_model(folder, model, training)
@@ -83,11 +80,8 @@ def beliefs(model, training, unseen=None):
     They are the pseudo labels of the examples it was trained on, "table", if
     it keeps some, predictions for all others, and known labels in place of
     sets, "known". `unseen`, `(n, C)`, what networks say of the trained rows
-    that did not see them, makes all but these "folds".
-
-    Yields:
-        In blocks, integers `(n,)`; float32 `(n, C)`, rows of zeros where no
-        step has touched the table; and strings `(n,)`.
+    that did not see them, makes all but these "folds". A row of the table
+    that no step has touched is zero.
     """
     is_kept = unseen is not None or model.keeps_pseudo_labels
     kept = training.trained if is_kept else ()

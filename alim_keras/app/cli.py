@@ -52,14 +52,11 @@ class CommandLineConfig:
 class Command:
     """A command and its flags.
 
-    Args:
-        name: String, such as `"train"`.
-        doc: What it does: the text of `--help`.
-        groups: Tuple of dataclasses of settings, see `app.config`.
-        words: Names of the words that must follow the command; a last one in
-            brackets, `"[paths...]"`, is any number of them.
-        examples: Tuple of strings, command lines without `python -m`.
-        first: The flags that `--help` shows. Defaults to the first group's.
+    `doc` is the text of `--help`, `groups` are dataclasses of settings,
+    `words` name the words that must follow the command (a last one in
+    brackets, `"[paths...]"`, any number of them), `examples` are command lines
+    without `python -m`, and `first` the flags that `--help` shows, by default
+    the first group's.
     """
 
     name: str

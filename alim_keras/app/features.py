@@ -183,8 +183,7 @@ def _mean_over_views(backbone, images, rows, num_views):
 def served(model, training):
     """Returns the classifier, from images to probabilities, and its input.
 
-    They are a `keras.Model`, with a frozen backbone in it, and the shape
-    `(H, W, channels)` of an image.
+    A frozen backbone is in it; the input is `(H, W, channels)`.
     """
     network, backbone = model.inference_network(), training.backbone
     if backbone is None:

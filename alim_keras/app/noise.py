@@ -209,10 +209,7 @@ def cross_fit(config, training, epochs):
 
 
 def fold_probabilities(config, training, folds, epochs=None):
-    """Returns what networks that saw neither item nor copy predict, `(N, C)`.
-
-    They train for so many `epochs`, as many as the run's by default.
-    """
+    """Returns what networks predict that saw no item nor copy, `(N, C)`."""
     fit_predict = cross_fit(config, training, epochs or config.train.epochs)
     split = folds, config.run.seed, training.copies
     logits = noise_rate.out_of_fold(fit_predict, len(training), *split)

@@ -28,9 +28,8 @@ _ADVICE = (
 class Predictor:
     """A classifier, its C classes, and the form of its input.
 
-    `probabilities` is a function from `(B, *input_shape)`, uint8 or float32,
-    to float32 `(B, C)`; `input_shape` is `(H, W, channels)` as the training
-    images had it, or `(d,)` for feature vectors.
+    `probabilities` takes `(B, *input_shape)` to float32 `(B, C)`; the shape is
+    `(H, W, channels)` of the training images, or `(d,)` of feature vectors.
     """
 
     probabilities: Callable

@@ -229,15 +229,12 @@ def fingerprint(settings):
 
 
 def _identity(training):
-    """Returns digests of what a run's numbers rest on beside its sets.
-
-    Of image files all sizes, and the pixels of a sample; a copy of a folder is
-    the same.
-    """
+    """Returns digests of what a run's numbers rest on beside its sets."""
     images, pixels = training.images, hashlib.sha256()
     if isinstance(images, np.ndarray):
         pixels.update(np.ascontiguousarray(images))
     else:
+        # All sizes, and the pixels of a sample: a copied folder is the same.
         sizes = training.scan["bytes"].to_numpy()
         pixels.update(sizes[training.file_rows])
         step = max(1, len(images) // _SAMPLE)

@@ -23,17 +23,13 @@ _FOLDS, _DECAY, _LARGEST = 3, 0.01, 50_000
 def verdict(model, training, settled):
     """Compares settled labels and the model with what is simpler.
 
-    `settled` are the labels in labels.csv, int64 `(N,)`.
+    Settled labels, int64 `(N,)`, are judged by true ones, if 50 are known.
+    Else, of features, by the belief P(y | x, S) that follows from the sets of
+    the nearest neighbours, in which votes count. Models are judged by test
+    labels, else by how many sets hold their answer, for examples that they did
+    not see. A difference of less than two standard errors is none.
 
-    Labels are judged by true ones, if 50 are known. Else, of features, by the
-    belief P(y | x, S) that follows from the sets of the nearest neighbours,
-    in which votes count. Models are judged by test labels, else by how many
-    sets hold their answer, for examples that they did not see. A difference
-    of less than two standard errors is none.
-
-    Returns:
-        A dict: `text`, and `labels` and `model`, lists of dicts `than`,
-        `difference`, `error` (standard), `count` and `by`; or None.
+    Returns `text`, and `labels` and `model`, lists of what results.json has.
     """
     count, labels, models = len(training), [], []
     features = regression = truth = by = None

@@ -34,11 +34,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def read_class_names(text):
-    """Returns the class names that a flag gives, as a tuple of strings.
-
-    `text` is a file with a name on each line; a number of classes; or names
-    with commas.
-    """
+    """Returns the class names of a file, of a number or with commas between."""
     text = str(text).strip()
     if os.path.isfile(text) or not ("," in text or text.isdecimal()):
         # One class alone makes no sense, so that this must be a file.

@@ -40,13 +40,9 @@ _TEXTS = (
 def at(value, path):
     """Returns what stands at a dotted path in JSON, or None.
 
-    `*` takes every entry of a list or an object, and gives a list; numbers
-    count from 0. JSON that stands in a text is opened.
-
-    Example:
-
-    >>> at({"a": [{"b": 1}, {"b": 2}]}, "a.*.b")
-    [1, 2]
+    `*` takes every entry of a list or an object, and gives a list: "a.*.b" of
+    {"a": [{"b": 1}, {"b": 2}]} is [1, 2]. Numbers count from 0, and JSON that
+    stands in a text is opened.
     """
     first, _, rest = path.partition(".")
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):

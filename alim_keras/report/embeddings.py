@@ -47,11 +47,7 @@ class Surroundings:
 def survey(features, ids, labels, test=None):
     """Returns the `Surroundings` of N items, None of too many or too few.
 
-    Args:
-        features: Floats `(N, d)`, whose mean is taken out, or None.
-        ids: Strings `(N,)`.
-        labels: Strings `(N,)`, the settled labels.
-        test: The same of test images, a triple, or None.
+    Arguments are those of `examine`; `labels` are the settled ones, strings.
     """
     if features is None or not 3 <= len(features) <= MOST:
         return None

@@ -19,24 +19,12 @@ def settled_labels(weights, candidates):
     The suggested set is the given one, with the most probable classes outside
     until it holds half of the row. No class that somebody gave is taken away.
 
-    Args:
-        weights: Array `(N, C)`: pseudo labels or probabilities.
-        candidates: Multi-hot array `(N, C)`.
-
-    Returns:
-        A dict of arrays `(N,)`: `label` (int64; at a tie the first of the
-        equal classes in the given set, else the first of all), `probability`
-        (its share of the row), `runner_up` (int64, -1 where there is only one
-        class), `margin` (the label's share less the runner-up's), `outside`
-        (the label is not in the given set), `undecided` (the label holds less
-        than half of the row, or ties with another), `suspicion` (the row's
-        share outside the set, P(set wrong)); and `suggested` (bool `(N, C)`).
-
-    Example:
-
-    >>> rows = settled_labels([[0.6, 0.3, 0.1]], [[0, 1, 1]])
-    >>> rows["label"], rows["outside"], rows["margin"], rows["suspicion"]
-    [0], [True], [0.3], [0.6]
+    Of weights and multi-hot sets `(N, C)`. Returns a dict of arrays `(N,)`,
+    the columns of labels.csv (docs/runs.md): `label` (at a tie the first of the
+    equal classes in the given set, else the first of all) and `runner_up` (-1
+    where there is only one class), int64; `probability`, `margin` and
+    `suspicion`, floats; `outside` and `undecided`, bool; and `suggested`, bool
+    `(N, C)`.
     """
     weights = np.asarray(weights, "float32")
     candidates = np.asarray(candidates, bool)
@@ -83,12 +71,8 @@ def _suggested(weights, candidates):
 def label_rows(sets, rows, belief, source):
     """Returns rows of labels.csv as a data frame.
 
-    Columns: `id`; `candidates`, the given set, and `suggested`, lists of class
-    names; those of `settled_labels`; and `source`, a kind of `examine`, for
-    all rows or one for each.
-
-    Of `CandidateSets`, the integers `rows`, and the belief in each class of
-    these, `(n, C)`; the row of an untouched example may be zero.
+    Of `CandidateSets`, the integers `rows`, the belief in each class of these,
+    `(n, C)`, zero for an untouched example, and kinds of `examine`.
     """
     weights = sets.rows(rows)
     settled = settled_labels(fill_untouched(belief, weights), weights > 0)
@@ -142,11 +126,7 @@ def _cell(value):
 
 
 def given_counts(candidates):
-    """Returns how many sets hold each class, and with what mass, `(C,)`.
-
-    The mass is the sum over the sets of one over the size, or of the share of
-    the weights.
-    """
+    """Returns how many sets hold each class, and the sum of their shares."""
     classes, num_classes = candidates.indices, candidates.num_classes
     mass = np.bincount(classes, candidates.shares, num_classes)
     return np.bincount(classes, minlength=num_classes), mass
@@ -155,16 +135,9 @@ def given_counts(candidates):
 def write_classes(path, candidates, settled, labels, test):
     """Writes classes.csv, one row per class; docs/runs.md has its columns.
 
-    Args:
-        path: File to write.
-        candidates: `CandidateSets`.
-        settled: Integers `(N,)`, the settled labels.
-        labels: Integers `(N,)`, the true classes, -1 where unknown, or None.
-        test: Pair of integers `(n,)`: true and predicted classes, or None.
-
-    Returns:
-        Float, the mean of `test_accuracy` over the classes that have test
-        images (scikit-learn's balanced accuracy), or None.
+    Of `CandidateSets`, the settled and the true labels, integers `(N,)` (-1
+    where unknown, or None), and a pair of true and predicted classes of the
+    test, or None. Returns scikit-learn's balanced accuracy of these, or None.
     """
 
     def count(classes):

@@ -34,11 +34,9 @@ _DATA = '<script type="application/json" id="data">'
 class Items:
     """The items of a review list as the page wants them: dicts.
 
-    Args:
-        review: Data frame, see `tables.review`, or review.csv as strings.
-        labels: Data frame of all examples, `id` and the settled `label`.
-        address: Function from an example's row and one of "image", "thumb"
-            and "near" to the address of such a picture, or None; or None.
+    Of the frames `tables.review`, or review.csv as strings, and labels.csv.
+    `address` is a function from an example's row and one of "image", "thumb"
+    and "near" to the address of such a picture, or None; or None.
     """
 
     def __init__(self, review, labels, address):
@@ -169,11 +167,7 @@ def _map(audit):
 
 
 def with_data(text, data):
-    """Returns a report with some data changed, for a server behind it.
-
-    Raises:
-        CheckpointError: The report was written by another version.
-    """
+    """Returns a report with some data changed, for a server behind it."""
     before, mark, rest = text.partition(_DATA)
     own, end, after = rest.partition("</script>")
     if not end or f"<script>{_script()}</script>" not in after:

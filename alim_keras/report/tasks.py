@@ -17,14 +17,9 @@ _LOCAL = "/data/local-files/?d="
 def write(folder, format, review, class_names):
     """Writes a review list for another program; returns a list of the paths.
 
-    Args:
-        folder: Where to.
-        format: One of `FORMATS`. `"label_studio"` writes tasks with the
-            settled labels as predictions, and a labelling interface; `"cvat"`
-            tags in CVAT's XML; `"fiftyone"` a labels file, in which images
-            have no ending; `"csv"` nothing, for review.csv is there.
-        review: Data frame, see `tables.review`.
-        class_names: C strings.
+    `"label_studio"` has tasks with the settled labels as predictions, and a
+    labelling interface; `"cvat"` tags in CVAT's XML; `"fiftyone"` a labels
+    file, in which images have no ending; `"csv"` is review.csv itself.
     """
     texts, rows = {}, review.to_dict("records")
     if format == "label_studio":
@@ -77,14 +72,9 @@ def _task(row):
 def answers(votes, ids, class_names):
     """Returns the class that most people gave to each item, by its id.
 
+    The frame of votes names items by `ids`, or by these without their ending.
     An item on which two classes have most votes is left out, or whose class
     as many reject as name.
-
-    Args:
-        votes: Data frame, see `data.read_votes`; its items are named by ids,
-            or by ids without their ending.
-        ids: Strings, the ids of all items.
-        class_names: C strings; labels may be their numbers.
     """
     # Here, as it takes a second that --help need not wait for.
     from alim_keras.data import sets_of_votes
