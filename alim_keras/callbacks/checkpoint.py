@@ -12,6 +12,7 @@ import numpy as np
 
 from alim_keras import errors
 from alim_keras import files
+from alim_keras.files import write_atomically
 
 _WEIGHTS = ".weights.h5"
 
@@ -128,7 +129,7 @@ class RunCheckpoint(keras.callbacks.Callback):
             )
         if not os.path.exists(self.state_file):
             # Weights without a state are then always a lost state.
-            files.write_atomically(self.state_file, json.dumps(self.state))
+            write_atomically(self.state_file, json.dumps(self.state))
         name = f"epoch-{epoch + 1:05d}{_WEIGHTS}"
         # Keras wants this ending.
         partial = os.path.join(self.folder, files.PARTIAL + _WEIGHTS)
@@ -146,7 +147,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         if value > largest:
             best = {"epoch": epoch + 1, "value": value, "logs": logs}
             state["best"] = {**best, **file}
-        files.write_atomically(self.state_file, json.dumps(state, indent=1))
+        write_atomically(self.state_file, json.dumps(state, indent=1))
         self.state = state
         wanted = {part["weights"] for part in _parts(state)}
         for unwanted in set(self._weight_files()) - wanted:
