@@ -8,6 +8,7 @@ from sklearn.preprocessing import normalize
 
 from alim_keras import draws
 from alim_keras.app import artefacts
+from alim_keras.app import build
 from alim_keras.data.annotators import VoteArrays
 from alim_keras.data.annotators import shared_votes
 from alim_keras.report.beliefs import Settler
@@ -59,7 +60,7 @@ def verdict(model, training, settled):
     if regression is not None:
         ours, theirs = None, regression.argmax(axis=1)
         if len(training.test_labels) >= _ENOUGH:
-            by, batches = "test labels", artefacts.test_batches(training)
+            by, batches = "test labels", build.test_batches(training)
             ours = model.predict(batches, verbose=0).argmax(axis=1)
             ours = ours == training.test_labels
             theirs = theirs[count:] == training.test_labels
