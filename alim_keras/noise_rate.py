@@ -373,6 +373,11 @@ def out_of_fold(fit_predict, num_examples, folds=3, seed=0, groups=None):
     return np.concatenate(answers)[order]
 
 
+def is_chance(missed, sets):
+    """Whether answers miss sets nearly as often as random ones would."""
+    return missed.mean() > (1 - _SKILL) * (1 - sets.mean())
+
+
 def cautious(logits, candidates):
     """`em`, with an interval that allows for mistakes that people make.
 
@@ -397,7 +402,7 @@ def cautious(logits, candidates):
     surest = missed[place < _SUREST]
     high = usable.mean() * wilson(int(surest.sum()), len(surest))[1]
     low, high = estimate.low, max(estimate.high, float(high))
-    if missed.mean() > (1 - _SKILL) * (1 - sets.mean()):
+    if is_chance(missed, sets):
         low = 0.0
     details = {**estimate.details, "missed": float(missed.mean())}
     value, reason = estimate.value, estimate.reason

@@ -147,10 +147,7 @@ def network_name(config, training):
 
 
 def method_arguments(config):
-    """Returns the method's arguments that the settings give.
-
-    Those without a value leave its own in force; `--method_options` wins.
-    """
+    """Returns the arguments that settings give; `--method_options` wins."""
     method, alim = methods.find_method(config.method.method), config.alim
     known = methods.arguments_of(method)
     arguments = {
@@ -413,10 +410,7 @@ def reopened(config, folder):
 
 
 def start_from(built, first):
-    """Gives a model the table, the heads and the state of the `OpenRun` first.
-
-    Their backbones differ: one takes pixels, the other features.
-    """
+    """Gives a model the table, heads and state of an `OpenRun` of features."""
     states = {v.path: v for v in first.model.variables}
     for variable in built.variables:
         state = states.get(variable.path)

@@ -181,10 +181,7 @@ def _mean_over_views(backbone, images, rows, num_views):
 
 
 def served(model, training):
-    """Returns the classifier, from images to probabilities, and its input.
-
-    A frozen backbone is in it; the input is `(H, W, channels)`.
-    """
+    """Returns the classifier, with a frozen backbone, and its input."""
     network, backbone = model.inference_network(), training.backbone
     if backbone is None:
         return network, model.image_shape

@@ -201,10 +201,7 @@ class RunFolder:
         )
 
     def write_identity(self, config, training, chosen=None):
-        """Writes what says which run this is and repeats it, where missing.
-
-        `chosen` are the reasons of `defaults.resolve`.
-        """
+        """Writes what names and repeats this run; `chosen` are the reasons."""
         if self.existing("run.json") is None:
             record = {**_record(config, training), "chosen": chosen or {}}
             self.write("run.json", record)

@@ -22,10 +22,7 @@ _NOISE_RATES = ("oracle", "auto", "votes", "annotated")
 
 
 class Parser(flags.ArgumentParser):
-    """Turns the text of a flag into its value.
-
-    `convert` returns None for a text that does not fit.
-    """
+    """Turns a flag's text into its value; `convert` gives None for others."""
 
     def __init__(self, convert, syntactic_help):
         self.convert = convert

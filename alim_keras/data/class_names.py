@@ -260,10 +260,7 @@ def text_or_none(cell):
 
 
 def places(frame, rows):
-    """Returns where up to five rows stand: "id a (line 3), id b (line 4)".
-
-    The index of `frame` is the line or row in the file.
-    """
+    """Returns where up to five rows stand: "id a (line 3), id b (line 4)"."""
     items = frame["item"].iloc[np.arange(len(frame))[rows]]
     items = items[~items.index.duplicated()].iloc[:6]
     unit = items.index.name or "row"

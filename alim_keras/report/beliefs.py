@@ -143,6 +143,10 @@ class Settler:
         By expectation-maximisation, which starts where `noise_rate.em` ends.
         """
         num_examples, num_classes = sets.shape
+        self.value, answers = 0.0, probabilities.argmax(axis=1)
+        if estimators.is_chance(~sets[np.arange(num_examples), answers], sets):
+            # Such networks cannot say which sets are wrong.
+            return np.zeros(num_classes + 1)
         logits = np.log(np.maximum(probabilities, np.finfo("float32").tiny))
         start = estimators.em(logits, sets).details
         self.temperature = start.get("temperature", 1.0)

@@ -99,3 +99,12 @@ def test_full_sets_change_nothing_and_cannot_be_wrong():
     assert both.value == pytest.approx(plain.value / 2)
     expected = np.exp(beliefs.tempered(probabilities, both.temperature))
     np.testing.assert_allclose(belief[1000:], expected, rtol=1e-5)
+
+
+def test_networks_that_answer_at_random_accuse_no_set():
+    rng = np.random.default_rng(0)
+    _, sets, _ = planted(300, signal=1.5)
+    probabilities = rng.dirichlet(np.full(sets.shape[1], 20.0), 300)
+    made, belief = settler(probabilities, sets)
+    assert made.learnt and made.value == 0
+    assert not belief[~np.asarray(sets, bool)].any()
