@@ -373,9 +373,9 @@ def out_of_fold(fit_predict, num_examples, folds=3, seed=0, groups=None):
     return np.concatenate(answers)[order]
 
 
-def is_chance(missed, sets):
+def is_chance(missed, sets, skill=_SKILL):
     """Whether answers miss sets nearly as often as random ones would."""
-    return missed.mean() > (1 - _SKILL) * (1 - sets.mean())
+    return missed.mean() > (1 - skill) * (1 - sets.mean())
 
 
 def cautious(logits, candidates):

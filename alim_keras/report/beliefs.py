@@ -144,7 +144,8 @@ class Settler:
         """
         num_examples, num_classes = sets.shape
         self.value, answers = 0.0, probabilities.argmax(axis=1)
-        if estimators.is_chance(~sets[np.arange(num_examples), answers], sets):
+        missed = ~sets[np.arange(num_examples), answers]
+        if estimators.is_chance(missed, sets, skill=0.05):
             # Such networks cannot say which sets are wrong.
             return np.zeros(num_classes + 1)
         logits = np.log(np.maximum(probabilities, np.finfo("float32").tiny))
